@@ -20,7 +20,7 @@ nox.options.report = ".nox/report.json"
 
 ROOT = Path(__file__).resolve().parent
 REPORT = ROOT / ".nox" / "report.json"
-EXTRAS = "calibrate,dask,langchain,llama-index,local,openai,otel,sql"
+EXTRAS = "calibrate,langchain,llama-index,local,openai,otel,sql"
 PARALLEL = str(min(4, os.cpu_count() or 1))
 PYTEST = ("python", "-m", "pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
 TYPED = ("core", "integrations", "tests/typing", "noxfile.py", "examples")
@@ -28,10 +28,10 @@ EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_langchain": ("langchain", "langgraph"),
     "with_llama_index": ("llama-index",),
     "batch": ("openai",),
-    "at_scale": ("dask", "ray[data]"),
+    "at_scale": ("", "ray[data]"),
     "live": ("langchain,llama-index", "starlette", "uvicorn"),
 }
-VENDORS = ("mlflow", "arize-phoenix-client", "langfuse")  # some 100 packages: for their gate alone
+VENDORS = ("arize-phoenix-client", "langfuse")  # some 100 packages: for their gate alone
 REPORT.unlink(missing_ok=True)
 
 
@@ -130,7 +130,7 @@ def releases(session: nox.Session, release: str) -> None:
 def vendors(session: nox.Session) -> None:
     """Run the tests of what goes to other products, with their own packages: none of them may be missing."""
     session.install("--group", "test", "--editable", ".[langchain,openai,otel]", *VENDORS)
-    tested = ("tests/store/test_mlflow.py", "tests/docs/test_sinks.py", "tests/with_langchain/test_langsmith_sink.py")
+    tested = ("tests/docs/test_sinks.py", "tests/with_langchain/test_langsmith_sink.py")
     session.run("python", "-m", "pytest", "--tb", "short", *tested)
 
 

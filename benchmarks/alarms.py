@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.monitor.betting import ALPHA, bet, bets_against, evidence, share
+from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 
 STREAMS, LENGTH, BELOW, SD = 1_000, 5_000, 0.75, 0.3
 LATE, AFTER = 3_000, 2_000

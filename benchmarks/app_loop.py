@@ -22,7 +22,7 @@ from typing import Literal
 from common import QUESTION, SOURCE
 
 from ragstone import ContextRelevancy, LLMReply, LLMRequest, Monitor, Sample
-from ragstone.sinks import SQLiteSink
+from ragstone.live import SQLiteSink
 
 
 class SleepyLLM:

@@ -23,7 +23,7 @@ from typing import Any, cast
 from common import QUESTION, SOURCE, SUMMARY
 
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.sinks import CallableSink
+from ragstone.live import CallableSink
 from ragstone.testing import FakeLLM
 
 Handlers = list[Any]

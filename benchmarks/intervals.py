@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.reporting.checks import drop_status
-from ragstone.reporting.statistics import Mean, t_quantile
+from ragstone.report.checks import drop_status
+from ragstone.report.statistics import Mean, t_quantile
 
 DRAWS, RESAMPLES = 2_000, 1_000
 SIZES = (5, 10, 20, 30, 50, 60, 100, 200)

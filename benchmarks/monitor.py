@@ -27,7 +27,7 @@ from typing import Literal, get_args
 from common import QUESTION, SOURCE, SUMMARY
 
 from ragstone import ContextRelevancy, LLMReply, LLMRequest, Metric, Monitor, ResponseRelevancy, Sample
-from ragstone.sinks import SQLiteSink
+from ragstone.live import SQLiteSink
 from ragstone.testing import FakeEmbedder
 
 Way = Literal["memory", "outbox", "taking only"]

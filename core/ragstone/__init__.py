@@ -12,8 +12,8 @@ from ragstone.sample import Sample, Turn
 if TYPE_CHECKING:
     from ragstone.batch.evaluate import aevaluate, evaluate
     from ragstone.clients import OpenAICompatible
-    from ragstone.monitor import Monitor, trace_id
-    from ragstone.reporting import Report
+    from ragstone.live import Monitor, trace_id
+    from ragstone.report import Report
 
 __all__ = [
     "LLM",
@@ -43,12 +43,12 @@ __all__ += metrics.__all__
 
 # Loaded by those who use them: they would add a third to everybody's import.
 _LATER = {
-    "Monitor": "ragstone.monitor",
+    "Monitor": "ragstone.live",
     "OpenAICompatible": "ragstone.clients",
     "Report": "ragstone.batch",
     "aevaluate": "ragstone.batch",
     "evaluate": "ragstone.batch",
-    "trace_id": "ragstone.monitor",
+    "trace_id": "ragstone.live",
 }
 
 

@@ -150,7 +150,7 @@ class _Shown(_Frozen):
 
 
 def _tables() -> Any:  # noqa: ANN401 - a room above this one, loaded when something is shown
-    return import_module("ragstone.reporting.tables")
+    return import_module("ragstone.report.tables")
 
 
 class Score(_Shown):

@@ -5,8 +5,7 @@ import os
 from words import judge
 
 from ragstone import ContextRelevancy, Monitor, ResponseRelevancy
-from ragstone.monitor import Budget
-from ragstone.sinks import SQLiteSink
+from ragstone.live import Budget, SQLiteSink
 
 
 def monitor(database: str) -> Monitor:

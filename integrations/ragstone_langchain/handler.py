@@ -13,12 +13,12 @@ from ragstone_langchain.messages import kind, tool_names
 from ragstone_langchain.recorder import CONTEXTS_EVENT, Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
+    from ragstone.live import Monitor
 
 
 def check_monitor(monitor: object) -> None:
     """Refuse what lacks a monitor's methods for handlers by a TypeError."""
-    check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.monitor.Monitor([...])")
+    check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.live.Monitor([...])")
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -33,7 +33,7 @@ class MonitorHandler(BaseCallbackHandler):
     become samples, the sources of their texts, and which runs are skipped.
 
     Args:
-        monitor: Takes the samples: a `ragstone.monitor.Monitor`.
+        monitor: Takes the samples: a `ragstone.live.Monitor`.
         extract: A function of a run's inputs, outputs (None if it failed) and the texts that it retrieved.
             It returns the sample, a mapping of its fields, or None for no sample, and runs in the app's thread.
         where: A function of a run's name, tags and metadata; true makes the run a sample. If it rejects a run, it is
@@ -47,8 +47,8 @@ class MonitorHandler(BaseCallbackHandler):
     Example:
         >>> from langchain_core.runnables import RunnableLambda
         >>> from ragstone import ContextRelevancy
-        >>> from ragstone.monitor import Monitor
-        >>> from ragstone.sinks import CallableSink
+        >>> from ragstone.live import Monitor
+        >>> from ragstone.live import CallableSink
         >>> from ragstone.testing import FakeLLM
         >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
         >>> chain = RunnableLambda(lambda asked: {**asked, "context": ["Jane wrote Emma."], "answer": "Jane did."})

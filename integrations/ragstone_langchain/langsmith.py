@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from ragstone import Score
+from ragstone.live import Record, Sink
 from ragstone.plain import clean_text
-from ragstone.sinks import Record, Sink
 
 if TYPE_CHECKING:
     from langsmith import Client

@@ -18,7 +18,7 @@ from ragstone_langchain.recorder import LiveRun, Recorder, safely
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-    from ragstone.monitor import Monitor
+    from ragstone.live import Monitor
 
 
 class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
@@ -31,7 +31,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
     it reads, and what it cannot see: docs/langchain.md.
 
     Args:
-        monitor: Takes the samples: a `ragstone.monitor.Monitor`.
+        monitor: Takes the samples: a `ragstone.live.Monitor`.
         retriever_tools: Names of tools whose text is a context. Tools that keep Documents need not be named.
 
     Raises:

@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
-from ragstone.monitor.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
-from ragstone.monitor.trace import TRACE_KEY, Trace, current_trace, own_id
+from ragstone.live.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
+from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import Sample, Turn
 from ragstone_langchain.extraction import (
@@ -41,7 +41,7 @@ from ragstone_langchain.messages import (
 )
 
 if TYPE_CHECKING:
-    from ragstone.monitor import Monitor
+    from ragstone.live import Monitor
 
 Extract = Callable[[object, object, Sequence[str]], Sample | Mapping[str, object] | None]
 """A user's own reading of a run: its inputs, its outputs and the texts of the documents that were retrieved in it."""

@@ -7,7 +7,7 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragstone.monitor import Monitor
+from ragstone.live import Monitor
 from ragstone_llama_index.recorder import EVALUATIONS, Recorder, is_called_in, sample_of, turns_before
 from ragstone_llama_index.responses import Mode, nodes_in, texts_of
 from ragstone_llama_index.spans import handlers_of, question_text

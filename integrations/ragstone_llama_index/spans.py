@@ -26,9 +26,9 @@ from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
-from ragstone.monitor import Monitor
-from ragstone.monitor.run_tree import Run
-from ragstone.monitor.sampling import check_function
+from ragstone.live import Monitor
+from ragstone.live.run_tree import Run
+from ragstone.live.sampling import check_function
 from ragstone.plain import as_dict, is_list
 from ragstone.sample import Sample, Turn
 from ragstone_llama_index.recorder import EVALUATIONS, AppSample, Recorder, is_called_in, sample_of, turns_before

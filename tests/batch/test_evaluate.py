@@ -14,9 +14,9 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample
 from ragstone.batch.evaluate import Interrupted, aevaluate, evaluate
+from ragstone.batch.journal import Journal
 from ragstone.registry import GROUPS
 from ragstone.sources import BadLine, SourceError
-from ragstone.store.journal import Journal
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."], id="emma")

@@ -13,10 +13,10 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
+from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.runner import Runner, Scored
 from ragstone.identity import NoKeyError
 from ragstone.limits.gate import RequestGate
-from ragstone.store.journal import Journal, JournalError
 from ragstone.testing import FakeLLM
 
 from .clock import run_on_a_clock

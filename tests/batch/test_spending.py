@@ -11,7 +11,7 @@ from ragstone.batch.estimation import synthetic_reply
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import LLMReply
 from ragstone.limits.budget import PRICES, list_price
-from ragstone.reporting import Report
+from ragstone.report import Report
 from ragstone.testing import FakeLLM
 
 ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(10)]

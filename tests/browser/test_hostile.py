@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from ragstone import Sample, Score, Verdict
+from ragstone.live import Feedback, Record, SQLiteSink
 from ragstone.outcome import Suspicion
-from ragstone.reporting import Report, compare, report_page
-from ragstone.sinks import Feedback, Record, SQLiteSink
+from ragstone.report import Report, compare, report_page
 
-from ..reporting.data import NOON, database, health, records  # noqa: TID252
-from ..reporting.reports import report, rich  # noqa: TID252
+from ..report.data import NOON, database, health, records  # noqa: TID252
+from ..report.reports import report, rich  # noqa: TID252
 from .conftest import open_all
 
 pytestmark = pytest.mark.browser

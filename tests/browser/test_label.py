@@ -8,10 +8,10 @@ from ragstone import Evidence, Sample, Verdict
 from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.labels.page import label_page
 from ragstone.metrics.base import ItemKind
-from ragstone.reporting import MetricInfo, Report
-from ragstone.store.record import Record
+from ragstone.report import MetricInfo, Report
+from ragstone.results.record import Record
 
-from ..reporting.reports import scored  # noqa: TID252
+from ..report.reports import scored  # noqa: TID252
 
 pytestmark = pytest.mark.browser
 ATTACK = '</script><img src=http://evil.example/a.png onerror=alert(1)>\u202e\x07\ud83d{"a":1}'

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ragstone.cli.main import cli
-from ragstone.reporting import Report
+from ragstone.report import Report
 
 pytestmark = pytest.mark.browser
 JUDGE = """

@@ -6,10 +6,10 @@ import pytest
 
 from ragstone import Evidence, Sample, Verdict
 from ragstone.outcome import Suspicion
-from ragstone.reporting import Report
-from ragstone.store.record import Record
+from ragstone.report import Report
+from ragstone.results.record import Record
 
-from ..reporting.reports import report, scored, unscored  # noqa: TID252
+from ..report.reports import report, scored, unscored  # noqa: TID252
 from .conftest import open_all
 
 pytestmark = pytest.mark.browser

@@ -8,7 +8,7 @@ from ragstone import Evidence, Score, Unscored, Verdict
 from ragstone.cli.output import evidence_lines
 from ragstone.plain import printable
 from ragstone.registry import GROUPS
-from ragstone.reporting import Report
+from ragstone.report import Report
 
 from .conftest import row
 

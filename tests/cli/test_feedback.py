@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ragstone import Sample, Score
-from ragstone.sinks import Feedback, Record, SQLiteSink
-from ragstone.store.outbox import Outbox
-from ragstone.store.pending import Choice, Pending
-from ragstone.store.results import open_results
+from ragstone.live import Feedback, Record, SQLiteSink
+from ragstone.live.outbox import Outbox
+from ragstone.live.pending import Choice, Pending
+from ragstone.results.read import open_results
 
 from .conftest import row
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.store.journal import Journal
+from ragstone.batch.journal import Journal
 
 from .conftest import row
 

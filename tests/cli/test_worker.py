@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from ragstone import ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore, Unscored
-from ragstone.monitor import Entry
-from ragstone.sinks import Record, SQLiteSink
-from ragstone.store.outbox import Outbox
-from ragstone.store.pending import Choice, Pending
+from ragstone.live import Entry, Record, SQLiteSink
+from ragstone.live.outbox import Outbox
+from ragstone.live.pending import Choice, Pending
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from ..support.waiting import soon  # noqa: TID252
@@ -23,7 +22,7 @@ APP = """
 import time
 from pathlib import Path
 from ragstone import ContextRelevancy, Monitor
-from ragstone.sinks import SQLiteSink
+from ragstone.live import SQLiteSink
 from ragstone.testing import FakeLLM
 
 class Mine(ContextRelevancy):

@@ -11,8 +11,8 @@ from ragstone import Criterion, LLMReply, Metric, Monitor, Sample, Score, evalua
 from ragstone.batch import estimate
 from ragstone.errors import score_safely
 from ragstone.identity import metric_key
+from ragstone.live import CallableSink
 from ragstone.registry import NullJudge, RegistryError, make_metric, metric_name
-from ragstone.sinks import CallableSink
 from ragstone.testing import FakeLLM
 
 from .judges import fenced

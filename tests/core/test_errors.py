@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from ragstone import ContextRelevancy, Monitor, Sample, evaluate
 from ragstone.errors import describe, secrets_in, without_keys
-from ragstone.sinks import CallableSink, JSONLSink, SQLiteSink
+from ragstone.live import CallableSink, JSONLSink, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252

@@ -19,8 +19,8 @@ from ragstone import (
 from ragstone.batch.estimation import estimate
 from ragstone.identity import sample_key
 from ragstone.metrics.history import last_turns
+from ragstone.results.record import Record, decode, encode, without_texts
 from ragstone.sample import Turn
-from ragstone.store.record import Record, decode, encode, without_texts
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import drive, fenced, metrics, step, truth

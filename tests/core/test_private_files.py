@@ -4,22 +4,15 @@ import json
 import os
 import re
 import stat
-from contextlib import closing
 
 import pytest
 from click.testing import CliRunner
 
-from ragstone import ContextRelevancy, Sample, Score
+from ragstone import ContextRelevancy, Sample
 from ragstone.batch import evaluate
-from ragstone.batch.provider import ProviderBatch
 from ragstone.cli.main import cli
-from ragstone.clients import OpenAICompatible
-from ragstone.distributed.chunk import SharedOutcomes
-from ragstone.monitor import Budget, Monitor
-from ragstone.sinks import JSONLSink, SQLiteSink, SQLSink
+from ragstone.live import Budget, JSONLSink, Monitor, SQLiteSink, SQLSink
 from ragstone.testing import FakeLLM
-
-from ..support.batch_server import BatchServer  # noqa: TID252 - under importlib mode tests are no package
 
 ROWS = [{"user_input": "Who?", "retrieved_contexts": ["Ann. It rains."], "response": "Ann."}]
 REPLY = '{"ids": [1]}'
@@ -75,25 +68,10 @@ def files_of_a_monitor(place):
     return left
 
 
-def files_of_a_provider(place):
-    left = {}
-    with (
-        BatchServer(lambda body: REPLY) as server,
-        OpenAICompatible("m", base_url=server.url, max_retries=0) as client,
-    ):
-        server.before_answer = lambda *_: left.update(modes(place))  # the requests' file is there for a while
-        batch = ProviderBatch(client, folder=place / "runs" / "first", poll_seconds=0.001, try_first=False)
-        batch.run(ROWS, [ContextRelevancy(llm=client)])
-    return left
-
-
 LEFT = """
 journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
 sink.db sink.db-shm sink.db-wal sink.jsonl sql.db sql.db-shm sql.db-wal
-runs/ runs/first/ runs/first/journal.db runs/first/journal.db-shm runs/first/journal.db-wal
-runs/first/requests-00001.jsonl runs/first/state.json runs/first/lock
-chunks/ chunks/WORKER.outcomes
 compare.html monitor.html out.jsonl page.html score.db
 """
 
@@ -103,12 +81,10 @@ def test_every_file_of_a_run(tmp_path, umask, openai_server):
     place.mkdir()
     url = openai_server(lambda body: REPLY).url
     files_of_batches(place)
-    left = files_of_a_monitor(place) | files_of_a_provider(place)
-    with closing(SharedOutcomes(place / "chunks")) as chunks:
-        chunks.put_outcome("0" * 32, Score(metric="m", value=0.5, reason="", version="1"))
+    left = files_of_a_monitor(place)
     files_of_commands(place, url)
     left |= modes(place)
-    named = {re.sub(r"owners/.*", "owners/OWNER", re.sub(r"chunks/.*\.", "chunks/WORKER.", each)) for each in left}
+    named = {re.sub(r"owners/.*", "owners/OWNER", each) for each in left}
     assert named == {each.rstrip("/") for each in LEFT.split()}
     folders = {each.rstrip("/") for each in LEFT.split() if each.endswith("/")}
     wrong = {each: mode for each, mode in left.items() if mode != ("0o700" if each in folders else "0o600")}

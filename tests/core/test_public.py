@@ -21,9 +21,9 @@ WITH_ALL = [
     "ragstone",
     "ragstone.judging",
     "ragstone.metrics",
-    "ragstone.monitor",
-    "ragstone.reporting",
-    "ragstone.sinks",
+    "ragstone.live",
+    "ragstone.report",
+    "ragstone.live",
     "ragstone.testing",
     "ragstone.text",
 ]

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragstone import Score, Unscored
-from ragstone.sinks import Record
+from ragstone.live import Record
 
 from ..support.http_server import HTTPServer  # noqa: TID252
 

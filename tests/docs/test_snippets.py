@@ -17,8 +17,8 @@ import pytest
 
 import ragstone
 from ragstone import BaseEmbedder, ContextRelevancy, Monitor, Sample, Score
+from ragstone.live import CallableSink, SQLSink
 from ragstone.metrics import Faithfulness
-from ragstone.sinks import CallableSink, SQLSink
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import OpenAIServer, chat, embeddings  # noqa: TID252

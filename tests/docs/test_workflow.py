@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from ragstone.reporting import MetricInfo
+from ragstone.report import MetricInfo
 
-from ..reporting.reports import report  # noqa: TID252 - under importlib mode tests are no package
+from ..report.reports import report  # noqa: TID252 - under importlib mode tests are no package
 from ..support.openai_server import OpenAIServer, chat  # noqa: TID252
 from .test_pages import ROOT, filled
 

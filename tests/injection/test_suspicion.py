@@ -8,9 +8,9 @@ from pydantic import TypeAdapter
 from ragstone import AlignmentCoverage, Sample, Score, Unscored
 from ragstone.cli.output import evidence_lines
 from ragstone.judging.injection import MOST, suspected
-from ragstone.monitor.redaction import storable
+from ragstone.live.redaction import storable
 from ragstone.outcome import Outcome, Suspicion
-from ragstone.store.record import Record, decode, encode
+from ragstone.results.record import Record, decode, encode
 from ragstone.testing import FakeLLM
 
 from ..core.judges import metrics, obliging  # noqa: TID252 - under importlib mode tests are no package

@@ -4,8 +4,8 @@ import random
 
 from ragstone import Sample, Score
 from ragstone.labels.label_file import Draw, Label, response_digest, sample_digest
-from ragstone.reporting import Report
-from ragstone.store.record import Record
+from ragstone.report import Report
+from ragstone.results.record import Record
 
 
 def made(n=300, *, seed=1, metric="demo", judged=None, sample=None, **of_record):

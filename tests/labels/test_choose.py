@@ -14,12 +14,12 @@ from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError
 from ragstone.labels.choose import choose, quarters, read_chosen, systematic
 from ragstone.labels.label_file import match_labels, read_labels
+from ragstone.live import SQLiteSink
 from ragstone.metrics.base import ItemKind
-from ragstone.reporting import MetricInfo, Report
-from ragstone.sinks import SQLiteSink
-from ragstone.store.record import Record
+from ragstone.report import MetricInfo, Report
+from ragstone.results.record import Record
 
-from ..reporting.reports import data_of, records, report, scored, unscored  # noqa: TID252
+from ..report.reports import data_of, records, report, scored, unscored  # noqa: TID252
 
 KINDS = (ItemKind("claim", "Is it supported?", ("supported", "contradicted", "not_in_source")),)
 

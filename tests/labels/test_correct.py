@@ -13,10 +13,10 @@ from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected_difference, corrected_mean
 from ragstone.labels.choose import choose
 from ragstone.labels.label_file import Draw
-from ragstone.reporting import Report
-from ragstone.sinks import Feedback, Record, SQLiteSink
+from ragstone.live import Feedback, Record, SQLiteSink
+from ragstone.report import Report
 
-from ..reporting.reports import without_scripts  # noqa: TID252
+from ..report.reports import without_scripts  # noqa: TID252
 from .population import label_of, labelled, made, write
 
 SIXTY = [f"q{i}" for i in range(0, 300, 5)]

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected_difference
 from ragstone.labels.label_file import Draw
-from ragstone.reporting import MetricInfo, Report, compare
-from ragstone.reporting.checks import check_drops
+from ragstone.report import MetricInfo, Report, compare
+from ragstone.report.checks import check_drops
 from ragstone.testing import assert_not_worse
 
 from .population import label_of, labelled, made, write

@@ -12,10 +12,10 @@ from ragstone import Sample, evaluate
 from ragstone.cli.main import cli
 from ragstone.labels.drift import drift, load_anchors
 from ragstone.labels.label_file import Label, items_of, response_digest, sample_digest, scored
-from ragstone.reporting import Report, compare
-from ragstone.reporting.checks import Drift
+from ragstone.report import Report, compare
+from ragstone.report.checks import Drift
 
-from ..reporting.reports import report  # noqa: TID252 - under importlib mode tests are no package
+from ..report.reports import report  # noqa: TID252 - under importlib mode tests are no package
 from .made import relevancy
 
 JUDGES = """

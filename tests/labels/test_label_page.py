@@ -16,10 +16,10 @@ from ragstone.labels.label_rows import read_labels as read_rows
 from ragstone.labels.make import make
 from ragstone.labels.page import label_page
 from ragstone.registry import NullJudge, make_metric, metric_names
-from ragstone.reporting import MetricInfo, Report
+from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..reporting.reports import data_of, report  # noqa: TID252
+from ..report.reports import data_of, report  # noqa: TID252
 from .made import judge, relevancy, sample
 from .test_command import labelled
 

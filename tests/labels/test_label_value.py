@@ -8,7 +8,7 @@ from ragstone import AlignmentCoverage, ContextRelevancy, Criterion, Sample, Sco
 from ragstone.labels import CalibrationError
 from ragstone.labels.label_file import Label, items_of, match_labels, response_digest, sample_digest
 from ragstone.registry import make_metric
-from ragstone.reporting import MetricInfo, Report
+from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .test_label_page import answering

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from ragstone.cli.main import cli
 from ragstone.labels import corrected_mean
 from ragstone.labels.plan import Spread
-from ragstone.reporting.corrections import ByLabels
-from ragstone.reporting.statistics import Estimate as Mean
+from ragstone.report.corrections import ByLabels
+from ragstone.report.statistics import Estimate as Mean
 
 from .population import labelled, made
 

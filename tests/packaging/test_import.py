@@ -14,7 +14,7 @@ import ragstone
 LATER = ["numpy", "pysbd", "openai", "xllamacpp", "onnxruntime", "tokenizers", "huggingface_hub", "click", "tqdm"]
 LATER += ["sqlite3", "sqlalchemy", "opentelemetry"]
 OWN_LATER = ["ragstone.batch", "ragstone.cli", "ragstone.clients", "ragstone.local", "ragstone.testing"]
-OWN_LATER += ["ragstone.monitor", "ragstone.reporting", "ragstone.sinks"]
+OWN_LATER += ["ragstone.live", "ragstone.report", "ragstone.live"]
 
 WATCHED_IMPORT = """
 import json, sys, threading

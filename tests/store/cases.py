@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragstone import Sample, Score, Unscored, Usage, Verdict
+from ragstone.live import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
+from ragstone.live import otel as semconv
 from ragstone.plain import clean_key
-from ragstone.sinks import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
-from ragstone.store import otel as semconv
 
 _ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
 KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")

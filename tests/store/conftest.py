@@ -8,7 +8,7 @@ from .cases import KINDS, Case, make_case
 from .postgres import MISSING, PostgresServer, find_binaries, install
 
 if TYPE_CHECKING:
-    from ragstone.sinks import Sink
+    from ragstone.live import Sink
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import subprocess
 import textwrap
 from collections.abc import Sequence
 
-from ragstone.sinks import Sink
+from ragstone.live import Sink
 
 from ..support import programs  # noqa: TID252 - under importlib mode tests are no package
 from ..support.programs import READY, finish_together  # noqa: TID252
@@ -13,7 +13,7 @@ from ..support.programs import READY, finish_together  # noqa: TID252
 COMMON = """
 import os, pickle, sys
 from ragstone import Score, Unscored
-from ragstone.sinks import Record
+from ragstone.live import Record
 
 sink = pickle.loads(bytes.fromhex(sys.argv[1]))
 number = int(sys.argv[2])

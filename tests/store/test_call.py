@@ -2,7 +2,7 @@ import functools
 
 import pytest
 
-from ragstone.sinks import CallableSink, Record
+from ragstone.live import CallableSink, Record
 
 from .cases import score
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, aevaluate, evaluate
-from ragstone.store.journal import Journal
+from ragstone.batch.journal import Journal
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import chat  # noqa: TID252 - under importlib mode tests are no package

@@ -9,7 +9,7 @@ from threading import Barrier
 
 import pytest
 
-from ragstone.sinks import CallableSink, Health, OpenTelemetrySink, Sink
+from ragstone.live import CallableSink, Health, OpenTelemetrySink, Sink
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import Case, score, unscored, with_metadata

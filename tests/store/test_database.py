@@ -11,11 +11,11 @@ from contextlib import closing
 import pytest
 
 from ragstone.limits.budget import Entry
-from ragstone.reporting import ResultsError
-from ragstone.sinks import SQLSink
-from ragstone.store.base import SinkError
-from ragstone.store.record import COLUMNS
-from ragstone.store.results import open_results
+from ragstone.live import SQLSink
+from ragstone.live.sink import SinkError
+from ragstone.report import ResultsError
+from ragstone.results.read import open_results
+from ragstone.results.record import COLUMNS
 
 from .cases import Case, score, unscored
 from .postgres import PASSWORD, QUOTED, PostgresServer
@@ -219,7 +219,7 @@ def test_urls_that_are_refused(url: str, message: str) -> None:
 
 @pytest.mark.parametrize("missing", ["psycopg", "sqlalchemy"])
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.delitem(sys.modules, "ragstone.store.server", raising=False)
+    monkeypatch.delitem(sys.modules, "ragstone.live.server", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match=r'pip install "ragstone\[sql\]"'):
         SQLSink("postgresql://me@db.test/rag")

@@ -8,10 +8,10 @@ from time import time
 import pytest
 
 from ragstone import Sample
-from ragstone.sinks import Feedback, SQLiteSink
-from ragstone.store.database import DatabaseSink
-from ragstone.store.outbox import Outbox
-from ragstone.store.pending import Choice, Pending
+from ragstone.live import Feedback, SQLiteSink
+from ragstone.live.database import DatabaseSink
+from ragstone.live.outbox import Outbox
+from ragstone.live.pending import Choice, Pending
 
 from .cases import Case, score
 
@@ -128,7 +128,7 @@ def test_a_removed_text_is_in_no_file(tmp_path: Path, again: bool) -> None:
 
 
 def test_while_it_is_read_it_is_said_and_the_next_try_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.store.database._PATIENCE", 0.1)
+    monkeypatch.setattr("ragstone.live.database._PATIENCE", 0.1)
     sink = SQLiteSink(tmp_path / "r.db")
     sink.write([score("a", text=LONG)])
     with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as reader:

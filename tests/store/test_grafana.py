@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ragstone.reporting import Report
-from ragstone.sinks import Feedback, Health
+from ragstone.live import Feedback, Health
+from ragstone.report import Report
 
 from .cases import Case, score, unscored
 

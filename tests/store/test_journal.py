@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstone import Criterion, Evidence, LLMReply, Sample, Score, Unscored, Usage, Verdict, evaluate
-from ragstone.store.journal import Journal, JournalError
-from ragstone.store.record import decode_outcome, decode_reply, encode_outcome, encode_reply
+from ragstone.batch.journal import Journal, JournalError
+from ragstone.results.record import decode_outcome, decode_reply, encode_outcome, encode_reply
 from ragstone.testing import FakeLLM
 
 from .journals import run_alone, run_together, score, start, unscored

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.sinks import JSONLSink
-from ragstone.store.base import SinkError
-from ragstone.store.record import decode
+from ragstone.live import JSONLSink
+from ragstone.live.sink import SinkError
+from ragstone.results.record import decode
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import score, unscored

@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from ragstone.store.private_files import Lease
+from ragstone.results.private_files import Lease
 
 from ..support import programs  # noqa: TID252 - under importlib mode tests are no package
 
-HOLD = "import sys; from pathlib import Path; from ragstone.store.private_files import Lease; lease = Lease(Path(sys.argv[1]))"
+HOLD = "import sys; from pathlib import Path; from ragstone.results.private_files import Lease; lease = Lease(Path(sys.argv[1]))"
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_name_that_is_no_name_touches_no_file(me, tmp_path):
 
 def test_a_file_taken_away_while_it_was_made_is_made_again(folder, monkeypatch):
     """Another process may find it before it is locked, and take it for a dead one's."""
-    import ragstone.store.private_files as module
+    import ragstone.results.private_files as module
 
     real, taken = module.lock_file, []
 
@@ -86,6 +86,6 @@ def test_a_file_taken_away_while_it_was_made_is_made_again(folder, monkeypatch):
 
 
 def test_a_disk_that_cannot_lock_is_named(folder, monkeypatch):
-    monkeypatch.setattr("ragstone.store.private_files.lock_file", lambda file: False)
+    monkeypatch.setattr("ragstone.results.private_files.lock_file", lambda file: False)
     with pytest.raises(OSError, match="cannot be locked; use a local disk for the file beside it"):
         Lease(folder)

@@ -11,8 +11,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
-from ragstone.sinks import Alarm, OpenTelemetrySink
-from ragstone.store import otel as semconv
+from ragstone.live import Alarm, OpenTelemetrySink
+from ragstone.live import otel as semconv
 
 from .cases import logs_in_memory, score, unscored
 

@@ -15,8 +15,7 @@ import pytest
 
 from ragstone import ContextRelevancy, Monitor, Sample
 from ragstone.judge import LLMRequest
-from ragstone.monitor import Budget
-from ragstone.sinks import CallableSink, JSONLSink, SQLiteSink, SQLSink
+from ragstone.live import Budget, CallableSink, JSONLSink, SQLiteSink, SQLSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

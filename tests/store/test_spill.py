@@ -3,9 +3,9 @@
 import pytest
 
 from ragstone import Sample, Score, Unscored, Verdict
-from ragstone.store import results as module
-from ragstone.store.record import Record
-from ragstone.store.results import SpilledResults
+from ragstone.results import read as module
+from ragstone.results.read import SpilledResults
+from ragstone.results.record import Record
 
 HALF = "\ud83d"
 

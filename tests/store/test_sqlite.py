@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from ragstone.limits.budget import Entry
-from ragstone.sinks import SQLiteSink
-from ragstone.store import database
-from ragstone.store.base import SinkError
+from ragstone.live import SQLiteSink, database
+from ragstone.live.sink import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import Case, score

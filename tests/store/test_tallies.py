@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ragstone import Sample
-from ragstone.sinks import Record, Sink
-from ragstone.store.alerts import LowScore, Tallies, Tally, Window
-from ragstone.store.base import SinkError
-from ragstone.store.results import open_results
+from ragstone.live import Record, Sink
+from ragstone.live.alarms import LowScore, Tallies, Tally, Window
+from ragstone.live.sink import SinkError
+from ragstone.results.read import open_results
 
 from .cases import Case, score, unscored
 

@@ -10,9 +10,7 @@ from langchain_core.language_models import FakeListChatModel
 
 from ragstone import Faithfulness, ResponseRelevancy, evaluate
 from ragstone.cli.main import cli
-from ragstone.distributed import Spec
 from ragstone.registry import RegistryError, make_embedder, make_llm
-from ragstone.sample import Sample
 from ragstone.testing import FakeLLM
 
 JUDGE = "langchain:openai:gpt-4o"
@@ -44,12 +42,7 @@ def on_the_command_line(folder):
     return json.loads((folder / "out.jsonl").read_text().splitlines()[-1])["value"]
 
 
-def in_a_worker(folder):
-    spec = Spec.from_json(Spec(metrics=["context_relevancy"], judge=JUDGE).to_json())
-    return spec.build()[0].score(Sample(**ROW)).value
-
-
-@pytest.mark.parametrize("way", [in_python, on_the_command_line, in_a_worker])
+@pytest.mark.parametrize("way", [in_python, on_the_command_line])
 def test_one_name_everywhere(way, server, tmp_path) -> None:
     assert way(tmp_path) == 0.5
     assert {body["model"] for body in server.bodies} == {"gpt-4o"}

@@ -12,7 +12,7 @@ import pytest
 
 import ragstone
 import ragstone_langchain
-from ragstone.monitor.counters import SKIP_REASONS
+from ragstone.live.counters import SKIP_REASONS
 from ragstone_langchain import MonitorHandler, MonitorMiddleware
 
 PAGE = Path(__file__).parents[2] / "docs" / "langchain.md"

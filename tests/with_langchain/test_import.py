@@ -49,13 +49,6 @@ CLAUDE = "from ragstone.registry import make_llm; make_llm('langchain:anthropic:
 CLAUDE_NEEDS = "langchain:anthropic:claude-1 needs packages that are missing: pip install"
 
 
-def test_a_judge_that_is_only_named_loads_no_framework() -> None:
-    program = "from ragstone.distributed import Spec; import json, sys\nSpec(metrics=['faithfulness'], judge='langchain:openai:m')\n"
-    done = run(program + "print(json.dumps(list(sys.modules)))")
-    assert (done.stderr, done.returncode) == ("", 0)
-    assert {"langchain", "langchain_core", "ragstone_langchain"} & set(json.loads(done.stdout)) == set()
-
-
 def test_what_is_loaded_later() -> None:
     program = "from ragstone_langchain import LangSmithFeedbackSink, MonitorHandler, RagEvaluator; import json, sys, threading\n"
     done = run(program + "print(json.dumps(list(sys.modules)))")

@@ -10,7 +10,7 @@ from langsmith import Client, utils
 from langsmith.utils import LangSmithError
 
 from ragstone import Monitor, Sample, Score, Unscored
-from ragstone.sinks import Record
+from ragstone.live import Record
 from ragstone_langchain import LangSmithFeedbackSink
 
 from ..support.http_server import HTTPServer  # noqa: TID252

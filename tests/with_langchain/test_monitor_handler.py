@@ -20,8 +20,7 @@ from langchain_core.tracers.context import _configure_hooks
 from numpy import zeros
 
 from ragstone import ContextRelevancy, LLMRequest, Sample, Score
-from ragstone.monitor import Monitor, run_tree
-from ragstone.sinks import CallableSink
+from ragstone.live import CallableSink, Monitor, run_tree
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.waiting import soon  # noqa: TID252

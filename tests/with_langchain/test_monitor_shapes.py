@@ -18,7 +18,7 @@ from langsmith import traceable, tracing_context
 from pydantic import BaseModel
 
 import ragstone
-from ragstone.monitor.counters import SKIP_REASONS
+from ragstone.live.counters import SKIP_REASONS
 from ragstone_langchain import MonitorHandler, RagEvaluator, contexts
 from ragstone_langchain.extraction import Arguments
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.monitor.counters import SKIP_REASONS
+from ragstone.live.counters import SKIP_REASONS
 from ragstone_llama_index import instrument
 from ragstone_llama_index.responses import _ANSWERS
 from ragstone_llama_index.spans import _QUESTIONS

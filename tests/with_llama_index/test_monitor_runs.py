@@ -29,8 +29,7 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation.dispatcher import instrument_tags
 
 from ragstone import ContextRelevancy, ResponseRelevancy
-from ragstone.monitor import Monitor
-from ragstone.sinks import CallableSink
+from ragstone.live import CallableSink, Monitor
 from ragstone.testing import FakeEmbedder
 from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, instrument, uninstrument
 

@@ -41,7 +41,7 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 
 import ragstone
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.sinks import CallableSink
+from ragstone.live import CallableSink
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     MetricEvaluator,

@@ -2,8 +2,8 @@
 
 from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
 from ragstone.batch.evaluate import Interrupted, RunOptions, aevaluate, evaluate
-from ragstone.batch.provider import ProviderBatch
-from ragstone.reporting import (
+from ragstone.batch.journal import Journal, JournalError
+from ragstone.report import (
     Comparison,
     MetricComparison,
     MetricInfo,
@@ -13,9 +13,8 @@ from ragstone.reporting import (
     ResultsError,
     compare,
 )
+from ragstone.results.record import Record
 from ragstone.sources import BadLine, Row, SourceError, rows_of
-from ragstone.store.journal import Journal, JournalError
-from ragstone.store.record import Record
 
 __all__ = [
     "BadLine",
@@ -29,7 +28,6 @@ __all__ = [
     "MetricInfo",
     "MetricSummary",
     "NotComparableError",
-    "ProviderBatch",
     "Record",
     "Report",
     "ResultsError",

@@ -18,6 +18,7 @@ from typing import Literal, cast, get_args
 from typing_extensions import TypedDict, Unpack
 
 from ragstone.batch.estimation import Spending
+from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
@@ -36,13 +37,12 @@ from ragstone.registry import (
     needs_llm,
     spread,
 )
-from ragstone.reporting.report import Report
-from ragstone.reporting.tables import count
+from ragstone.report.report import Report
+from ragstone.report.tables import count
+from ragstone.results.read import SpilledResults
+from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
-from ragstone.store.journal import Journal, JournalError
-from ragstone.store.record import Record
-from ragstone.store.results import SpilledResults
 
 _log = logging.getLogger(__name__)
 Metrics = Metric | str | Sequence[Metric | str] | None

@@ -3,8 +3,8 @@
 import click
 
 from ragstone.plain import printable
-from ragstone.reporting.statistics import Estimate
-from ragstone.reporting.tables import DASH, INTERVAL, interval, number
+from ragstone.report.statistics import Estimate
+from ragstone.report.tables import DASH, INTERVAL, interval, number
 from ragstone.text.plain import text_table
 
 _FILE = click.Path(exists=True, dir_okay=False)

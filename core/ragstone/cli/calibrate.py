@@ -153,7 +153,7 @@ def calibrate(
 
 def _from_results(file: str | None, labels: str, out: str, *, method: Any) -> None:  # noqa: ANN401
     from ragstone.labels.make import from_results
-    from ragstone.reporting import Report
+    from ragstone.report import Report
 
     ctx = click.get_current_context()
     taken = ("file", "labels_file", "out", "method")

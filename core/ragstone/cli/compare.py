@@ -5,9 +5,9 @@ import click
 from ragstone.cli.options import check_apart, check_writable
 from ragstone.cli.output import write_page
 from ragstone.plain import printable
-from ragstone.reporting import compare as compared
-from ragstone.reporting.checks import check_drops, status_of
-from ragstone.reporting.checks import markdown as as_markdown
+from ragstone.report import compare as compared
+from ragstone.report.checks import check_drops, status_of
+from ragstone.report.checks import markdown as as_markdown
 
 
 @click.command(short_help="Say which of two systems is better.")

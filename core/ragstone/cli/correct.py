@@ -4,7 +4,7 @@ import click
 
 from ragstone.cli.options import check_apart, check_writable, database_file
 from ragstone.cli.output import write_page
-from ragstone.reporting import Report
+from ragstone.report import Report
 
 
 @click.command(short_help="Say what people would say, from a judge and a few labels.")

@@ -13,7 +13,7 @@ from ragstone.cli.output import coloured
 from ragstone.identity import reply_key
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.outcome import Outcome, Score
-from ragstone.reporting import Report
+from ragstone.report import Report
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:

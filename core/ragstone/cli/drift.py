@@ -19,9 +19,9 @@ from ragstone.labels import CalibrationError
 from ragstone.metrics.setup import check_setup, options_of
 from ragstone.plain import printable
 from ragstone.registry import metric_names
-from ragstone.reporting import MetricInfo
-from ragstone.reporting.checks import Drift, status_of
-from ragstone.reporting.tables import count, number
+from ragstone.report import MetricInfo
+from ragstone.report.checks import Drift, status_of
+from ragstone.report.tables import count, number
 from ragstone.text.plain import text_table
 
 _SHOWN = 10

@@ -5,7 +5,7 @@ import click
 from ragstone.cli.options import check_apart, database_file, name_of_scores, say_extra, unused
 from ragstone.cli.output import write_page
 from ragstone.plain import printable
-from ragstone.reporting import Report
+from ragstone.report import Report
 
 
 @click.command(short_help="Make a page to label samples on.")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ragstone._version import __version__
+from ragstone.batch.journal import JournalError
 from ragstone.cli.agreement import agreement
 from ragstone.cli.alarms import alarms
 from ragstone.cli.calibrate import calibrate
@@ -31,11 +32,10 @@ from ragstone.cli.worker import worker
 from ragstone.errors import without_keys
 from ragstone.identity import NoKeyError
 from ragstone.labels import CalibrationError
+from ragstone.live.sink import SinkError
 from ragstone.plain import printable
-from ragstone.reporting import NotComparableError, ResultsError
+from ragstone.report import NotComparableError, ResultsError
 from ragstone.sources import SourceError
-from ragstone.store.base import SinkError
-from ragstone.store.journal import JournalError
 
 # What a shell reports for a program that the signal ended.
 _SIGINT_STATUS = 130

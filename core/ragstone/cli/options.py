@@ -20,12 +20,12 @@ from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
 from ragstone.labels import Calibration
+from ragstone.live.outbox import Outbox, OutboxError
 from ragstone.metrics.base import Metric
 from ragstone.sources import PRESETS, SAMPLE_FIELDS
-from ragstone.store.outbox import Outbox, OutboxError
 
 if TYPE_CHECKING:
-    from ragstone.store.database import DatabaseSink
+    from ragstone.live.database import DatabaseSink
 
 JUDGE_HELP = (
     "The judge: local (the embedded model), local:PATH (another GGUF file), local:hf:OWNER/REPO/FILE.gguf (one that "
@@ -366,7 +366,7 @@ def database_file(name: str) -> str | None:
 
 def database_sink(name: str, option: str = "", *, new: bool = False) -> "DatabaseSink":
     """Return the sink of a database that is named by its path or its URL; its file must be there unless `new`."""
-    from ragstone.sinks import SQLiteSink, SQLSink
+    from ragstone.live import SQLiteSink, SQLSink
 
     path = database_file(name)
     if path is not None and not (new or Path(path).is_file()):

@@ -14,10 +14,10 @@ import click
 from ragstone.cli.options import NotThere
 from ragstone.outcome import Outcome, Unscored
 from ragstone.plain import printable, to_json
-from ragstone.reporting.tables import outcome_lines
+from ragstone.report.tables import outcome_lines
+from ragstone.results.private_files import lock_file, open_private, replacing
+from ragstone.results.record import Record, encode
 from ragstone.sample import Sample
-from ragstone.store.private_files import lock_file, open_private, replacing
-from ragstone.store.record import Record, encode
 
 _CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
 _WIDTH = 100

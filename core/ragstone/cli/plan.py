@@ -4,9 +4,9 @@ import click
 
 from ragstone.cli.options import FiniteRange
 from ragstone.labels import CalibrationError
-from ragstone.reporting import Report
-from ragstone.reporting import compare as compared
-from ragstone.reporting.tables import count
+from ragstone.report import Report
+from ragstone.report import compare as compared
+from ragstone.report.tables import count
 
 _ASSUMED_SD = 0.5
 

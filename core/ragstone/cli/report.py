@@ -9,10 +9,10 @@ from ragstone.cli.options import check_apart, database_file, import_from_here, u
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable
 from ragstone.registry import GROUPS, is_entry_point, metric_name
-from ragstone.reporting import Report, ResultsError
-from ragstone.reporting.aggregates import Facet
-from ragstone.reporting.tables import INTERVAL, slice_cells
-from ragstone.store.results import open_results
+from ragstone.report import Report, ResultsError
+from ragstone.report.aggregates import Facet
+from ragstone.report.tables import INTERVAL, slice_cells
+from ragstone.results.read import open_results
 from ragstone.text.plain import text_table
 
 

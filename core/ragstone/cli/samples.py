@@ -7,7 +7,7 @@ import click
 
 from ragstone.cli.options import database_sink, opened_outbox
 from ragstone.plain import printable, seconds_of
-from ragstone.store.base import Feedback
+from ragstone.results.traffic import Feedback
 
 
 @click.command(short_help="Keep what a person said of an answer.")

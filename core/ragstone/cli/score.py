@@ -14,6 +14,7 @@ import click
 
 from ragstone.batch.estimation import Spending, estimate
 from ragstone.batch.evaluate import Interrupted, choose, evaluate
+from ragstone.batch.journal import JournalError
 from ragstone.batch.runner import above_bar
 from ragstone.cli.options import (
     FiniteRange,
@@ -34,11 +35,10 @@ from ragstone.limits.budget import Price, list_price
 from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.registry import GROUPS, RegistryError
-from ragstone.reporting import MetricInfo, Report
+from ragstone.report import MetricInfo, Report
+from ragstone.results.record import Record
 from ragstone.sample import BadLine
 from ragstone.sources import SAMPLE_FIELDS, Rows, SourceError, rows_of
-from ragstone.store.journal import JournalError
-from ragstone.store.record import Record
 
 _NO_SAMPLE = "No sample: the input is empty."
 _POSITIVE = FiniteRange(min=0, min_open=True)

@@ -26,17 +26,17 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
+from ragstone.live import Entry, Monitor, Stats
+from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
-from ragstone.monitor import Entry, Monitor, Stats
 from ragstone.plain import printable
 from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric_names
-from ragstone.store.base import SinkError
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ragstone.sinks import Sink
-    from ragstone.store.outbox import Contents
+    from ragstone.live import Sink
+    from ragstone.live.outbox import Contents
 
 GIVE_UP_AFTER = 100
 """Evaluations in a row on which the judge fails: what comes after them would only wait for retries, for hours."""

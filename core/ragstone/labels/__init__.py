@@ -2,7 +2,7 @@
 
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
-from ragstone.reporting.corrections import ByLabels, Correction, Corrections, Link, Slice
+from ragstone.report.corrections import ByLabels, Correction, Corrections, Link, Slice
 
 __all__ = [
     "ByLabels",

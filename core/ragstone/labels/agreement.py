@@ -10,7 +10,7 @@ import numpy as np
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import Label, name_of, read_labels, refuse
-from ragstone.reporting.statistics import TIE, Estimate, of_groups
+from ragstone.report.statistics import TIE, Estimate, of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

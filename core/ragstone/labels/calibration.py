@@ -19,8 +19,8 @@ from ragstone.judging.reply import Answer
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.setup import embedder_of, plain_version, prompts_digest, settings_of
 from ragstone.outcome import Finite, Probability
+from ragstone.results.private_files import replacing
 from ragstone.sample import first_problem
-from ragstone.store.private_files import replacing
 
 if TYPE_CHECKING:
     from os import PathLike

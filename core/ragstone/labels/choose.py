@@ -16,14 +16,14 @@ from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refus
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
-from ragstone.reporting.aggregates import slice_value
-from ragstone.reporting.html.markup import showable
+from ragstone.page.markup import showable
+from ragstone.report.aggregates import slice_value
+from ragstone.results.record import Record
+from ragstone.results.traffic import FEEDBACK
 from ragstone.sample import first_problem
-from ragstone.store.pending import FEEDBACK
-from ragstone.store.record import Record
 
 if TYPE_CHECKING:
-    from ragstone.reporting import Report
+    from ragstone.report import Report
 
 _MARK = "ragstone_chosen"
 

@@ -12,7 +12,7 @@ from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import Draw, LabelledRecord, match_in_each, read_labels, refuse_scale, sample_digest
-from ragstone.reporting.aggregates import (
+from ragstone.report.aggregates import (
     Key,
     MetricInfo,
     MetricSummary,
@@ -22,16 +22,16 @@ from ragstone.reporting.aggregates import (
     slice_value,
     weight_of,
 )
-from ragstone.reporting.comparison import Moved
-from ragstone.reporting.corrections import ByLabels, Correction, Corrections, Link, Slice
-from ragstone.reporting.statistics import TIE
-from ragstone.reporting.statistics import Estimate as Mean
-from ragstone.reporting.tables import count, number
+from ragstone.report.comparison import Moved
+from ragstone.report.corrections import ByLabels, Correction, Corrections, Link, Slice
+from ragstone.report.statistics import TIE
+from ragstone.report.statistics import Estimate as Mean
+from ragstone.report.tables import count, number
+from ragstone.results.traffic import FEEDBACK
 from ragstone.sample import Sample
-from ragstone.store.pending import FEEDBACK
 
 if TYPE_CHECKING:
-    from ragstone.reporting import Report
+    from ragstone.report import Report
 
 
 def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:

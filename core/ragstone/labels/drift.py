@@ -15,12 +15,12 @@ from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import Label, LabelledRecord, match_labels, read_labels
 from ragstone.metrics import Metric
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.reporting import MetricInfo, Report, compare
-from ragstone.reporting.aggregates import key_of
-from ragstone.reporting.checks import Drift, Flip, ThenAndNow
-from ragstone.reporting.html.markup import showable
-from ragstone.store.record import Record
-from ragstone.store.results import open_results, write_results
+from ragstone.page.markup import showable
+from ragstone.report import MetricInfo, Report, compare
+from ragstone.report.aggregates import key_of
+from ragstone.report.checks import Drift, Flip, ThenAndNow
+from ragstone.results.read import open_results, write_results
+from ragstone.results.record import Record
 
 _LABELS = TypeAdapter(list[Label])
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, sigmoid, values_of
 from ragstone.metrics.base import CalibratedItem
-from ragstone.reporting.statistics import of_groups
+from ragstone.report.statistics import of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

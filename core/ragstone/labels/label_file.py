@@ -13,15 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, f
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics import Criterion, Metric
 from ragstone.outcome import Score, Verdict
+from ragstone.page.markup import showable
 from ragstone.registry import metric_class, metric_names
-from ragstone.reporting.aggregates import scale
-from ragstone.reporting.html.markup import showable
+from ragstone.report.aggregates import scale
+from ragstone.results.record import Record
 from ragstone.sample import Sample, first_problem
-from ragstone.store.record import Record
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import ItemKind
-    from ragstone.reporting import MetricInfo, Report
+    from ragstone.report import MetricInfo, Report
 
 _SHOWN = 20
 WHOLE: Final = "score"

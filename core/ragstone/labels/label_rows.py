@@ -15,10 +15,10 @@ from ragstone.labels.label_file import refuse
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.items import sentences_of
 from ragstone.plain import as_dict
+from ragstone.results.read import open_results
+from ragstone.results.record import sample_fields
 from ragstone.sample import BadLine, Sample, SampleField, first_problem
 from ragstone.sources import Rows, Source, rows_of
-from ragstone.store.record import sample_fields
-from ragstone.store.results import open_results
 from ragstone.text import Splitter, split_sentences
 
 LABELS: Mapping[str, CalibratedItem] = {

@@ -16,7 +16,7 @@ from ragstone.registry import metric_class, metric_names
 
 if TYPE_CHECKING:
     from ragstone.batch.runner import Shown
-    from ragstone.reporting import Report
+    from ragstone.report import Report
 
 
 def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:

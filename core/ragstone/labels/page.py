@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import LabelledRecord, digest_of, items_of, response_digest, sample_digest, scored
 from ragstone.outcome import Score
-from ragstone.reporting.html.markup import asset, document, tag
+from ragstone.page.markup import asset, document, tag
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import ItemKind
     from ragstone.outcome import Verdict
-    from ragstone.reporting import Report
+    from ragstone.report import Report
 
 NO_TEXTS = "the results hold no texts to label: score again without --no-texts, or have Monitor(store_text=True)"
 

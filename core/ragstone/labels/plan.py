@@ -8,7 +8,7 @@ from ragstone.labels.estimates import LEAST_LABELS
 from ragstone.labels.fit import load_extra
 
 if TYPE_CHECKING:
-    from ragstone.reporting.corrections import ByLabels
+    from ragstone.report.corrections import ByLabels
 
 _POWER = 0.8
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score, Unscored
 from ragstone.plain import printable
-from ragstone.reporting import Comparison, Report, compare
-from ragstone.reporting.checks import check_drops, status_of
-from ragstone.reporting.tables import verdict_lines
+from ragstone.report import Comparison, Report, compare
+from ragstone.report.checks import check_drops, status_of
+from ragstone.report.tables import verdict_lines
 from ragstone.sample import Sample
 
 _ITEMS = 20
@@ -101,7 +101,7 @@ def assert_not_worse(
         metrics: The name of the one to check, or names; None: all of the base.
         cannot_tell: What to do where too few samples, or too many unscored ones, leave it open. "fail" by default: a
             test that passes then says that no metric is worse. "pass" lets such a run through.
-        labels: A file of people's labels of both answers to some ids, as for `ragstone.reporting.compare`. The
+        labels: A file of people's labels of both answers to some ids, as for `ragstone.report.compare`. The
             interval of a metric with labels is then that of what people would say.
         drawn_at_random: Take labels of ids that you drew at random yourself.
 
@@ -116,8 +116,8 @@ def assert_not_worse(
         OSError: A file cannot be read.
 
     Example:
-        >>> from ragstone.reporting import MetricInfo, Report
-        >>> from ragstone.store.record import Record
+        >>> from ragstone.report import MetricInfo, Report
+        >>> from ragstone.results.record import Record
         >>> demo = MetricInfo("demo", "1", "judge", bounds=(0.0, 1.0))
         >>> def report(values):
         ...     scores = [Score(metric="demo", value=value, reason="", version="1") for value in values]

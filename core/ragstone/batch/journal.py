@@ -1,0 +1,285 @@
+"""The write-through record that makes a batch resumable: what was judged once is not judged again."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from ragstone.judge import LLMReply
+from ragstone.outcome import Outcome
+from ragstone.plain import printable
+from ragstone.results.connection import Kind, SqliteFile
+from ragstone.results.private_files import Lease
+from ragstone.results.record import decode_outcome, decode_reply, encode_outcome, encode_reply, is_final
+
+__all__ = ["Journal", "JournalError"]
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_GROUP_SECONDS = 0.05
+_LEASE_SECONDS = 600.0
+_PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
+_CLAIM = """
+INSERT OR REPLACE INTO claims SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM entries WHERE kind = 'outcome' AND key = ?)
+"""
+
+
+class JournalError(Exception):
+    """A journal cannot be read or written; the message says why, what is safe, and what to do.
+
+    Attributes:
+        report: What `evaluate` had scored by then (a `Report`), if it was its journal.
+    """
+
+    report: object = None
+
+
+_KIND = Kind(
+    noun="journal",
+    mark=0x7261674A,  # "ragJ"
+    version=1,
+    tables=(
+        "CREATE TABLE entries (kind TEXT, key TEXT, body TEXT NOT NULL, PRIMARY KEY (kind, key))",
+        "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
+    ),
+    error=JournalError,
+)
+
+
+class _JournalFile(SqliteFile):
+    def replaced(self) -> None:
+        """Refuse to go on: a new file would lack what the caller has put."""
+        raise JournalError(f"{self.path}: was removed or replaced while in use, with everything written to it")
+
+
+class Journal:
+    """Outcomes and replies by key, in a SQLite file. Any thread may use it.
+
+    An outcome is in the file when `put_outcome` returns, and safe when the process is killed. (When the machine loses
+    its power the last moments may be missing; the file stays whole.) Several processes of one machine may use one file,
+    each with a `Journal` of its own, and share the work by `claim`; of two outcomes that are put under one key, the
+    first stays. A `Journal` can be pickled, and goes on in a forked process.
+
+    Args:
+        path: The file; made when it is not there. On a local disk: SQLite's locks are not reliable on network ones.
+        patience: Seconds to wait while another process holds the file.
+
+    Attributes:
+        path: The file.
+
+    Raises:
+        JournalError: The file is no journal, was made by a newer version, or cannot be opened or written.
+
+    Example:
+        >>> import tempfile
+        >>> from ragstone import Score
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Journal(Path(folder.name) / "journal.db") as journal:
+        ...     journal.put_outcome("key", Score(metric="demo", value=0.5, reason="", version="1"))
+        >>> with Journal(Path(folder.name) / "journal.db") as journal:
+        ...     journal.outcome("key").value
+        0.5
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
+        self.path = Path(path)
+        self._patience = patience
+        self._file = _JournalFile(self.path, _KIND, patience)
+        self._lease: Lease | None = None
+        self._has_locks = True
+        self._closed = False
+        self._put = 0
+        self._replies: dict[str, LLMReply] = {}  # that wait to be written
+        self._written = 0.0
+        self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(Journal, patience=self._patience), (self.path,)
+
+    def of_run(self) -> "Journal":
+        """Return a journal on the same file for one run: its claims fall free when it is closed or forgotten.
+
+        Raises:
+            JournalError: The file cannot be read or written, or the journal is closed.
+        """
+        self._write()  # what waits here, the other one is to find
+        return Journal(self.path, patience=self._patience)
+
+    def outcome(self, key: str) -> Outcome | None:
+        """Return the outcome that was put under the key; None when there is none.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        return self._read("outcome", key, decode_outcome)
+
+    def put_outcome(self, key: str, outcome: Outcome) -> None:
+        """Keep an outcome, unless it is one that a later run should ask for again. Its claim ends.
+
+        Those are `Unscored` for a reason outside of the sample: "judge_error", "timeout", "cancelled", "over_budget".
+
+        Raises:
+            JournalError: It cannot be written; what was put before is safe. Or the journal is closed.
+        """
+        if not is_final(outcome):
+            self.release((key,))
+            return
+        self._write(
+            (_PUT, ("outcome", key, encode_outcome(outcome))),
+            ("DELETE FROM claims WHERE key = ?", (key,)),
+        )
+        self._put += 1
+        if self._lease is not None:
+            self._lease.renew()
+
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Claim outcomes that are neither made nor being made; return the keys that are now the caller's.
+
+        What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
+        one at a time has the claim. It falls free when this journal is closed or forgotten, when the process
+        ends, however it does, and when it has neither put nor claimed anything for ten minutes.
+
+        Raises:
+            JournalError: The file cannot be read or written.
+        """
+        self._check()
+        with self._file.transaction() as connection:
+            lease = self._leased()
+            name = ""
+            if lease is not None:
+                name = lease.name
+                lease.renew()
+            taken: set[str] = set()
+            for key in keys:
+                row = connection.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+                is_free = row is None or lease is None or not lease.lives(row[0])
+                if is_free and connection.execute(_CLAIM, (key, name, key)).rowcount == 1:
+                    taken.add(key)
+            return taken
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims on outcomes that will not be put.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        if self._lease is not None:
+            owner = self._lease.name
+            self._write(*(("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner)) for key in keys))
+
+    def reply(self, key: str) -> LLMReply | None:
+        """Return the judge's reply that was put under the key; None when there is none.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        return self._replies.get(key) or self._read("reply", key, decode_reply)
+
+    def put_reply(self, key: str, reply: LLMReply) -> None:
+        """Keep a judge's reply. Those that come fast are written together, with the next outcome at the latest.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        self._check()
+        self._replies.setdefault(key, reply)
+        if time.monotonic() - self._written > _GROUP_SECONDS:
+            self._write()
+
+    def left_out(self, judge: str) -> dict[str, str]:
+        """Return the parameters that the provider of a judge, given as its `identity_json`, has refused in other runs.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        names: dict[str, str] | None = self._read("left out", judge, json.loads)
+        return names or {}
+
+    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
+        """Keep which parameters were refused, with the provider's words, so that the next run asks the same way.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, json.dumps({**names}))))
+
+    def flush(self) -> None:
+        """Write what waits, now.
+
+        Raises:
+            JournalError: It cannot be written, and still waits.
+        """
+        if self._replies:
+            self._write()
+
+    def close(self) -> None:
+        """Write what waits, and let go of the file and of what was claimed.
+
+        Raises:
+            JournalError: What waits cannot be written, and is lost.
+        """
+        try:
+            if not self._closed:
+                self.flush()
+        finally:
+            self._closed = True
+            if self._lease is not None:
+                self._lease.close()
+            self._file.close()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise JournalError(f"{self.path}: this journal is closed; make a new one")
+
+    def _read(self, kind: str, key: str, decode: Callable[[str], T]) -> T | None:
+        self._check()
+        rows = self._file.read("SELECT body FROM entries WHERE kind = ? AND key = ?", (kind, key))
+        try:
+            return decode(str(rows[0][0])) if rows else None
+        except ValueError as error:
+            raise JournalError(
+                f"{self.path}: the {kind} of {key} is damaged ({error}); move the file away and start a new one"
+            ) from error
+
+    def _write(self, *statements: tuple[str, tuple[str, ...]]) -> None:
+        """Run statements and write the replies that wait, all or nothing."""
+        self._check()
+        replies = list(self._replies.items())
+        try:
+            with self._file.transaction() as connection:
+                for key, reply in replies:
+                    connection.execute(_PUT, ("reply", key, encode_reply(reply)))
+                for statement, values in statements:
+                    connection.execute(statement, values)
+        except JournalError as error:
+            raise JournalError(
+                f"{error}. {self._put:,} outcomes are safe in the journal. Fix the cause and run "
+                "again with the same journal: those outcomes are not judged again"
+            ) from error
+        for key, _ in replies:
+            self._replies.pop(key, None)
+        self._written = time.monotonic()
+
+    def _leased(self) -> Lease | None:
+        """Return this process's lease; None where there are no locks."""
+        if self._has_locks and (self._lease is None or self._lease.pid != os.getpid()):
+            try:
+                self._lease = Lease(self.path.with_name(f"{self.path.name}.owners"), _LEASE_SECONDS)
+            except OSError as error:
+                self._has_locks = False
+                _log.warning("%s. Processes on this journal do not share the work.", printable(error))
+        return self._lease

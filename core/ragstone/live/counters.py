@@ -1,0 +1,259 @@
+"""Counters: what became of every evaluation, and what handlers saw beside it."""
+
+import logging
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from ragstone.errors import describe
+from ragstone.plain import printable
+
+Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+SKIP_REASONS: Mapping[str, str] = {
+    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
+    "cancelled": "the app or its user cancelled the run",
+    "declined": "your extract= returned None",
+    "excluded": "your where= rejected it",
+    "extract_failed": "your extract= raised, or did not return a sample: see errors and the log",
+    "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
+    "never_ended": "no event came for an hour, or it is the app's main loop: exclude that with where=",
+    "no_question": "return the question from extract=",
+    "nothing_found": "return question, contexts and answer from extract=",
+    "only_model": "a model was called outside of any chain or engine: call monitor.submit(Sample(...)) there",
+    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
+    "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
+    "own_run": "an evaluation asked the app, not a user",
+    "where_failed": "your where= raised: see errors and the log",
+}
+"""Why a run of the app gave no sample, and what to do about it."""
+
+_SECONDS_BETWEEN_WARNINGS = 60.0
+_MOST_UNLOGGED = 50
+_LONGEST_TRACE = 2_000
+_log = logging.getLogger("ragstone.live")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStats:
+    """How one sink stands.
+
+    Attributes:
+        written: Outcomes it has taken.
+        waiting: Outcomes it has not.
+        failures: Times that it raised.
+        lost: Outcomes given up: more than 10,000 waited (and no outbox kept them), or the process ended.
+        last_error: What it raised last, without keys; "" where it never did.
+    """
+
+    written: int
+    waiting: int
+    failures: int
+    lost: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What became of every evaluation of this process: one sample by one metric.
+
+    `accepted` is always the sum of all the others: scored + unscored + dropped + not_sampled + over_budget + duplicate
+    + spooled + pending.
+
+    Attributes:
+        samples: Samples that were submitted to this process or taken over from the outbox.
+        accepted: Evaluations of them, all metrics counted.
+        scored: Those with a `Score`.
+        unscored: Those with an `Unscored`.
+        dropped: Those that there was no room for, or that could not be kept.
+        not_sampled: Those that sampling left out.
+        over_budget: Those that the budget left out.
+        duplicate: Those of a sample id that was there already.
+        spooled: Those that lie in the outbox for later, or for another process.
+        pending: Those that wait or are being judged.
+        reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}. {"pending": {"ledger": 4}}: so many
+            wait in a thread because the budget's account cannot be reached.
+        skipped: Runs of the app that a handler saw and that gave no sample, by reason. Printed, the numbers come with
+            what to do about the commonest.
+        errors: Exceptions inside handlers, the outbox and threads of the monitor, by place. None of them reached the
+            app.
+        in_hand: Those of the pending that a thread judges now, or holds until the budget's account can be reached.
+        longest_queue: The most samples that ever waited at once.
+        queued_bytes: The memory that the samples which wait take now, as `Monitor(max_queue_bytes=...)` counts it.
+        sinks: How each sink stands, by name.
+
+    Example:
+        >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}))
+        2 samples, 2 evaluations: 1 scored, 1 pending
+        3 runs gave no sample: 3 no_question
+        no_question: return the question from extract=
+    """
+
+    samples: int = 0
+    accepted: int = 0
+    scored: int = 0
+    unscored: int = 0
+    dropped: int = 0
+    not_sampled: int = 0
+    over_budget: int = 0
+    duplicate: int = 0
+    spooled: int = 0
+    pending: int = 0
+    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    skipped: Mapping[str, int] = field(default_factory=dict[str, int])
+    errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    in_hand: int = 0
+    longest_queue: int = 0
+    queued_bytes: int = 0
+    sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
+
+    def __str__(self) -> str:
+        what = [f"{n:,} {status}" for status in (*STATUSES, "pending") if (n := getattr(self, status))]
+        lines = [f"{self.samples:,} samples, {self.accepted:,} evaluations" + (f": {', '.join(what)}" if what else "")]
+        if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
+            listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
+            lines.append(f"{sum(self.skipped.values()):,} runs gave no sample: {listed}")
+            lines.append(f"{skipped[0][0]}: {SKIP_REASONS.get(skipped[0][0], 'a handler of yours says so')}")
+        if self.errors:
+            lines.append(f"errors (the app saw none): {', '.join(f'{n:,} in {at}' for at, n in self.errors.items())}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class FlushResult:
+    """What a flush, or closing, came to. Truthy when nothing is left and closing lost nothing.
+
+    What gave way by a rule while the monitor ran (a full queue, the budget, a record that a sink kept refusing) is not
+    in it, but in `Stats`.
+
+    Attributes:
+        remaining: Evaluations that wait, are being judged, or lie in the outbox for later, and those that closing
+            dropped.
+        undelivered: Outcomes that a sink has not taken, summed over the sinks, and those that were lost because it had
+            not when it was closed. What the outbox then keeps for the next start is not among them.
+    """
+
+    remaining: int
+    undelivered: int
+
+    @property
+    def done(self) -> bool:
+        """Whether no evaluation was left without its outcome, and no outcome without its sink."""
+        return not self.remaining and not self.undelivered
+
+    def __bool__(self) -> bool:
+        return self.done
+
+
+class Counters:
+    """The counters of one process. Safe to use from any thread and from a signal handler."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
+        self._accepted = 0
+        self._samples = 0
+        self._by_status: Counter[tuple[Status, str]] = Counter()
+        self._skipped: Counter[str] = Counter()
+        self._errors: Counter[str] = Counter()
+        self._longest = 0
+        self._cut = 0
+        self._logged_at = -_SECONDS_BETWEEN_WARNINGS
+        self._unlogged: Counter[str] = Counter()
+
+    def accept(self, evaluations: int) -> None:
+        """Count a sample and its evaluations."""
+        with self._lock:
+            self._samples += 1
+            self._accepted += evaluations
+
+    def settle(self, status: Status, reason: str, evaluations: int = 1) -> None:
+        """Count what became of some; a negative number takes them back."""
+        if evaluations:
+            with self._lock:
+                self._by_status[status, reason] += evaluations
+            if status == "dropped" and evaluations > 0:
+                self._warn(f"dropped: {reason}", evaluations)
+
+    def cut_off(self, evaluations: int) -> None:
+        """Count those that were accepted, and dropped because the monitor was closed."""
+        with self._lock:
+            self._cut += evaluations
+        self.settle("dropped", "closed", evaluations)
+
+    def skip(self, reason: str, runs: int = 1) -> None:
+        """Count runs that gave no sample; a negative number takes them back."""
+        with self._lock:
+            self._skipped[reason] += runs
+
+    def failed(self, place: str, error: BaseException) -> None:
+        """Count an exception of our own, and log it at most once a minute."""
+        with self._lock:
+            self._errors[place] += 1
+        with suppress(Exception):  # of a log handler's or filter's
+            if _log.isEnabledFor(logging.DEBUG):
+                frames = [f"{each.filename}:{each.lineno}" for each in traceback.extract_tb(error.__traceback__)]
+                _log.debug("%s failed at %s", place, printable(" > ".join(frames), _LONGEST_TRACE))
+        self._warn(f"{place}: {describe(error, most=200)}", 1)
+
+    def waiting(self, samples: int) -> None:
+        """Note how long the queue is."""
+        if samples > self._longest:
+            with self._lock:
+                self._longest = max(self._longest, samples)
+
+    def pending(self) -> int:
+        """Return how many evaluations have no status yet."""
+        with self._lock:
+            return self._accepted - sum(self._by_status.values())
+
+    def remaining(self, *, judges: bool) -> int:
+        """Return how many have no outcome: pending, cut off by closing, or left in the outbox by one that judges."""
+        with self._lock:
+            spooled = sum(n for (status, _), n in self._by_status.items() if status == "spooled")
+            return self.pending() + self._cut + (spooled if judges else 0)
+
+    def stats(self, sinks: Mapping[str, SinkStats]) -> Stats:
+        """Return all counters of one moment."""
+        with self._lock:
+            reasons: dict[str, dict[str, int]] = {}
+            sums = dict.fromkeys(STATUSES, 0)
+            for (status, reason), n in sorted(self._by_status.items()):
+                sums[status] += n
+                if n and status != "scored":
+                    reasons.setdefault(status, {})[reason] = n
+            return Stats(
+                samples=self._samples,
+                accepted=self._accepted,
+                pending=self._accepted - sum(sums.values()),
+                reasons=reasons,
+                skipped=dict(+self._skipped),
+                errors=dict(self._errors),
+                longest_queue=self._longest,
+                sinks=sinks,
+                **sums,
+            )
+
+    def _warn(self, what: str, times: int) -> None:
+        with self._lock:
+            known = what in self._unlogged or len(self._unlogged) < _MOST_UNLOGGED
+            self._unlogged[what if known else "other"] += times
+            if time.monotonic() - self._logged_at < _SECONDS_BETWEEN_WARNINGS:
+                return
+        self.log()
+
+    def log(self) -> None:
+        """Log what was not logged yet, whatever the time."""
+        with self._lock:
+            warnings, self._unlogged = self._unlogged, Counter()
+            if not warnings:
+                return
+            self._logged_at = time.monotonic()
+        with suppress(Exception):  # of a log handler's or filter's
+            text = "; ".join(f"{what} ({n})" for what, n in warnings.most_common(5))
+            _log.warning("the app is not affected; %s", text)

@@ -1,0 +1,400 @@
+"""Scoring live traffic off the request path."""
+
+import math
+import os
+import time
+import warnings
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast, get_args
+
+from ragstone.limits.budget import Budget
+from ragstone.live.alarms import Alarm
+from ragstone.live.alerts import Alert
+from ragstone.live.counters import FlushResult, Stats
+from ragstone.live.pipeline import Pipeline
+from ragstone.live.redaction import Redact, RedactionFailed, snapshot
+from ragstone.live.sampling import Predicate, Sampling, check_function, thumb
+from ragstone.live.sink import Sink
+from ragstone.live.trace import Fact
+from ragstone.live.worker import Settings, WhenFull
+from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
+from ragstone.plain import seconds_of
+from ragstone.results.traffic import Feedback
+from ragstone.sample import Sample
+from ragstone.text import _pysbd
+
+_ASYNC_ONLY = (
+    "{} has async methods only: a monitor calls them on its own event loop. If your app uses the same client, "
+    "give the monitor another one, or define the sync methods"
+)
+_SECONDS_TO_CLOSE, _SECONDS_TO_CLOSE_OUTBOX = 20.0, 5.0
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class Monitor:
+    """Scores live samples outside of requests and sends the outcomes to sinks.
+
+    `submit` takes a snapshot and returns. Daemon threads call the judge's sync methods, so your app's model is only
+    ever used on your app's event loop. In each process the first sample starts the threads. `stats` counts the fate
+    of every sample. Before the process ends call `close`, or use the monitor as a context manager or as a web app's
+    `lifespan`. At interpreter exit no judge can be asked: remaining samples are only counted, or with `outbox` kept
+    for the next start.
+
+    Args:
+        metrics: One metric or several. Each scores every chosen sample.
+        sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
+        sample_rate: The share of samples to score, 0 to 1, or a share for each metric by name. A hash of the id
+            decides, so every process chooses the same.
+        max_queue: Samples that may wait.
+        max_queue_bytes: Memory in bytes for their texts (without ids) and metadata. Larger samples are dropped. With
+            "spool", as much again may be on its way to the outbox.
+        when_full: What happens when the queue is full: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
+            outbox only and is scored when there is room; "block": `submit` waits.
+        workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
+            outbox, and `ragstone worker` judges and delivers them.
+        budget: Limits on the cost of judging, shared by all processes whose first sink with a ledger uses one database.
+        redact: Called on the app's thread with every text of a chosen sample except its id. Its result replaces the
+            text before the sample is queued. If it raises, the sample is dropped.
+        where: Only samples for which this returns true are scored.
+        always: Rules that choose a sample at any rate: "error" (`metadata["error"]`), "thumbs_down"
+            (`metadata["feedback"]` is "thumbs_down", "down", "negative", False or a number below 0),
+            "empty_retrieval" (no context with text), or a function of the sample.
+        seed: Changes which samples are chosen.
+        correlated: Whether metrics of the same rate score the same samples.
+        outbox: A file that keeps samples until they are scored. If the process is killed, the next one or
+            `ragstone worker` scores the rest. After a judge's failure a sample is retried for about four hours.
+        store_text: Whether sinks get the samples' texts. Otherwise they get ids, scores, times and verdicts without
+            texts.
+        keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
+            "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
+        timeout: Seconds for one evaluation. Then the outcome is `Unscored("timeout")` and its thread is abandoned.
+        keep_unsampled: How long the outbox keeps samples that sampling left out (redacted like all), such as "7d". If
+            `feedback` arrives, all metrics score the sample; means leave out its outcomes.
+        keep_unsampled_bytes: Their largest total size; beyond it, the oldest are removed.
+        retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
+        alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
+            database is the same count together; without a database each process counts for itself, in memory.
+        on_alarm: Called with each `Alarm` once, on a thread of its own, in a process that judges. The log of
+            `ragstone.live` and sinks that define `alarm` get it, too.
+
+    Raises:
+        ValueError: An option has an impossible value; the message names it.
+        TypeError: An option has the wrong type; the message names it.
+
+    Example:
+        >>> from ragstone import ContextRelevancy, Sample
+        >>> from ragstone.live import CallableSink
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+        >>> outcomes = []
+        >>> with Monitor(metric, sinks=CallableSink(outcomes.extend)) as monitor:
+        ...     monitor.submit(Sample(id="trace 1", user_input="Where?", retrieved_contexts=["Here."]))
+        >>> outcomes[0].sample_id, outcomes[0].outcome.value
+        ('trace 1', 1.0)
+    """
+
+    def __init__(
+        self,
+        metrics: Metric | Sequence[Metric],
+        *,
+        sinks: Sink | Sequence[Sink] | None = None,
+        sample_rate: float | Mapping[str, float] = 1.0,
+        max_queue: int = 10_000,
+        max_queue_bytes: int = 256_000_000,
+        when_full: WhenFull = "drop_newest",
+        workers: int = 4,
+        budget: Budget | None = None,
+        redact: Redact | None = None,
+        where: Predicate | None = None,
+        always: Sequence[str | Predicate] = (),
+        seed: str | int = "",
+        correlated: bool = True,
+        outbox: str | os.PathLike[str] | None = None,
+        store_text: bool = False,
+        keep: Collection[Fact] = get_args(Fact),
+        timeout: float = 300.0,
+        keep_unsampled: str | None = None,
+        keep_unsampled_bytes: int = 100_000_000,
+        retain: str | None = None,
+        alerts: Alert | Sequence[Alert] = (),
+        on_alarm: Callable[[Alarm], object] | None = None,
+    ) -> None:
+        self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        for name in ("max_queue", "max_queue_bytes", "keep_unsampled_bytes"):
+            check_count(name, self._options[name])
+        if workers != 0:
+            check_count("workers", workers)
+        elif outbox is None:
+            raise ValueError('workers: 0 needs a file through which another process judges: outbox="PATH"')
+        for name, flag in (("correlated", correlated), ("store_text", store_text)):
+            check_flag(name, flag)
+        check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
+        check_number("timeout", timeout, 0.001, math.inf)
+        _check_type("keep", keep, (Collection,), 'a list such as ["id", "tags"]')
+        for fact in keep:
+            check_option("keep", fact, get_args(Fact))
+        _check_type("seed", seed, (str, int), "text or a whole number")
+        _check_type("budget", budget, (Budget, type(None)), "ragstone.live.Budget(...)")
+        check_function("redact", redact)
+        check_function("on_alarm", on_alarm)
+        by_key = _by_key("metrics", metrics, Metric, _metric_key, "metrics, such as ContextRelevancy(llm=...)")
+        if not by_key:
+            raise ValueError("metrics: is empty; pass metrics, such as ContextRelevancy(llm=...)")
+        if sinks is None:
+            from ragstone.live.database import SQLiteSink
+
+            sinks = SQLiteSink()
+        by_name = _by_key("sinks", sinks, Sink, attrgetter("name"), "sinks of ragstone.live, such as SQLiteSink(PATH)")
+        self._settings = Settings(
+            metrics=by_key,
+            sinks=list(by_name.values()),
+            sampling=Sampling(
+                list(by_key.values()),
+                sample_rate,
+                where,
+                always,
+                str(seed),
+                correlated=correlated,
+                keep_unsampled=keep_unsampled is not None,
+            ),
+            max_queue=max_queue,
+            max_queue_bytes=max_queue_bytes,
+            when_full=when_full,
+            workers=workers,
+            budget=budget,
+            redact=redact,
+            store_text=store_text,
+            keep=frozenset(keep),
+            timeout=timeout,
+            keep_unsampled=_seconds("keep_unsampled", keep_unsampled, possible=outbox is not None and "id" in keep),
+            keep_unsampled_bytes=keep_unsampled_bytes,
+            retain=_seconds("retain", retain),
+            alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
+            on_alarm=on_alarm,
+        )
+        self._outbox = _outbox_path(outbox)
+        self._pipelines: dict[int, Pipeline] = {}
+        self._new_pipeline: Callable[[], Pipeline] = partial(Pipeline, self._settings)
+        if self._outbox is not None:
+            from ragstone.live.outbox_pipeline import OutboxPipeline  # loads sqlite3
+
+            self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
+        elif when_full == "spool":
+            raise ValueError('when_full="spool" needs a file: outbox="PATH"')
+        for judge in {judge for metric in by_key.values() for judge in (metric.judge, metric.judge_embedder)}:
+            if getattr(judge, "async_only", False):
+                warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
+        _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
+
+    @property
+    def _pipeline(self) -> Pipeline:
+        """Return this process's part. One of before a fork stays, untouched: what it holds open is the parent's."""
+        pid = os.getpid()
+        pipeline = self._pipelines.get(pid)
+        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, self._new_pipeline())
+
+    def judging(self, workers: int) -> "Monitor":
+        """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
+        options: dict[str, Any] = {**self._options, "workers": workers}
+        return self if self._settings.workers else Monitor(**options)
+
+    @property
+    def outbox(self) -> Path | None:
+        """The file to which samples are written ahead; None without one."""
+        return self._outbox
+
+    def submit(self, sample: Sample | dict[str, Any]) -> None:
+        """Take a sample, or a dict of its fields, to be scored. Returns at once; raises nothing.
+
+        A sample whose `id` was submitted lately is a duplicate. One without an id gets one. A dict that makes no sample
+        is counted as dropped, and the log says why.
+        """
+        try:
+            self._pipeline.submit(sample)
+        except Exception as error:  # never the app's trouble
+            self.failed("submit", error)
+
+    def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
+        """Take what a person said of an answer, to be kept beside its outcomes. Returns at once; raises nothing.
+
+        Args:
+            sample_id: The sample's id.
+            value: "up", True or 1 becomes "thumbs_up"; "down", False or -1 "thumbs_down"; another word stays as it is.
+            comment: What the person wrote; redacted, and kept only with `store_text`.
+        """
+        try:
+            if "id" not in self._settings.keep:
+                raise ValueError('feedback: needs "id" in keep=, to find the sample')
+            normalised = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
+            self._pipeline.feedback(normalised.model_copy(update={"comment": self._kept(comment)}))
+        except Exception as error:  # never the app's trouble
+            self.failed("feedback", error)
+
+    def _kept(self, comment: str | None) -> str | None:
+        try:
+            kept = snapshot(Sample(response=comment), "", self._settings.redact)
+            return kept.response if self._settings.store_text else None
+        except RedactionFailed as error:
+            self.failed("redact", error)
+            return None
+
+    def skip(self, reason: str, runs: int = 1) -> None:
+        """Count runs of the app that gave no sample, for handlers; `stats().skipped` has them by reason.
+
+        A negative number takes back what was counted: the run turned out to be part of a sample.
+        """
+        self._pipeline.counters.skip(reason, runs)
+
+    def failed(self, place: str, error: BaseException) -> None:
+        """Count an exception in code that stands between the app and us, and log it at most once a minute."""
+        self._pipeline.failed(place, error)
+
+    def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
+        """Wait until every sample is scored and every sink has its outcomes, blocking.
+
+        Returns early when `timeout` seconds have passed, while the monitor is paused, and when what is left in the
+        outbox waits for its time. With `put_off`, what earlier processes put off after a judge's failure is tried now.
+        """
+        return self._pipeline.flush(timeout, put_off=put_off)
+
+    def close(self, timeout: float | Literal["auto"] | None = "auto") -> FlushResult:
+        """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
+
+        What is left then stays in the outbox, or is counted as dropped: the result says how much, and is truthy if
+        there is none. A second call closes nothing and says the same.
+
+        Args:
+            timeout: Seconds; "auto": 5 with an outbox, which loses nothing, and 20 without; None: no limit.
+        """
+        if timeout == "auto":
+            timeout = _SECONDS_TO_CLOSE if self._outbox is None else _SECONDS_TO_CLOSE_OUTBOX
+        return self._pipeline.close(timeout)
+
+    def pause(self) -> None:
+        """Judge nothing further; samples are taken all the same, until the queue is full."""
+        self._pipeline.workers.allowed.clear()
+
+    def resume(self) -> None:
+        """Judge again after `pause`."""
+        self._pipeline.workers.allowed.set()
+
+    def stats(self) -> Stats:
+        """Return what became of this process's samples so far."""
+        return self._pipeline.stats()
+
+    @asynccontextmanager
+    async def lifespan(
+        self, app: object = None, *, timeout: float | Literal["auto"] | None = "auto"
+    ) -> AsyncGenerator[None, None]:
+        """Close the monitor when a web app ends: `FastAPI(lifespan=monitor.lifespan)`, or within a lifespan of yours.
+
+        At the app's start, what an earlier process left in the outbox is taken up.
+
+        Args:
+            app: What a server hands over; not used.
+            timeout: As for `close`. A server's own limit should be some seconds longer.
+
+        Example:
+            >>> import asyncio
+            >>> from ragstone import ContextRelevancy
+            >>> from ragstone.testing import FakeLLM
+            >>> monitor = Monitor(ContextRelevancy(llm=FakeLLM(lambda _: "yes")))
+            >>> async def serve():
+            ...     async with monitor.lifespan():
+            ...         pass
+            >>> asyncio.run(serve())
+        """
+        import asyncio  # loaded where it runs
+
+        del app  # a server hands itself over
+        self._pipeline.take_up()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self.close, timeout)
+
+    def __enter__(self) -> "Monitor":
+        self._pipeline.take_up()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __copy__(self) -> "Monitor":
+        return self  # frameworks copy what holds a handler; its queue and counters are one
+
+    def __deepcopy__(self, memo: object) -> "Monitor":
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(Monitor, **self._options), ()  # another process starts with a queue of its own
+
+
+def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
+    if isinstance(value, type):
+        raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
+    if not isinstance(value, types):
+        raise TypeError(f"{name}: is {type(value).__name__}; pass {instead}")
+
+
+def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T], K], instead: str) -> dict[K, T]:
+    """Return one or several things by what tells them apart; refuse what is none, and two alike."""
+    _check_type(name, items, (kind, Iterable), instead)
+    by_key: dict[K, T] = {}
+    for item in cast("Iterable[T]", [items] if isinstance(items, kind) else items):
+        if not isinstance(item, kind):
+            raise TypeError(f"{name}: contains {type(item).__name__}; pass {instead}")
+        if key(item) in by_key:
+            raise ValueError(f"{name}: two are called {key(item)!r}; leave one out, or give it another name")
+        by_key[key(item)] = item
+    return by_key
+
+
+def _alerts(
+    alerts: Alert | Sequence[Alert], metrics: Iterable[Metric], keep: Collection[str], *, possible: bool
+) -> dict[Alert, tuple[float, float]]:
+    """Return the alerts, checked, each with the bounds of its metric."""
+    by_name = {metric.name: metric for metric in metrics}
+    checked = _by_key("alerts", alerts, Alert, attrgetter("name"), 'alerts, such as Alert("faithfulness", below=0.8)')
+    if checked and not possible:
+        raise ValueError("alerts: need a sink; pass one, such as SQLiteSink(PATH)")
+    for alert in checked.values():
+        if alert.metric not in by_name:
+            raise ValueError(f"alerts: {alert.metric!r} is not a metric of this monitor; it has {sorted(by_name)}")
+        alert.check(by_name[alert.metric], keep)
+    return {alert: by_name[alert.metric].bounds for alert in checked.values()}
+
+
+def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | None:
+    _check_type(name, text, (str, type(None)), 'a time such as "90d"')
+    if text is None:
+        return None
+    if not possible:
+        raise ValueError(f'{name}: needs a file for the samples (outbox="PATH") and their ids ("id" in keep=)')
+    if not (seconds := seconds_of(text)):
+        raise ValueError(f"{name}: {text!r} is not a time; write 30m, 24h or 90d")
+    return seconds
+
+
+def _metric_key(metric: Metric) -> tuple[str, str]:
+    if metric.lacks_llm:
+        raise ValueError(f"metrics: {metric.name} has no judge; pass it one: llm=...")
+    return metric.name, metric.version
+
+
+def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
+    _check_type("outbox", outbox, (str, os.PathLike, type(None)), "the path of a file")
+    if outbox is None:
+        return None
+    path = Path(outbox)
+    if path.is_dir():
+        raise ValueError(f"outbox: {path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"outbox: {path}: no folder {path.absolute().parent}")
+    return path.absolute()

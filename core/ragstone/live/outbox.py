@@ -1,0 +1,368 @@
+"""The monitor's memory on disk: what is still to be judged, and what is still to be delivered.
+
+A SQLite file. A row of `samples` is a sample with the metrics that are to score it, or one that is `kept` in case
+feedback on it comes; a row of `records` an outcome, or what a person said of an answer, that one sink has not taken
+yet. In one transaction a judged sample's row goes and its records come, so that a process may be killed at any moment
+and the next one goes on where it stopped.
+"""
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragstone.live.pending import FORGOTTEN_TABLE, Pending, facts_in, not_forgotten, note_forgotten
+from ragstone.plain import clean_key, to_json
+from ragstone.results.connection import Kind, SqliteFile
+from ragstone.results.private_files import Lease
+from ragstone.results.record import Record, decode, encode
+from ragstone.results.traffic import Feedback
+
+__all__ = ["Contents", "Outbox", "OutboxError"]
+
+LONGEST_WAIT = 3_600.0
+"""The longest that a sample is put off, in seconds."""
+
+_PATIENCE = 5.0
+_UNREADABLE = -1
+_ANY_SINK = "all sinks of whoever delivers"  # where what people said waits; a monitor that only writes knows no other
+
+
+class OutboxError(RuntimeError):
+    """The file is no outbox that this version can use."""
+
+
+_KIND = Kind(
+    noun="outbox",
+    mark=0x7261674F,  # "ragO"
+    version=2,
+    tables=(
+        """CREATE TABLE samples (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, metrics TEXT NOT NULL, owner TEXT,
+            left_by TEXT, attempts INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
+            kept INTEGER, body TEXT NOT NULL)""",
+        "CREATE INDEX samples_kept ON samples (not_before, kept) WHERE kept IS NOT NULL",
+        FORGOTTEN_TABLE,
+        "CREATE INDEX samples_by_owner ON samples (owner, not_before, seq)",
+        """CREATE TABLE records (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, owner TEXT, body TEXT NOT NULL)""",
+        "CREATE INDEX records_by_sink ON records (sink, owner, seq)",
+    ),
+    error=OutboxError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an outbox holds.
+
+    Attributes:
+        samples: Samples that are not judged by all of their metrics.
+        elsewhere: Those of them that another process works on.
+        unreadable: Those of them that cannot be read.
+        metrics: Of how many others a metric is to make an evaluation, by its name and version.
+        records: Outcomes that are not delivered, but for those that another process has, by the sink's name.
+    """
+
+    samples: int
+    elsewhere: int
+    unreadable: int
+    metrics: Mapping[tuple[str, str], int]
+    records: Mapping[str, int]
+
+    def waiting(self) -> int:
+        """Return how many evaluations are to be made."""
+        return sum(self.metrics.values())
+
+
+class Outbox:
+    """One process's hold on the file. Used by one thread at a time, and but for `transaction` inside a transaction.
+
+    Args:
+        path: The file; made when it is not there.
+
+    Raises:
+        OutboxError: The file is something else, or of a newer version.
+        sqlite3.Error: The file cannot be opened, read or written.
+        OSError: The folder beside it, by which processes know of each other, cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = SqliteFile(path, _KIND, _PATIENCE, explain=False)
+        self._current: sqlite3.Connection | None = None
+        with self._file.transaction():
+            pass
+        try:
+            self.owner = Lease(path.with_name(f"{path.name}.owners"))
+        except BaseException:
+            self._file.close()
+            raise
+
+    @contextmanager
+    def transaction(self) -> Generator[None, None, None]:
+        """Do all of it or nothing, with the write lock from the start.
+
+        Raises:
+            OutboxError: Another file was put in its place that is no outbox.
+            sqlite3.Error: The file cannot be written, or others hold it for more than five seconds.
+        """
+        with self._file.transaction() as connection:
+            self._current = connection
+            try:
+                yield
+            finally:
+                self._current = None
+
+    # --- samples ----------------------------------------------------------------------------------------------
+
+    def add(self, pending: Pending, *, mine: bool) -> bool:
+        """Write a sample down, as this process's or, when there is no room in memory, as anybody's.
+
+        Returns:
+            False when a sample of the same id is there already.
+        """
+        name = self.owner.name
+        done = self._connection.execute(
+            "INSERT INTO samples (id, metrics, owner, left_by, body) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO NOTHING",
+            (
+                pending.sample_id,
+                _metrics(pending),
+                name if mine else None,
+                None if mine else name,
+                pending.to_json(),
+            ),
+        )
+        return done.rowcount == 1
+
+    def keep_unsampled(self, pending: Pending) -> None:
+        """Keep a sample that is to be scored only if feedback on it comes; `kept` is its size."""
+        body = pending.to_json()
+        self._connection.execute(
+            "INSERT INTO samples (id, metrics, not_before, kept, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (pending.sample_id, _metrics(pending), pending.submitted_at, len(body), body),
+        )
+
+    def limit_unsampled(self, before: float, most_bytes: int) -> None:
+        """Remove kept samples from before a time and, beyond so many bytes, the oldest."""
+        self._connection.execute("DELETE FROM samples WHERE kept IS NOT NULL AND not_before < ?", (before,))
+        ((size,),) = self._connection.execute("SELECT total(kept) FROM samples WHERE kept IS NOT NULL").fetchall()
+        if size > most_bytes:
+            self._connection.execute(
+                "DELETE FROM samples WHERE kept IS NOT NULL AND not_before <= (SELECT max(not_before) FROM (SELECT "
+                "not_before, sum(kept) OVER (ORDER BY not_before DESC) AS size FROM samples WHERE kept IS NOT NULL) "
+                "WHERE size > ?)",
+                (0.9 * most_bytes,),  # not again for every further sample
+            )
+
+    def choose_kept(self, sample_id: str) -> bool:
+        """Have a kept sample scored; return whether there is one of the id."""
+        choose = "UPDATE samples SET kept = NULL, not_before = 0 WHERE id = ? AND kept IS NOT NULL"
+        return self._connection.execute(choose, (sample_id,)).rowcount == 1
+
+    def remove(self, sample_id: str) -> None:
+        """Forget a sample of this process's that needs no more judging."""
+        self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (sample_id, self.owner.name))
+
+    def put_off(self, left: Pending, wait: float) -> None:
+        """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""
+        if self._is_forgotten(left.sample_id, left.submitted_at):
+            return
+        self._connection.execute(
+            "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET body = excluded.body, metrics = excluded.metrics, owner = NULL, "
+            "left_by = excluded.left_by, attempts = excluded.attempts, not_before = excluded.not_before",
+            (left.sample_id, _metrics(left), self.owner.name, left.attempts, time.time() + wait, left.to_json()),
+        )
+
+    def adopt(self) -> bool:
+        """Free what processes left behind that ended without saying so; return whether there may be some."""
+        me, freed = self.owner.name, False
+        rows = self._connection.execute("SELECT owner FROM samples UNION SELECT owner FROM records").fetchall()
+        for owner in {owner for (owner,) in rows} | self.owner.others():
+            if owner not in (None, me) and not self.owner.lives(owner):
+                freed = True
+                self._connection.execute("UPDATE samples SET owner = NULL WHERE owner = ?", (owner,))
+                self._connection.execute("UPDATE records SET owner = NULL WHERE owner = ?", (owner,))
+        # A clock that went back must not put samples off for longer than was meant.
+        latest = time.time() + LONGEST_WAIT
+        self._connection.execute(
+            "UPDATE samples SET not_before = ? WHERE owner IS NULL AND not_before > ?", (latest, latest)
+        )
+        return freed
+
+    def claim(
+        self,
+        most: int,
+        metrics: Sequence[str],
+        *,
+        most_bytes: float = math.inf,
+        first_too: bool = False,
+        put_off_too: bool = False,
+    ) -> list[tuple[Pending, bool]]:
+        """Take samples without an owner, the oldest first.
+
+        Args:
+            most: How many at most.
+            metrics: Names of metrics. Samples that none of them is to score are left alone.
+            most_bytes: How many bytes they may have together.
+            first_too: Whether the first one may have more.
+            put_off_too: Whether to take those, too, that others put off until a time that has not come.
+
+        Returns:
+            Each with whether it was this process that left it.
+        """
+        me, names = self.owner.name, [_start(name) for name in metrics]
+        known = " OR ".join(["instr(metrics, ?)"] * len(names))
+        cursor = self._connection.execute(
+            "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
+            "WHERE owner IS NULL AND attempts >= 0 AND kept IS NULL AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
+            f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
+            (time.time(), put_off_too, me, *names, most),
+        )
+        rows = _first(cursor, most_bytes, first_too=first_too)
+        claimed: list[tuple[Pending, bool]] = []
+        for seq, sample_id, body, attempts, left_by in rows:
+            try:
+                pending = Pending.from_json(sample_id, body, attempts)
+            except ValueError:  # kept for whoever wants to look, and never taken again
+                self._connection.execute("UPDATE samples SET attempts = ? WHERE seq = ?", (_UNREADABLE, seq))
+                continue
+            self._connection.execute("UPDATE samples SET owner = ? WHERE seq = ?", (me, seq))
+            claimed.append((pending, left_by == me))
+        return claimed
+
+    # --- records ----------------------------------------------------------------------------------------------
+
+    def keep(self, record: Record, sinks: Sequence[str]) -> list[tuple[str, int]]:
+        """Write an outcome down for each sink; return sink and row number. One of a forgotten sample is for none."""
+        if self._is_forgotten(record.sample_id, record.submitted_at):
+            return []
+        body = encode(record)
+        insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
+        return [
+            (sink, self._connection.execute(insert, (sink, self.owner.name, body)).lastrowid or 0) for sink in sinks
+        ]
+
+    def say(self, feedback: Feedback) -> None:
+        """Write down what a person said, and have the sample scored if it was kept for that."""
+        insert = "INSERT INTO records (sink, body) VALUES (?, ?)"
+        self._connection.execute(insert, (_ANY_SINK, to_json(feedback)))
+        self.choose_kept(feedback.sample_id)
+
+    def share_feedback(self, sinks: Sequence[str]) -> bool:
+        """Have what people said wait for each of these sinks; return whether there was any."""
+        share = "INSERT INTO records (sink, body) SELECT ?, body FROM records WHERE sink = ? ORDER BY seq"
+        self._connection.executemany(share, [(sink, _ANY_SINK) for sink in sinks])
+        return self._connection.execute("DELETE FROM records WHERE sink = ?", (_ANY_SINK,)).rowcount > 0
+
+    def delivered(self, seqs: Sequence[int]) -> None:
+        """Forget records that their sinks have taken."""
+        self._connection.executemany("DELETE FROM records WHERE seq = ?", [(seq,) for seq in seqs])
+
+    def undelivered(self, sink: str, most: int) -> list[tuple[int, Record | Feedback]]:
+        """Take what waits for a sink and no living process holds, or this one put aside, the oldest first."""
+        rows = self._connection.execute(
+            "SELECT seq, body FROM records WHERE sink = ? AND (owner IS NULL OR owner = ?) ORDER BY seq LIMIT ?",
+            (sink, self.owner.name, most),
+        ).fetchall()
+        records: list[tuple[int, Record | Feedback]] = []
+        for seq, body in rows:
+            try:
+                values = json.loads(body) if body.startswith('{"sample_id"') else None
+                record = decode(body) if values is None else Feedback.model_validate(values)
+            except ValueError:  # kept for whoever wants to look
+                self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
+                continue
+            self._connection.execute("UPDATE records SET owner = ? WHERE seq = ?", (self.owner.name, seq))
+            records.append((seq, record))
+        return records
+
+    # --- all of it --------------------------------------------------------------------------------------------
+
+    def contents(self) -> Contents:
+        """Return what the file holds."""
+        run, me = self._connection.execute, {"me": self.owner.name}
+        samples, elsewhere, unreadable = run(
+            "SELECT count(*), coalesce(sum(owner IS NOT NULL AND owner != :me), 0), coalesce(sum(attempts < 0), 0) "
+            "FROM samples WHERE kept IS NULL",
+            me,
+        ).fetchone()
+        metrics: dict[tuple[str, str], int] = {}
+        for text, n in run(
+            "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR owner = :me) AND attempts >= 0 "
+            "AND kept IS NULL "
+            "GROUP BY metrics ORDER BY metrics",
+            me,
+        ):
+            for name, version in json.loads(text):
+                metrics[name, version] = metrics.get((name, version), 0) + n
+        records = run(
+            "SELECT sink, count(*) FROM records WHERE owner IS NULL OR owner = :me GROUP BY sink ORDER BY sink", me
+        )
+        return Contents(samples, elsewhere, unreadable, metrics, dict(records.fetchall()))
+
+    def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, list[str]]:
+        """Remove, outside a transaction, what is from before a time, of samples, or a user's; return ids by table.
+
+        The file has nothing of its texts then, and what processes have in hand of these samples does not come back.
+
+        Raises:
+            OutboxError: Another process still reads the file; call it again.
+            sqlite3.Error: It cannot be written, or others hold it for more than five seconds.
+        """
+        removed: dict[str, list[str]] = {}
+        with self.transaction():
+            self._connection.execute(SqliteFile.before_deleting)
+            for table in ("samples", "records"):
+                rows = self._connection.execute(f"SELECT seq, body FROM {table}")  # noqa: S608 - names of ours
+                of = [(seq, *facts_in(body)) for seq, body in rows]
+                of = [row for row in of if row[1] in ids or (user and row[3] == user) or row[2] < (before or 0.0)]
+                self._connection.executemany(f"DELETE FROM {table} WHERE seq = ?", [row[:1] for row in of])  # noqa: S608
+                removed[table] = [row[1] for row in of]
+            note_forgotten(self._connection, {*ids, *removed["samples"], *removed["records"]})
+        self._file.vacuum()  # also of what was there and had been scored
+        return removed
+
+    def _is_forgotten(self, sample_id: str, at: float) -> bool:
+        return not not_forgotten(self._connection, [{"sample_id": clean_key(sample_id), "at": at}], "at")
+
+    def close(self) -> None:
+        """Let go of the file and of the process's name in it."""
+        self._file.close()
+        self.owner.close()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        if self._current is None:
+            raise RuntimeError("the outbox is used outside a transaction")
+        return self._current
+
+
+def _first(
+    cursor: sqlite3.Cursor, most_bytes: float, *, first_too: bool
+) -> list[tuple[int, str, str, int, str | None]]:
+    """Return the first rows, until their bodies have so many bytes together."""
+    rows: list[tuple[int, str, str, int, str | None]] = []
+    size = 0
+    for row in cursor:
+        size += len(row[2])  # it is all ASCII
+        if size > most_bytes and (rows or not first_too):
+            break
+        rows.append(row)
+    cursor.close()
+    return rows
+
+
+def _metrics(pending: Pending) -> str:
+    """Return the column by which samples are found: their metrics by name and version."""
+    return json.dumps([[choice.metric, choice.version] for choice in pending.todo])
+
+
+def _start(name: str) -> str:
+    """Return how a metric of that name, and no other, stands in the column."""
+    return f"[{json.dumps(name)}, "

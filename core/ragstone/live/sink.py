@@ -1,0 +1,150 @@
+"""What every sink is to the monitor, and the simplest one: a function."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from ragstone.results.traffic import Feedback, Health
+
+if TYPE_CHECKING:
+    from ragstone.limits.budget import Ledger
+    from ragstone.live.alarms import Alarm, Tallies
+    from ragstone.results.record import Record
+
+T = TypeVar("T")
+
+
+class SinkError(Exception):
+    """Records could not be kept, or an account could not be reached; the message says why and what to do."""
+
+
+class Sink(ABC):
+    """Where outcomes go. Subclass it, define `write`, and hand it to a `Monitor`.
+
+    A monitor calls `write`, `feedback`, `alarm`, `health` and `close` from one thread of the sink's own, never from
+    the app's, and calls `write` again with the same records after it raised. A sink opens nothing before the first
+    call, and is opened anew in a forked process.
+
+    Attributes:
+        name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
+    """
+
+    name: str
+
+    @abstractmethod
+    def write(self, records: "Sequence[Record]") -> None:
+        """Keep the records, all or none. One that is there already, by `Record.key`, is replaced.
+
+        Raises:
+            Exception: They could not be kept; they will be handed over again.
+        """
+
+    def health(self, health: Health) -> None:  # noqa: B027 - may be left as it is
+        """Keep a process's counters in place of its earlier ones. Most sinks have no use for them."""
+
+    def feedback(self, feedback: "Sequence[Feedback]") -> None:  # noqa: B027 - may be left as it is
+        """Keep what people said of answers, beside their outcomes. One of the same sample and time is replaced.
+
+        Raises:
+            Exception: It could not be kept; it will be handed over again.
+        """
+
+    def alarm(self, alarm: "Alarm") -> None:  # noqa: B027 - may be left as it is
+        """Take note of an alarm that an alert has raised.
+
+        Raises:
+            Exception: It could not be kept; it will be handed over again.
+        """
+
+    def watch(
+        self,
+        records: "Sequence[Record]",  # noqa: ARG002
+        count: "Callable[[Tallies, Sequence[Record]], T]",  # noqa: ARG002
+    ) -> T | None:
+        """Keep the records as `write` does and, in the same transaction, have those counted that are new.
+
+        Args:
+            records: The records.
+            count: Called with the alerts' tallies and the records whose score is not there yet. What it saves is kept
+                with the records, or neither is.
+
+        Returns:
+            What `count` returned. None for a sink that has no room for tallies; a monitor does not call it.
+        """
+        return None
+
+    def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> Mapping[str, int]:  # noqa: ARG002
+        """Remove what is from before a time or of these samples; return what, and how much. Most sinks cannot.
+
+        Called on another thread of the monitor's, with `retain`.
+        """
+        return {}
+
+    def origin(self) -> Mapping[str, str] | None:
+        """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""
+        return None
+
+    def ledger(self) -> "Ledger | None":
+        """Return the account that all processes on this sink's database share; None where it has none."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 - may be left as it is
+        """Let go of what is open. A later `write` opens it again."""
+
+
+class CallableSink(Sink):
+    """Calls a function with the records, a list at a time, on a thread of the monitor's.
+
+    Where it raises, it is called again later with the same records; so it should not mind a record that it has seen.
+
+    Args:
+        function: Takes a list of `Record`; what it returns is not looked at. Not async: no event loop runs there.
+        name: What tells it from the monitor's other sinks; by default "call:" and the function's name.
+
+    Attributes:
+        function: The function.
+        name: The name.
+
+    Raises:
+        TypeError: `function` cannot be called, or is async.
+
+    Example:
+        >>> from ragstone import Unscored
+        >>> from ragstone.live import Record
+        >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
+        >>> records = []
+        >>> sink = CallableSink(records.extend)
+        >>> sink.write([Record("a", nothing, judge="j", scored_at=1.5)])
+        >>> [record.sample_id for record in records], sink.name
+        (['a'], 'call:list.extend')
+    """
+
+    def __init__(self, function: "Callable[[list[Record]], object]", name: str | None = None) -> None:
+        if not callable(function):
+            raise TypeError(f"function: is {type(function).__name__}, not a function")
+        own = function if hasattr(function, "__qualname__") else type(function)
+        module = getattr(own, "__module__", None)
+        called = own.__qualname__ if module in (None, "__main__") else f"{module}.{own.__qualname__}"
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+            raise TypeError(f"function: {called} is async; pass a plain function (it may call asyncio.run)")
+        self.function = function
+        self.name = f"call:{called}" if name is None else name
+
+    def __repr__(self) -> str:
+        return f"CallableSink({self.name!r})"
+
+    def write(self, records: "Sequence[Record]") -> None:
+        """Call the function with the records, unless there are none.
+
+        Raises:
+            Exception: Whatever the function raises.
+            TypeError: It returned something to be awaited, so that nothing has been done.
+        """
+        if not records:
+            return
+        result = self.function(list(records))
+        if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise TypeError(f"{self.name}: returned an awaitable; pass a plain function")

@@ -1,0 +1,338 @@
+"""The threads that judge: one evaluation at a time, from a task in the queue to its records."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from sys import getsizeof
+from typing import Any, Literal, cast
+
+from ragstone.errors import CannotScore, score_safely, unscored
+from ragstone.judge import Meter
+from ragstone.limits.budget import Account, Budget, BudgetMeter
+from ragstone.live.alarms import Alarm
+from ragstone.live.alerts import Alert
+from ragstone.live.counters import Counters, Status
+from ragstone.live.delivery import start_thread
+from ragstone.live.pending import Choice, Pending
+from ragstone.live.redaction import Redact, storable
+from ragstone.live.sampling import Sampling
+from ragstone.live.sink import Sink
+from ragstone.live.trace import facts_of
+from ragstone.metrics.base import Metric
+from ragstone.outcome import Outcome, Score
+from ragstone.pace import Pace, current
+from ragstone.plain import is_list, is_mapping
+from ragstone.results.record import Record
+
+WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
+
+MOST_ATTEMPTS = 11
+
+# Threads that hang are replaced, but no more of them than this per worker: then judging stands still.
+_LOST_PER_WORKER = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a `Monitor`, checked: the same in every process."""
+
+    metrics: Mapping[tuple[str, str], Metric]
+    sinks: Sequence[Sink]
+    sampling: Sampling
+    max_queue: int
+    max_queue_bytes: int
+    when_full: WhenFull
+    workers: int
+    budget: Budget | None
+    redact: Redact | None
+    store_text: bool
+    keep: frozenset[str]
+    timeout: float
+    keep_unsampled: float | None
+    keep_unsampled_bytes: int
+    retain: float | None
+    alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
+    on_alarm: Callable[[Alarm], object] | None
+
+
+@dataclass(slots=True)
+class Task(Pending):
+    """A sample, the metrics that are still to score it, and what came of the others.
+
+    Attributes:
+        records: The outcomes so far.
+        retries: The metrics whose judge failed, to be tried again later.
+        settled: What the evaluations are to be counted as once the task is handed on, with the reason.
+        foreign: The metrics that another monitor is to score it by.
+        saved: Whether the outbox has it.
+        size: The bytes that its texts take.
+    """
+
+    records: list[Record] = field(default_factory=list[Record])
+    retries: list[Choice] = field(default_factory=list[Choice])
+    settled: list[tuple[Status, str]] = field(default_factory=list[tuple[Status, str]])
+    foreign: list[Choice] = field(default_factory=list[Choice])
+    saved: bool = False
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        sample = self.sample
+        turns = (turn.content for turn in sample.history)
+        texts = sample.user_input, sample.response, sample.reference, *sample.retrieved_contexts, *turns
+        self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
+
+
+def _size(value: object) -> int:
+    """Return the bytes that a plain value takes, but for the containers themselves."""
+    if is_mapping(value):
+        return sum(getsizeof(key) + _size(item) for key, item in value.items())
+    return sum(map(_size, value)) if is_list(value) else getsizeof(value)
+
+
+class TaskQueue:
+    """Tasks that wait, first in, first out, and their bytes. Any thread and any signal handler may use it."""
+
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return self._tasks.qsize()
+
+    def put(self, task: Task) -> None:
+        """Add a task."""
+        with self._lock:
+            self.bytes += task.size
+        self._tasks.put(task)
+
+    def get(self, *, block: bool = True) -> Task | None:
+        """Take out the oldest; None ends the thread that takes it.
+
+        Raises:
+            Empty: There is none and it is not to be waited for.
+        """
+        task = self._tasks.get(block)
+        if task is not None:
+            with self._lock:
+                self.bytes -= task.size
+        return task
+
+    def drain(self, most: int | None = None) -> list[Task]:
+        """Take out the oldest, those that wait now, and at most so many."""
+        tasks: list[Task | None] = []
+        with suppress(Empty):
+            tasks.extend(self.get(block=False) for _ in range(len(self) if most is None else min(most, len(self))))
+        self.end(tasks.count(None))
+        return [task for task in tasks if task is not None]
+
+    def end(self, threads: int) -> None:
+        """End so many of the threads that take tasks, once the queue is empty."""
+        for _ in range(threads):
+            self._tasks.put(None)
+
+
+class _Evaluation:
+    """A sample that a thread scores by one metric."""
+
+    def __init__(self, task: Task, computing: threading.Lock) -> None:
+        self.task = task
+        self.choice = task.todo[0]
+        self.started = time.monotonic()
+        self.pace = Pace(computing)
+        self.meter: Meter | BudgetMeter = Meter()
+
+
+class Workers:
+    """Threads that take tasks from the queue and score them, one evaluation at a time.
+
+    Args:
+        done: Called with a task that has nothing left to do.
+        late: Called with a task that a thread had in hand when it was stopped.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        counters: Counters,
+        queue: TaskQueue,
+        *,
+        done: Callable[[Task], None],
+        late: Callable[[Task], None],
+    ) -> None:
+        self.account: Account | None = None  # the budget's, once the threads run
+        self._settings = settings
+        self._counters = counters
+        self._queue = queue
+        self._done = done
+        self._late = late
+        self._stopped = threading.Event()
+        self._computing = threading.Lock()  # held by the one thread that splits texts and builds prompts
+        self._alive = 0  # threads that take tasks
+        self._hanging: set[_Evaluation] = set()
+        self.allowed = threading.Event()  # cleared by a pause: no further task is taken
+        self.allowed.set()
+        self.evaluations: set[_Evaluation] = set()  # that are being made
+        self.unsettled: set[Meter] = set()  # whose cost is settled after the task was handed on
+
+    def start(self) -> None:
+        """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
+        number = self._settings.workers
+        most = number * _LOST_PER_WORKER
+        while not self._stopped.is_set() and self._alive < number and len(self._hanging) <= most:
+            start_thread(self._run, "ragstone-judge")
+            self._alive += 1
+
+    def check_timeouts(self) -> None:
+        """Give up evaluations that take too long, and start threads in place of those that hang in them."""
+        timeout, waiting = self._settings.timeout, set[Meter]() if self.account is None else self.account.waiting
+        for evaluation in self.evaluations.copy():
+            meter = evaluation.meter
+            waited = meter.waited if isinstance(meter, BudgetMeter) else 0.0
+            if time.monotonic() - evaluation.started - waited <= timeout or meter in waiting:
+                continue
+            self._hanging.add(evaluation)
+            if not self._ends(evaluation):
+                self._hanging.discard(evaluation)
+                continue
+            evaluation.pace.give_up()
+            self._alive -= 1
+            error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
+            outcome = unscored(self._metric(evaluation.choice), error, Meter())
+            self._note(evaluation.task, evaluation.choice, outcome)
+            self._hand_on(evaluation.task)
+        self.start()
+
+    def _ends(self, evaluation: _Evaluation) -> bool:
+        """Return True to the first who ends it, the thread or the clock: that one says what came of it."""
+        try:
+            self.evaluations.remove(evaluation)
+        except KeyError:
+            return False
+        return True
+
+    def stop(self) -> list[Task]:
+        """Take no further task, and return those that were being judged: what their threads find out is too late."""
+        self._stopped.set()
+        self.allowed.set()
+        if self.account is not None:
+            self.account.closed.set()
+        ended = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
+        for evaluation in ended:
+            evaluation.pace.give_up()
+        return [evaluation.task for evaluation in ended]
+
+    def _run(self) -> None:
+        while True:
+            self.allowed.wait()
+            task = self._queue.get()
+            if task is None:
+                return
+            self.allowed.wait()
+            try:
+                if not self._work_on(task):
+                    return
+            except BaseException as error:  # ours, not the judge's: the thread lives on
+                self._counters.failed("worker", error)
+
+    def _work_on(self, task: Task) -> bool:
+        """Do all that is left to do in a task; False when it took so long that the task was given to others."""
+        meter = Meter()
+        while task.todo and not self._stopped.is_set():
+            evaluation = _Evaluation(task, self._computing)
+            current.set(evaluation.pace)
+            self.evaluations.add(evaluation)
+            if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
+                break
+            self._settle(meter)  # of the metric before
+            outcome = self._evaluate(evaluation)
+            meter = evaluation.meter
+            if not self._ends(evaluation):
+                self._hanging.discard(evaluation)  # another thread may be started, where too many hung
+                self._settle(meter)
+                return False
+            with evaluation.pace:
+                self._note(task, evaluation.choice, outcome, meter)
+        self.unsettled.add(meter)  # before the hand-over: afterwards nothing waits for it
+        try:
+            self._hand_on(task)
+        finally:
+            self._settle(meter)
+        return True
+
+    def _settle(self, meter: Meter) -> None:
+        if isinstance(meter, BudgetMeter):
+            meter.settle()
+        self.unsettled.discard(meter)
+
+    def _hand_on(self, task: Task) -> None:
+        if task.todo:
+            (self._late if self._stopped.is_set() else self._queue.put)(task)
+        else:
+            self._done(task)
+
+    # --- one evaluation ---------------------------------------------------------------------------------------
+
+    def _metric(self, choice: Choice) -> Metric:
+        return self._settings.metrics[choice.metric, choice.version]
+
+    def _evaluate(self, evaluation: _Evaluation) -> Outcome:
+        """Score a sample by one metric, blocking. Raises nothing."""
+        metric = self._metric(evaluation.choice)
+        try:
+            if self.account is not None:
+                evaluation.meter = BudgetMeter(self.account, evaluation.choice[:2])
+            outcome = cast("object", score_safely(metric, evaluation.task.sample, evaluation.meter))
+        except Exception as error:  # ours: an exception of a judge or a metric is an outcome already
+            self._counters.failed("evaluation", error)
+            detail = f"{type(error).__name__} was raised inside the monitor; see the log of ragstone.live"
+        except BaseException as error:  # what ends threads, raised by a judge: this one lives on
+            detail = f"{type(error).__name__} was raised in the judge"
+        else:
+            if isinstance(outcome, Outcome):
+                return outcome
+            detail = f"the metric returned {type(outcome).__name__}, not an outcome"  # one of the user's own
+        return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
+
+    def _note(self, task: Task, choice: Choice, outcome: Outcome, meter: Meter | None = None) -> None:
+        """Note in the task what came of an evaluation."""
+        task.todo.remove(choice)
+        limit = meter.refused_by if isinstance(meter, BudgetMeter) else None
+        if limit is not None:
+            task.settled.append(("over_budget", limit))
+            if not outcome.usage.llm_calls:
+                return  # it has no outcome
+        elif isinstance(outcome, Score):
+            task.settled.append(("scored", "scored"))
+        elif task.saved and task.attempts + 1 < MOST_ATTEMPTS and outcome.reason in ("judge_error", "timeout"):
+            task.settled.append(("spooled", "outbox"))
+            task.retries.append(choice)
+            return
+        else:
+            task.settled.append(("unscored", outcome.reason))
+        try:
+            task.records.append(self._record(task, choice, outcome))
+        except Exception as error:  # a metric or judge of the user's whose name, version or model is no text
+            self._counters.failed("record", error)
+            if limit is None:
+                task.settled[-1] = "dropped", "no_record"
+
+    def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
+        store_text, metadata = self._settings.store_text, task.sample.metadata
+        alerts = [each for each in self._settings.alerts if each.metric == choice.metric and choice.represents]
+        return Record(
+            sample_id=task.sample_id,
+            outcome=storable(outcome, task.sample, store_text=store_text),
+            judge=self._metric(choice).judge.model,
+            submitted_at=task.submitted_at,
+            scored_at=time.time(),
+            rate=choice.rate,
+            chosen_by=choice.by,
+            origin=task.origin,
+            sample=task.sample if store_text else None,
+            alerts={alert.name: alert.slices(metadata) for alert in alerts},
+            **cast("Any", facts_of(metadata, self._settings.keep)),
+        )

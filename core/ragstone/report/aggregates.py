@@ -1,0 +1,539 @@
+"""Records added up as they come: all that a report shows of a metric, in memory that does not grow with the rows."""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ragstone.metrics.base import ItemKind
+from ragstone.metrics.setup import setup_of
+from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
+from ragstone.registry import NullJudge, make_metric, metric_class, metric_names
+from ragstone.report.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.report.tables import cause_of
+from ragstone.results.traffic import FEEDBACK
+
+if TYPE_CHECKING:
+    from ragstone.judge import Asking
+    from ragstone.metrics.base import Metric
+    from ragstone.results.record import Record
+    from ragstone.results.traffic import Feedback
+
+_LATEST = 253_402_300_799  # the end of the year 9999
+_NO_VERDICT = "no single verdict"
+_ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
+_LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
+_WORST = 10
+FLAGGED = 5_000
+_VALUES = 10_000
+_KEYS, _KEY_VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
+
+Key = tuple[str, str, str]
+"""Metric, version, judge: what may be averaged together."""
+Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
+FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
+
+
+@dataclass(frozen=True, slots=True)
+class MetricInfo:
+    """What a report knows of a metric, in one version, by one judge.
+
+    Attributes:
+        name: The metric's name.
+        version: Its version; it changes with its prompts.
+        judge: The judge's `model`; "" where that is not known.
+        bounds: Least and greatest possible value; None where that is not known.
+        higher_is_better: The direction.
+        threshold: What `Score.passed` is about; None without one, or where that is not known.
+        items: What people can judge beside the whole sample; nothing where that is not known.
+        setup: What it was set up with, for a calibration; empty where that is not known.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> MetricInfo.of(ContextRelevancy(llm=FakeLLM(lambda request: ""), threshold=0.7)).threshold
+        0.7
+    """
+
+    name: str
+    version: str
+    judge: str
+    bounds: tuple[float, float] | None = None
+    higher_is_better: bool = True
+    threshold: float | None = None
+    items: tuple[ItemKind, ...] = field(default=(), compare=False)
+    setup: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+
+    @classmethod
+    def of(cls, metric: "Metric | MetricInfo") -> "MetricInfo":
+        """Return what is known of a metric."""
+        if isinstance(metric, MetricInfo):
+            return metric
+        facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), setup_of(metric)
+        return cls(metric.name, metric.version, metric.judge.model, *facts)
+
+    @classmethod
+    def from_record(cls, record: "Record") -> "MetricInfo":
+        """Return what a record tells of its metric; of a metric of your own, higher is taken to be better."""
+        name, version, judge = key_of(record)
+        if name not in metric_names():
+            return cls(name, version, judge)
+        verdicts = record.outcome.verdicts if isinstance(record.outcome, Score) else ()
+        asking: Asking = "one_by_one" if any(each.probability is not None for each in verdicts) else "together"
+        metric = make_metric(name, {}, NullJudge(asking=asking))
+        return cls(name, version, judge, metric.bounds, metric.higher_is_better, items=tuple(metric.item_kinds))
+
+    @property
+    def sign(self) -> float:
+        """1.0 where higher is better, else -1.0."""
+        return 1.0 if self.higher_is_better else -1.0
+
+    @property
+    def key(self) -> Key:
+        """What may be averaged together."""
+        return self.name, self.version, self.judge
+
+    def lost(self, value: float) -> float:
+        """Return how far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
+
+        Of a cosine's bounds [-1, 1] only what is above 0 counts: unrelated texts are near 0.
+        """
+        if self.bounds is None:
+            return 1.0
+        low, high = scale(self.bounds)
+        share = min(1.0, max(0.0, (value - low) / (high - low)))
+        return 1.0 - share if self.higher_is_better else share
+
+
+def scale(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends between which a metric's values are shown: its bounds, from 0 where they begin below."""
+    low, high = bounds
+    return (max(0.0, low), high) if high > 0.0 else (low, high)
+
+
+def key_of(record: "Record") -> Key:
+    """Return the metric, version and judge of a record."""
+    return record.outcome.metric, record.outcome.version, record.judge
+
+
+def by_metric(records: "Iterable[Record]") -> "dict[Key, list[Record]]":
+    """Return records by what may be averaged together."""
+    groups: dict[Key, list[Record]] = {}
+    for record in records:
+        groups.setdefault(key_of(record), []).append(record)
+    return groups
+
+
+def by_row(records: "Iterable[Record]") -> "Iterator[list[Record]]":
+    """Yield the records of one row after the other, all metrics and draws together."""
+    for _, group in groupby(records, key=lambda record: (record.row, record.sample_id)):
+        yield list(group)
+
+
+class Cost:
+    """What outcomes cost: how many they are, the sums of a `Usage`'s fields, and of how many each is unknown."""
+
+    def __init__(self) -> None:
+        self.outcomes = 0
+        self.sums: dict[str, float] = dict.fromkeys(Usage.model_fields, 0)
+        self.unknown: Counter[str] = Counter()
+
+    def add(self, usage: Usage) -> None:
+        """Count what one outcome cost."""
+        self.outcomes += 1
+        for name, value in usage:
+            self.sums[name] += value or 0
+            self.unknown[name] += value is None
+        self.unknown["tokens"] += None in (usage.input_tokens, usage.output_tokens)
+
+    def merge(self, other: "Cost") -> None:
+        """Count all that another holds."""
+        self.outcomes += other.outcomes
+        self.sums = {name: value + other.sums[name] for name, value in self.sums.items()}
+        self.unknown.update(other.unknown)
+
+    @property
+    def usage(self) -> Usage:
+        """The same as a `Usage`: tokens are None where a provider did not report all of them."""
+        known = {name: None if self.unknown[name] else value for name, value in self.sums.items()}
+        return Usage.model_validate(known)
+
+
+class Worst(NamedTuple):
+    """A row's mean over its draws, how many there are, and the worst of them."""
+
+    value: float
+    draws: int
+    score: Score
+    record: "Record"
+
+    @classmethod
+    def of(cls, records: "Sequence[Record]", info: MetricInfo) -> "Worst | None":
+        """Return it for one metric's records of a row; None where none of them is scored."""
+        draws = [(record.outcome, record) for record in records if isinstance(record.outcome, Score)]
+        if not draws:
+            return None
+        score, record = min(draws, key=lambda draw: info.sign * draw[0].value)
+        return cls(math.fsum(score.value for score, _ in draws) / len(draws), len(draws), score, record)
+
+
+class MetricSummary:
+    """One metric's outcomes, added up as they come.
+
+    Args:
+        info: The metric, its version and its judge.
+
+    Attributes:
+        info: The metric, its version and its judge.
+        rows: Rows with a score: those that the mean is of.
+        scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
+        failures: How many are unscored, by reason. They enter no mean.
+        by_feedback: Outcomes of samples that a person's later feedback chose; only their cost is counted elsewhere.
+        of_feedback: The mean of their scores.
+        cost: What all outcomes cost.
+        spread: How the rows' scores spread.
+        over_time: Their mean over time.
+        first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
+        last: When the last one was, likewise.
+        causes: What lowered scores ("sentence judged “irrelevant”"), each with its rows and the points that it cost.
+
+    Example:
+        >>> from ragstone import Score, Unscored
+        >>> from ragstone.results.record import Record
+        >>> summary = MetricSummary(MetricInfo("demo", "1", "judge"))
+        >>> summary.add([Record("a", Score(metric="demo", value=0.5, reason="", version="1"))])
+        >>> summary.add([Record("b", Unscored(metric="demo", reason="timeout", detail="60 s", version="1"))])
+        >>> summary.mean, summary.scored, summary.total, dict(summary.failures), summary.examples
+        (0.5, 1, 2, {'timeout': 1}, {'timeout': 'b: 60 s'})
+    """
+
+    def __init__(self, info: MetricInfo) -> None:
+        self.info = info
+        self.cost = Cost()
+        self.scored = self.by_feedback = 0
+        self.of_feedback = Mean()
+        self._rules: set[str] | None = set()
+        self._told_apart: Counter[bool] = Counter()
+        self.failures: Counter[UnscoredReason] = Counter()
+        self.spread = Histogram()
+        self.over_time: Timeline[Mean] = Timeline(Mean)
+        self.first: float | None = None
+        self.last: float | None = None
+        self.causes: dict[str, tuple[int, float]] = {}
+        self._example = (-1.0, "")  # of what lowers a score without a verdict: the loss, and the cause
+        self._examples: dict[UnscoredReason, tuple[float, str]] = {}
+        self._values = Mean()
+        self._passed = Mean()
+        self._noise = Noise()
+        self._worst: list[tuple[float, float, int, Worst]] = []
+
+    def add(self, records: "Sequence[Record]") -> None:
+        """Count the draws of one row."""
+        if records[0].chosen_by == FEEDBACK:
+            self.by_feedback += len(records)
+            for record in records:
+                self.cost.add(record.outcome.usage)
+            if (worst := Worst.of(records, self.info)) is not None:
+                self.of_feedback.add(worst.value)
+            return
+        self._note_choice(records[0].chosen_by)
+        at = known_time(records[0].submitted_at)
+        if at is not None:
+            self.first = at if self.first is None else min(self.first, at)
+            self.last = at if self.last is None else max(self.last, at)
+        scores: list[Score] = []
+        for record in records:
+            outcome = record.outcome
+            self.cost.add(outcome.usage)
+            if isinstance(outcome, Score):
+                scores.append(outcome)
+                continue
+            self.failures[outcome.reason] += 1
+            example = record.submitted_at, f"{record.sample_id}: {outcome.detail}"
+            if example[0] > self._examples.get(outcome.reason, (-1.0, ""))[0]:
+                self._examples[outcome.reason] = example
+        worst = Worst.of(records, self.info)
+        if worst is None:
+            return
+        passed = [score.passed for score in scores if score.passed is not None]
+        weight = weight_of(records[0])
+        self.scored += len(scores)
+        self._note_vectors(scores)
+        self._values.add(worst.value, weight)
+        self.spread.add(worst.value, weight)
+        self._count_causes(worst)
+        self._noise.add([score.value for score in scores], passed)
+        for each in passed:
+            self._passed.add(float(each), weight)
+        if at is not None:
+            self.over_time.at(at).add(worst.value, weight)
+        # A heap, the best row first. Of equal ones the latest stay; without times, the first.
+        push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
+        push(self._worst, (-self.info.sign * worst.value, at or 0.0, -self.rows, worst))
+
+    def _note_choice(self, chosen_by: str) -> None:
+        if chosen_by == "rate":
+            self._rules = None
+        elif self._rules is not None:
+            self._rules.add(chosen_by)
+
+    def _note_vectors(self, scores: "Sequence[Score]") -> None:
+        """Note whether an embedder told different texts apart."""
+        for score in scores:
+            cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
+            if len({verdict.text for verdict in score.verdicts}) > 1 and cosines:
+                self._told_apart[min(cosines) < _ALIKE] += 1
+
+    @property
+    def one_vector(self) -> bool:
+        """Whether different texts had one vector wherever there were some: the embedder tells nothing apart."""
+        return self._told_apart[False] > 0 and not self._told_apart[True]
+
+    def _count_causes(self, worst: Worst) -> None:
+        """Share out what the row lost among its verdicts that lowered it."""
+        kinds = Counter(f"{each.kind} judged “{each.verdict}”" for each in worst.score.verdicts if each.lowers_score)
+        cause, lost = cause_of(worst.score), self.info.lost(worst.value)
+        if cause is not None:
+            kinds[_NO_VERDICT] = 1
+            self._example = max(self._example, (lost, cause))
+        for cause, n in kinds.items():
+            if cause in self.causes or len(self.causes) < _VALUES:
+                rows, lost = self.causes.get(cause, (0, 0.0))
+                self.causes[cause] = rows + 1, lost + self.info.lost(worst.value) * n / kinds.total()
+
+    @property
+    def main_cause(self) -> tuple[str, int] | None:
+        """The verdict that cost the most points, and in how many rows; None where no verdict lowered a score."""
+        cause = max(self.causes, key=lambda each: (self.causes[each][1], self.causes[each][0]), default=None)
+        if cause is None:
+            return None
+        return self._example[1] if cause == _NO_VERDICT else cause, self.causes[cause][0]
+
+    @property
+    def examples(self) -> dict[UnscoredReason, str]:
+        """By reason, the first sample's id and message (the latest one's, where times are known)."""
+        return {reason: text for reason, (_, text) in self._examples.items()}
+
+    @property
+    def total(self) -> int:
+        """How many outcomes there are, but for `by_feedback`."""
+        return self.cost.outcomes - self.by_feedback
+
+    @property
+    def rows(self) -> int:
+        """How many rows have a score."""
+        return self._values.n
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over rows, each the mean of its draws and weighing 1 / `Record.rate`; None where none is scored."""
+        return self._values.mean
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of its 95 % interval; None where `Mean.estimate` gives none, as with fewer than two rows."""
+        estimate = self._values.estimate(self.info.bounds)
+        return None if estimate is None else estimate.low
+
+    @property
+    def high(self) -> float | None:
+        """Its upper end, likewise."""
+        estimate = self._values.estimate(self.info.bounds)
+        return None if estimate is None else estimate.high
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules that chose all of its samples; nothing where a rate chose one: the mean is of the traffic then."""
+        return tuple(sorted(self._rules or ()))
+
+    def doubts(self) -> Iterator[str]:
+        """Yield, in sentences, why its mean may be of something else than it seems."""
+        if self.rules:
+            yield f"only samples that {' and '.join(self.rules)} chose are in; the mean says nothing of the others"
+        if self.by_feedback:
+            mean = "" if self.of_feedback.mean is None else f": their mean is {self.of_feedback.mean:.3f}"
+            yield f"{self.by_feedback:,} outcomes of samples that feedback chose stand apart{mean}"
+        if self.one_vector:
+            yield "the embedder gave one vector for different texts, so its similarities say nothing: name another"
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows had different chances to be sampled, so that they weigh differently."""
+        return self._values.weighted
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends between which its values are shown: by its bounds, or by the values where those are not known."""
+        bins = self.spread.bins() if self.info.bounds is None else []
+        return scale((bins[0].low, bins[-1].high) if bins else self.info.bounds or (0.0, 1.0))
+
+    @property
+    def passed(self) -> float | None:
+        """The share of scores that reached the threshold, within [0, 1]; None without one."""
+        return self._passed.mean
+
+    @property
+    def draws(self) -> int:
+        """The most scores that one row has."""
+        return max(self._noise.draws, default=0)
+
+    @property
+    def noise(self) -> Noise | None:
+        """How much the judge differs from itself; None where no row was scored twice."""
+        return self._noise if self._noise.rows else None
+
+    @property
+    def noise_reach(self) -> float | None:
+        """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs; None without `noise`."""
+        return None if self.noise is None else NOISE_REACH * noise_error(self.noise.sd, self.noise.draws)
+
+    def worst(self) -> list[Worst]:
+        """Return the worst rows, worst first, without those that have the best possible score."""
+        bounds = self.info.bounds
+        best = None if bounds is None else bounds[1] if self.info.higher_is_better else bounds[0]
+        return [worst for *_, worst in sorted(self._worst, reverse=True) if worst.value != best]
+
+
+class Aggregates:
+    """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
+
+    Attributes:
+        rows: How many rows were counted.
+        costs: What judging cost, by when it was done.
+        flagged: How many rows hold what looks like an attack on the judge.
+        flags: The first such passages, each with where it was seen.
+        feedback: What people said of answers, by the sample's id.
+        slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
+        metadata: Means likewise by a key of the samples' metadata, of the first 20 keys with at most 50 values.
+        unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
+        apart: How many scores there are only because of feedback, by what it says. They enter no mean.
+    """
+
+    def __init__(
+        self,
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        feedback: "Mapping[str, Feedback] | None" = None,
+        facets: Iterable[Facet] = FACETS,
+    ) -> None:
+        self.feedback = feedback or {}
+        self.slices: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
+        self.metadata: dict[str, dict[Key, dict[str, Mean]]] = {}
+        self.apart: Counter[str] = Counter()
+        self.rows = self.unanswerable = 0
+        self.costs: Timeline[Cost] = Timeline(Cost, DAY)
+        self.flagged = 0
+        self.flags: list[tuple[Suspicion, Record]] = []
+        self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
+
+    def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
+        """Count what the metrics gave for one row, in all draws, and by what its sample's metadata say."""
+        self.rows += 1
+        self.unanswerable += is_unanswerable(records)
+        values = {key: text for key, value in (metadata or {}).items() if (text := slice_value(value)) is not None}
+        flags: dict[Suspicion, Record] = {}
+        for record in records:
+            flags |= {suspicion: record for suspicion in record.outcome.suspected if suspicion not in flags}
+            if (at := known_time(record.scored_at)) is not None:
+                self.costs.at(at).add(record.outcome.usage)
+        for key, of_metric in by_metric(records).items():
+            if key not in self._by_key:
+                self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
+            self._by_key[key].add(of_metric)
+            if row := Worst.of(of_metric, self._by_key[key].info):
+                self._slice(row, key, values)
+        self.flagged += bool(flags)
+        self.flags += list(flags.items())[: FLAGGED - len(self.flags)]
+
+    def _slice(self, row: Worst, key: Key, metadata: Mapping[str, str]) -> None:
+        record, feedback = row.record, self.feedback.get(row.record.sample_id)
+        word = "" if feedback is None else feedback.value
+        if record.chosen_by == FEEDBACK:
+            self.apart[word] += 1
+            return
+        for facet, by_key in self.slices.items():
+            own = word if facet == "feedback" else getattr(record, facet)
+            means = by_key.setdefault(key, {})
+            for value in dict.fromkeys(own or ("",)) if facet == "tags" else (own or "",):
+                if value in means or len(means) < _VALUES:
+                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
+        for name, value in metadata.items():
+            if name in self.metadata or len(self.metadata) < _VALUES:
+                means = self.metadata.setdefault(name, {}).setdefault(key, {})
+                if len(means) <= _KEY_VALUES:  # one more tells that there are too many
+                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
+
+    def metadata_keys(self) -> list[str]:
+        """Return the keys of metadata that slice the rows: those with two to fifty values, the first twenty."""
+        most = {name: max(map(len, by_key.values())) for name, by_key in self.metadata.items()}
+        return [name for name, n in most.items() if 2 <= n <= _KEY_VALUES][:_KEYS]
+
+    def by(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate]:
+        """Return a metric's means by a facet's values, the worst first."""
+        return _worst_first(self.slices[facet].get(info.key, {}), info)
+
+    def by_metadata(self, name: str, info: MetricInfo) -> dict[str, Estimate]:
+        """Return a metric's means by the values of a key of the samples' metadata, the worst first."""
+        return _worst_first(self.metadata[name].get(info.key, {}), info)
+
+    def __iter__(self) -> Iterator[MetricSummary]:
+        return iter(self._by_key.values())
+
+    def named(self) -> dict[str, MetricSummary]:
+        """Return the aggregates by the metric's name, with version and judge where several have that name."""
+        infos = [each.info for each in self]
+        return {full_name(each.info, infos): each for each in self}
+
+    def period(self) -> tuple[float, float] | None:
+        """Return when the first and the last sample were submitted; None where no time is known."""
+        known = [(each.first, each.last) for each in self if each.first is not None and each.last is not None]
+        return (min(first for first, _ in known), max(last for _, last in known)) if known else None
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it cost."""
+        total = Cost()
+        for each in self:
+            total.merge(each.cost)
+        return total
+
+
+def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
+    """Return the metric's name, with version and judge where others among these have the name too."""
+    if sum(other.name == info.name for other in among) < 2:
+        return info.name
+    return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
+
+
+def _worst_first(means: Mapping[str, Mean], info: MetricInfo) -> dict[str, Estimate]:
+    estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
+    return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
+
+
+def slice_value(value: object) -> str | None:
+    """Return what metadata say in a word, by which rows can be sliced; None for anything else."""
+    if isinstance(value, bool | int | str) and value != "":
+        return str(value)[:_VALUE_LENGTH]
+    return None
+
+
+def is_unanswerable(records: "Iterable[Record]") -> bool:
+    """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
+    findings = {
+        metric_class(each.outcome.metric).finding(each.outcome)
+        for each in records
+        if isinstance(each.outcome, Score) and each.outcome.metric in metric_names()
+    }
+    return {"refused", "no_answer_in_contexts"} <= findings
+
+
+def weight_of(record: "Record") -> float:
+    """Return how many samples of the traffic a record stands for: 1 / the chance that it was chosen."""
+    return 1 / record.rate if _LEAST_RATE <= record.rate <= 1 else 1.0
+
+
+def known_time(at: float) -> float | None:
+    """Return a time that a calendar can show; None for 0, which stands for none."""
+    return at if 0 < at <= _LATEST else None

@@ -1,0 +1,311 @@
+"""Checks that end with 0, 1 or 3 (cannot tell): a drop between two runs, for CI, and the drift of a judge."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+from ragstone.plain import printable
+from ragstone.report.aggregates import scale
+from ragstone.report.comparison import Comparison, MetricComparison, difference_bounds, p_value
+from ragstone.report.statistics import NOISE_REACH, TIE
+from ragstone.report.tables import DASH, INTERVAL, count, interval, number
+from ragstone.text.plain import markdown_code, markdown_table
+
+Status = Literal[0, 1, 3]
+WORDS: Mapping[Status, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}
+_MANY = 1_000_000
+_FEW = 20  # fewer anchors show no drift
+_MOST_UNSCORED = 0.1  # more samples that are not scored now could hide a drift
+
+
+class DropCheck(NamedTuple):
+    """Whether a metric dropped by more than is allowed: 0 it did not, 1 it did, 3 nobody can tell."""
+
+    name: str
+    allowed: float
+    status: Status
+    word: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.sentence}"
+
+
+def drop_status(low: float, high: float, allowed: float) -> Status:
+    """Return 0 where a difference is at least -allowed, 1 where it is less, 3 where its interval holds both.
+
+    Args:
+        low: The lower end of the difference's interval, new - base; of a metric whose lower values are better,
+            base - new.
+        high: Its upper end.
+        allowed: The drop that is allowed, 0 or more.
+
+    Example:
+        >>> [drop_status(low, high, 0.02) for low, high in ((-0.02, 0.1), (-0.1, -0.03), (-0.1, 0.1))]
+        [0, 1, 3]
+    """
+    return 0 if low >= -allowed - TIE else 1 if high < -allowed - TIE else 3
+
+
+def samples_needed(difference: float, low: float, high: float, allowed: float, n: int) -> float:
+    """Return about how many samples would tell, if the difference stays as it is: n * (width / needed)^2.
+
+    The width is the distance from the difference to the end of its interval that lies beyond the limit -allowed. The
+    needed one is the distance to the limit itself. Infinite where the difference lies on the limit.
+
+    Example:
+        >>> samples_needed(0.0, -0.04, 0.04, 0.02, 100)
+        400.0
+    """
+    needed = difference + allowed
+    width = difference - low if needed > 0 else difference - high
+    return math.inf if abs(needed) <= TIE else n * (width / needed) ** 2
+
+
+def check_drops(
+    comparison: Comparison, allow_drop: float | None, by_name: Mapping[str, float] | None = None
+) -> list[DropCheck]:
+    """Return whether each metric of the base, `comparison.a`, dropped in the new run by more than is allowed.
+
+    A metric that the new run lacks, and one with fewer than two samples that both score, cannot be told. Samples that
+    the new run left unscored count neither way, as long as their worst possible scores would not turn a pass.
+
+    Args:
+        comparison: The base and the new run.
+        allow_drop: The drop that is allowed; None checks only the metrics of `by_name`.
+        by_name: The drop allowed of single metrics, which goes before.
+
+    Raises:
+        ValueError: A drop is no number of 0 or more, or the base has no metric of a name.
+    """
+    by_name = by_name or {}
+    for drop in (*by_name.values(), *([] if allow_drop is None else [allow_drop])):
+        if not (math.isfinite(drop) and drop >= 0):
+            raise ValueError(f"the allowed drop {drop!r} is not a number of 0 or more, such as 0.02")
+    compared = {each.info_a.key: each for each in comparison.metrics.values()}
+    named = {(each.info_a.name, name) for name, each in comparison.metrics.items()}
+    missing = [info.name for info in comparison.a.metrics if info.key not in compared]
+    known = {*missing, *(name for names in named for name in names)}
+    if unknown := [name for name in by_name if name not in known]:
+        raise ValueError(f"{comparison.name_a} has no metric {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    checks = [
+        _check(each, allowed)
+        for name, each in comparison.metrics.items()
+        if (allowed := by_name.get(name, by_name.get(each.info_a.name, allow_drop))) is not None
+    ]
+    lacks = "cannot tell: the base has this metric, the new run has not."
+    return checks + [
+        DropCheck(name, allowed, 3, WORDS[3], lacks)
+        for name in missing
+        if (allowed := by_name.get(name, allow_drop)) is not None
+    ]
+
+
+def status_of(checks: "Iterable[DropCheck | Drift]") -> Status:
+    """Return 1 where a check ends with it, else 3 where one cannot tell, else 0."""
+    statuses = {each.status for each in checks}
+    return 1 if 1 in statuses else 3 if 3 in statuses else 0
+
+
+class _Change(NamedTuple):
+    """A metric's difference with its interval, of n of something, and by whom; more than 0 is better.
+
+    `worse`: whether every report says that the new run is worse.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    noun: str
+    by: str
+    worse: bool
+
+
+def _change(each: MetricComparison) -> _Change | str:
+    """Return the difference: what people would say where there are labels, else what the judge does; or why not."""
+    if each.people is not None:
+        front = each.people.front
+        if front is None or front.low is None or front.high is None:
+            return "the labels give no corrected difference"
+        by = each.people.whose if each.people.by_items else "by people's labels"
+        mean, low, high = _turned(each, front.mean, front.low, front.high)
+        return _Change(mean, low, high, each.people.labels, "labelled pair", by, high < 0)
+    if each.pairs < 2:
+        return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
+    if each.difference is None or each.low is None or each.high is None:
+        return "most differences are alike, and the metric's bounds, which say what that hides, are not known"
+    mean, low, high = _turned(each, each.difference, each.low, each.high)
+    return _Change(mean, low, high, each.pairs, "sample", "by this judge", each.better == "a")
+
+
+def _turned(each: MetricComparison, mean: float, low: float, high: float) -> tuple[float, float, float]:
+    return (mean, low, high) if each.higher_is_better else (-mean, -high, -low)
+
+
+def _check(each: MetricComparison, allowed: float) -> DropCheck:
+    lost = each.left_out["unscored in b alone"]
+    left_out = (
+        [f"Left out: {count(lost, 'sample')} that the base scored and the new run left unscored."] if lost else []
+    )
+    change = _change(each)
+    if isinstance(change, str):
+        return DropCheck(each.name, allowed, 3, WORDS[3], " ".join([f"cannot tell: {change}.", *left_out]))
+    status = drop_status(change.low, change.high, allowed)
+    hidden = status == 0 and lost > 0 and drop_status(_at_worst(each, change.low, lost), change.high, allowed) != 0
+    by_chance = status == 1 and not change.worse
+    if hidden or by_chance:
+        status = 3
+    word, verdict = WORDS[status], WORDS[status] if status == 3 else f"{WORDS[status]} {change.by}"
+    if status == 0 and change.worse:
+        word, verdict = "worse, but allowed", f"worse {change.by}, but no more than allowed"
+    mean, low, high = _turned(each, change.mean, change.low, change.high)
+    moved, drop = number(mean, "+"), "drop" if each.higher_is_better else "rise"
+    sentences = [f"{verdict}: {moved} ({INTERVAL} {interval(low, high, '+')}), and a {drop} of {allowed:g} is allowed."]
+    if by_chance:
+        p = p_value(each.permutation_p, "= ")
+        sentences.append(f"{'The judge' if each.within_noise else 'Chance'} alone can move them that far (p {p}).")
+    if status == 3 and not hidden:
+        sentences += _more(_needed(each, change, allowed), moved, change.noun)
+    sentences += left_out
+    if hidden:
+        sentences.append(f"If they were as bad as can be, the {drop} could be greater than that: score them again.")
+    return DropCheck(each.name, allowed, status, word, " ".join(sentences))
+
+
+def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
+    """Return the low end as it would be if each lost sample had gone from the best to the worst score."""
+    if each.info_a.bounds is None:
+        return -math.inf
+    worst, best = scale(each.info_a.bounds)
+    return (each.pairs * low - lost * (best - worst)) / (each.pairs + lost)
+
+
+def _needed(each: MetricComparison, change: _Change, allowed: float) -> float:
+    """Return about how many samples would tell, if more of them differ as these do."""
+    if each.people is not None:
+        return samples_needed(change.mean, change.low, change.high, allowed, change.n)
+
+    bounds = difference_bounds(each.info_a, each.info_b)
+
+    def tells(times: float) -> bool:
+        e = each.differences.estimate(bounds, times=times)
+        if e is None or e.low is None or e.high is None:
+            return False
+        _, low, high = _turned(each, e.mean, e.low, e.high)
+        return drop_status(low, high, allowed) != 3
+
+    few, enough = 1.0, 1.0
+    while not tells(enough):
+        few, enough = enough, 2 * enough
+        if enough * change.n > 2 * _MANY:
+            return math.inf
+    while enough > 1.01 * few:
+        middle = (few + enough) / 2
+        few, enough = (few, middle) if tells(middle) else (middle, enough)
+    if change.mean < -allowed and each.permutation_p is not None:  # so many that p, too, is small enough
+        z = NormalDist().inv_cdf(1 - min(each.permutation_p, 0.99) / 2)
+        enough = max(enough, (NOISE_REACH / z) ** 2)
+    return enough * change.n
+
+
+def _more(samples: float, difference: str, noun: str) -> Iterator[str]:
+    if samples > _MANY:
+        yield f"The difference lies so near to the limit that no reasonable number of {noun}s would tell."
+        return
+    digits = max(0, len(str(math.ceil(samples))) - 2)
+    about = math.ceil(samples / 10**digits) * 10**digits
+    yield f"About {about:,} {noun}s would do, if the difference stays at {difference}."
+
+
+def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
+    """Return the comparison as Markdown that GitHub shows: no text from outside is markup, a mention or a link in it.
+
+    Args:
+        comparison: The comparison.
+        checks: What `check_drops` found; its sentences stand below the table.
+    """
+    title, head, rows = comparison.table()
+    if checks:
+        results = {each.name: (f"{each.allowed:g}", f"**{each.word}**") for each in checks}
+        head = (*head, "change allowed", "result")
+        rows = [(*row, *results.get(row[0], (DASH, DASH))) for row in rows]
+    cells = [(markdown_code(name), *rest) for name, *rest in rows]
+    head = (*head[:2], *map(markdown_code, head[2:4]), *head[4:])
+    sentences = [f"- {markdown_code(each.name)}: {each.sentence}" for each in checks]
+    remarks = list(map(printable, comparison.remarks()))
+    fence = "`" * (1 + max((2, *map(len, re.findall("`+", "\n".join(remarks))))))
+    more = ["<details><summary>More</summary>", "", f"{fence}text", *remarks, fence, "", "</details>"]
+    parts = [[f"**{markdown_code(title)}**"], markdown_table(head, cells), sentences, more]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+class Flip(NamedTuple):
+    """An item whose verdict is another than it was."""
+
+    sample_id: str
+    kind: str
+    text: str
+    then: str
+    now: str
+
+
+class ThenAndNow(NamedTuple):
+    """How the judge agreed with the labels then, and how it does now, over n of something."""
+
+    name: str
+    n: int
+    then: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A metric's anchors, judged again.
+
+    Attributes:
+        change: Then (a) and now (b), over the samples that are scored in both.
+        unscored: How many samples are not scored now, by why.
+        items: How many items have the same text then and now.
+        flips: Those of them whose verdict is another now; of several scorings, each time the first one counts.
+        noise_flips: How many verdicts differ between two scorings now, and of how many items.
+        agreement: With the labels: share and kappa over the items, the mean absolute distance of the scores.
+    """
+
+    change: MetricComparison
+    unscored: Counter[str]
+    items: int
+    flips: Sequence[Flip]
+    noise_flips: tuple[int, int]
+    agreement: Sequence[ThenAndNow]
+
+    @property
+    def status(self) -> Status:
+        """1 where the change's 95 % interval excludes 0, and it is more than the judge's noise; 3: cannot tell."""
+        change, lost = self.change, self.unscored.total()
+        if change.low is None or change.high is None or change.pairs < _FEW:
+            return 3
+        if (change.low > TIE or change.high < -TIE) and not change.within_noise:
+            return 1
+        return 3 if lost > _MOST_UNSCORED * (change.pairs + lost) else 0
+
+    @property
+    def conclusion(self) -> str:
+        """What the status says, in a sentence."""
+        change = self.change
+        moved = f"the mean changed by {number(change.difference, '+')} ({interval(change.low, change.high, '+')})"
+        noise = f"the judge's own noise, ±{number(change.noise_reach)}"
+        if self.status == 1:
+            return f"drift: {moved}, more than {noise}."
+        if self.status == 0:
+            why = f"no more than {noise}" if change.within_noise else "and the interval holds 0"
+            return f"no drift is shown: {moved}, {why}."
+        if change.pairs < _FEW:
+            return f"cannot tell: {count(change.pairs, 'sample')} scored then and now; {_FEW} are needed."
+        return (
+            f"cannot tell: {moved}, and {self.unscored.total():,} samples that are not scored now could hide a drift."
+        )

@@ -1,0 +1,449 @@
+"""Which of two systems is better: their reports, sample by sample."""
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from ragstone.outcome import Score
+from ragstone.page.page import comparison_html
+from ragstone.plain import printable
+from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
+from ragstone.report.report import Report, open_report
+from ragstone.report.statistics import (
+    NOISE_REACH,
+    TIE,
+    Mean,
+    noise_error,
+    permutation_p,
+    sign_test_p,
+)
+from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, reach
+from ragstone.results.record import Record
+from ragstone.results.traffic import FEEDBACK
+
+if TYPE_CHECKING:
+    from ragstone.report.corrections import ByLabels
+
+_MOVED = 10
+_SURE = 0.05
+_SHORT = 30
+_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose a.jsonl b.jsonl -n 40"
+
+
+class NotComparableError(ValueError):
+    """Two reports whose scores are not comparable; the message says why and what to do."""
+
+
+class Moved(NamedTuple):
+    """A sample whose score differs: its id, its rows (from 0), and its scores, each the mean of its draws."""
+
+    sample_id: str
+    row_a: int
+    row_b: int
+    a: float
+    b: float
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """One metric in both. All numbers are over the pairs: samples that have a score in both.
+
+    Attributes:
+        name: The metric's name, with version and judge where that is needed.
+        info_a: The metric in a.
+        info_b: The metric in b; of another version or judge only where that was allowed.
+        pairs: Samples that are scored in both.
+        left_out: How many samples are not, by why: "only in a", "unscored in a alone", "unscored in both", ...
+        mean_a: The mean in a; None without pairs, as all that follows.
+        mean_b: The mean in b.
+        difference: mean_b - mean_a.
+        low: Lower end of the difference's 95 % interval; None with fewer than two pairs, and where most differences are
+            alike while the metric's bounds are not known.
+        high: Its upper end, likewise.
+        differences: The pairs' differences, added up.
+        noise_error: The standard error that the judge's own noise gives the difference; None where neither report
+            scored a row twice. Where one alone did, the other is taken to be as noisy.
+        permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
+        sign_p: The p-value of wins against losses, by the sign test; None where all are ties.
+        wins: Samples on which b is better.
+        ties: Samples whose scores differ by less than 1e-9.
+        losses: Samples on which b is worse.
+        higher_is_better: The direction.
+        moved: The samples that moved most, most first.
+        people: What people's labels of pairs make of the difference; None without labels. Labels decide: nothing else
+            here says what people think.
+    """
+
+    name: str
+    info_a: MetricInfo
+    info_b: MetricInfo
+    pairs: int
+    left_out: Mapping[str, int]
+    mean_a: float | None
+    mean_b: float | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    differences: Mean
+    noise_error: float | None
+    permutation_p: float | None
+    sign_p: float | None
+    wins: int
+    ties: int
+    losses: int
+    higher_is_better: bool
+    moved: Sequence[Moved]
+    people: "ByLabels | None" = None
+
+    @property
+    def noise_reach(self) -> float | None:
+        """How far to either side of 0 the judge's noise alone takes the difference, in 95 of 100 comparisons."""
+        return None if self.noise_error is None else NOISE_REACH * self.noise_error
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the difference is no greater than what the judge's own noise makes of two equal systems."""
+        far = self.noise_reach or 0.0
+        return far > 0.0 and self.difference is not None and abs(self.difference) <= far
+
+    @property
+    def better(self) -> Literal["a", "b"] | None:
+        """Which is better by the judge: what every report and check goes by.
+
+        None where the permutation test's p is 0.05 or more, where the interval holds 0, or where it is noise.
+        """
+        if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE or self.within_noise:
+            return None
+        if self.low is not None and self.high is not None and self.low <= TIE and self.high >= -TIE:
+            return None
+        return "b" if (self.difference > 0) == self.higher_is_better else "a"
+
+    def cells(self) -> tuple[str, ...]:
+        """Return a row of the table."""
+        return (
+            self.name,
+            f"{self.pairs:,}",
+            number(self.mean_a),
+            number(self.mean_b),
+            number(self.difference, "+"),
+            interval(self.low, self.high, "+", of=self.pairs),
+            p_value(self.permutation_p),
+            p_value(self.sign_p),
+            f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
+        )
+
+    def conclusion(self, name_a: str = "a", name_b: str = "b") -> str:
+        """Return what the numbers say, in a sentence or two; the arguments say what the systems are called."""
+        if self.difference is None:
+            return "no sample has a score in both."
+        change, of_noise = number(self.difference, "+"), reach(self.noise_reach)
+        noise = f" (up to {of_noise} can be the judge's own noise)" if self.noise_reach else ""
+        ends = interval(self.low, self.high, "+", of=self.pairs)
+        ends = ends if self.low is None else f"{INTERVAL} {ends}"
+        numbers = f"{change} ({ends}), p {p_value(self.permutation_p, '= ')}"
+        if self.within_noise:
+            sentence = f"by this judge, the difference of {change} is smaller than its own noise, {of_noise}."
+        elif self.better is None:
+            hidden = self.permutation_p is not None and self.permutation_p < _SURE
+            why = "; pairs that were not seen may have moved the other way" if hidden else ""
+            sentence = f"by this judge, no difference is shown: {numbers}{why}{noise}."
+        else:
+            better = name_b if self.better == "b" else name_a
+            sentence = f"by this judge, {better} is better: {numbers}{noise}."
+        direction = [] if self.higher_is_better else ["(Lower is better.)"]
+        by_people: list[str] = []
+        if self.people is not None:
+            by_people = list(self.people.difference(name_a, name_b, higher_is_better=self.higher_is_better))
+            sentence = f"B{sentence[1:]}"
+        return " ".join([*by_people, sentence, *direction, *self._caveats()])
+
+    def _caveats(self) -> Iterator[str]:
+        if self.info_a.key != self.info_b.key:
+            yield "Versions or judges differ: this is not a comparison of the systems alone."
+        if any(self.left_out.values()):
+            yield f"Left out: {', '.join(f'{n:,} {why}' for why, n in self.left_out.items() if n)}."
+
+
+def p_value(p: float | None, equals: str = "") -> str:
+    """Return a p-value as text, behind `equals` unless it is too small to show."""
+    return f"{equals}{DASH}" if p is None else "< 0.0001" if p < 0.0001 else f"{equals}{p:.4f}"
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
+    """Two reports compared. `print` shows it as a table, a notebook too.
+
+    Attributes:
+        a: The first report.
+        b: The second one.
+        name_a: What it is called.
+        name_b: What it is called.
+        metrics: The comparison by metric's name.
+        left_out: The metrics that only one of them has.
+        repeated_ids: How many sample ids stand more than once in a or in b; such rows are paired in their order.
+    """
+
+    a: Report
+    b: Report
+    name_a: str
+    name_b: str
+    metrics: Mapping[str, MetricComparison]
+    left_out: Sequence[str]
+    repeated_ids: int
+
+    def html(self) -> str:
+        """Return the comparison as a page: one text that loads nothing and runs nothing."""
+        return comparison_html(self)
+
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        a, b = self.short_names()
+        head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "p (sign)", "better/same/worse")
+        title = f"{self.name_b[:90]} compared with {self.name_a[:90]}"
+        return title, head, [each.cells() for each in self.metrics.values()]
+
+    def short_names(self) -> tuple[str, str]:
+        """Return what to call the two in a sentence: "a" and "b" where their names are too long for one."""
+        a, b = (printable(name.removesuffix(".gz").removesuffix(".jsonl")) for name in (self.name_a, self.name_b))
+        return (a, b) if a != b and all(0 < len(name) <= _SHORT for name in (a, b)) else ("a", "b")
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
+        yield from (f"{each.name}: {each.conclusion(*self.short_names())}" for each in self.metrics.values())
+        for each in filter(lambda each: each.moved, self.metrics.values()):
+            most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
+            yield f"moved most by {each.name}: {most}"
+        yield from self.caveats()
+
+    def caveats(self) -> Iterator[str]:
+        """Yield what concerns all metrics, in sentences."""
+        if all(each.people is None for each in self.metrics.values()):
+            yield _WHAT_LABELS_ADD
+        if self.repeated_ids:
+            are = "id stands" if self.repeated_ids == 1 else "ids stand"
+            yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."
+        if self.left_out:
+            yield f"Not compared: {', '.join(self.left_out)}."
+        if len(self.metrics) > 1:
+            yield f"{len(self.metrics)} metrics are compared: their p-values are not corrected for that."
+        yield from (*self.a.notes, *self.b.notes)
+        for name, report in ((self.name_a, self.a), (self.name_b, self.b)):
+            if report.bad_rows:
+                yield f"{name}: {count(len(report.bad_rows), 'row')} held no sample."
+
+
+Source = Report | str | os.PathLike[str]
+ByPeople = Callable[[MetricInfo, MetricInfo, Sequence[Moved]], "ByLabels | None"]
+
+
+def compare(
+    a: Source,
+    b: Source,
+    *,
+    any_version: bool = False,
+    labels: str | os.PathLike[str] | None = None,
+    drawn_at_random: bool = False,
+) -> Comparison:
+    """Compare two systems on the samples that both have a score of, paired by the samples' ids.
+
+    Rows without an id are paired by their place in the input. Where an id stands more than once, its rows are paired
+    in order. A row that was scored several times (`repeat`) counts once, by the mean of its draws.
+
+    Args:
+        a: A report, or what `Report.load` takes.
+        b: The other one.
+        any_version: Compare scores of different versions of a metric, or by different judges, all the same. What
+            differs is then not only the systems.
+        labels: A file of people's labels of both answers to some ids, as `ragstone choose A B` draws them: what
+            people would say of the difference then stands first. What `Report.corrected` takes and raises.
+        drawn_at_random: The labelled ids were drawn at random, although not by `ragstone choose`.
+
+    Raises:
+        NotComparableError: A metric's versions or judges differ, or no metric is in both.
+        ResultsError: A file holds no results.
+        OSError: A file cannot be read.
+
+    Example:
+        >>> from ragstone import Score
+        >>> from ragstone.results.record import Record
+        >>> def report(values):
+        ...     scores = [Score(metric="demo", value=value, reason="", version="1") for value in values]
+        ...     return Report.of(Record(f"q{row}", score, "judge", row) for row, score in enumerate(scores))
+        >>> demo = compare(report([0.5] * 8), report([0.75] * 7 + [0.25])).metrics["demo"]
+        >>> demo.difference, demo.wins, demo.losses, demo.better
+        (0.1875, 7, 1, None)
+    """
+    reports = [each if isinstance(each, Report) else open_report(each) for each in (a, b)]
+    names = [
+        report.name or (otherwise if isinstance(source, Report) else Path(source).name)
+        for source, report, otherwise in zip((a, b), reports, "ab", strict=True)
+    ]
+    if names[0] == names[1]:
+        names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
+    scores = _Scores(), _Scores()
+    summaries = [
+        {each.info.key: each for each in report.read(of_report.add)}
+        for report, of_report in zip(reports, scores, strict=True)
+    ]
+    pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
+    if not pairs:
+        have = [", ".join(dict.fromkeys(name for name, *_ in side)) or "none" for side in summaries]
+        raise NotComparableError(f"no metric is in both: {names[0]} has {have[0]}, {names[1]} has {have[1]}")
+    left_out = [
+        f"{key[0]} (only in {names[side]})"
+        for side in (0, 1)
+        for key in summaries[side]
+        if key not in {pair[side].info.key for pair in pairs}
+    ]
+    infos = [x.info for x, _ in pairs]
+    by_people: ByPeople | None = None
+    if labels is not None:
+        correct = import_module("ragstone.labels.correct")  # by name: a room above this one
+        by_people = correct.corrected_pairs(*reports, labels, drawn_at_random=drawn_at_random)
+    metrics: dict[str, MetricComparison] = {}
+    for x, y in pairs:
+        name = full_name(x.info, infos)
+        rows_a, rows_b = (of.of(each.info.key) for of, each in zip(scores, (x, y), strict=True))
+        metrics[name] = _compared(name, x, y, rows_a, rows_b, by_people)
+    repeated = {sample_id for of in scores for sample_id, rows in of.places.items() if len(rows) > 1}
+    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
+
+
+def _shared(
+    a: dict[Key, MetricSummary], b: dict[Key, MetricSummary], names: Sequence[str], *, any_version: bool
+) -> Iterator[tuple[MetricSummary, MetricSummary]]:
+    """Yield what to compare: outcomes of one metric, version and judge, then what is left of one name."""
+    for key in a:
+        if key in b:
+            yield a[key], b[key]
+    for name in dict.fromkeys(key[0] for key in a if key not in b):
+        left = [
+            [each for key, each in side.items() if key[0] == name and key not in other]
+            for side, other in ((a, b), (b, a))
+        ]
+        if not left[1]:
+            continue
+        if any_version and len(left[0]) == len(left[1]) == 1:
+            yield left[0][0], left[1][0]
+            continue
+        what = (
+            f"{of} has " + ", ".join(f"version {x.info.version} by {x.info.judge or 'an unknown judge'}" for x in side)
+            for of, side in zip(names, left, strict=True)
+        )
+        raise NotComparableError(
+            f"{name}: {'; '.join(what)}. Scores of different versions or judges are not comparable: score both with "
+            "the same, or, where each holds one alone, pass any_version=True (--any-version)"
+        )
+
+
+def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | None:
+    """Return the least and greatest possible difference of two scores; None where no bounds are known."""
+    known = [info.bounds for info in (a, b) if info.bounds is not None]
+    if not known:
+        return None
+    span = max(high for _, high in known) - min(low for low, _ in known)
+    return -span, span
+
+
+class _Cell(NamedTuple):
+    row: int
+    mean: float | None
+    draws: int
+
+
+Place = tuple[str, int]
+"""A sample's id, and how many rows with that id stand before."""
+
+
+class _Scores:
+    """Each row's score by metric, as rows come, and how many rows have each id."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, dict[Place, _Cell]] = {}
+        self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
+
+    def add(self, records: Sequence[Record]) -> None:
+        sample_id = records[0].sample_id
+        of_id = self.places.setdefault(sample_id, [])
+        place = sample_id, len(of_id)
+        of_id.append(records[0].row)
+        for key, of_metric in by_metric(record for record in records if record.chosen_by != FEEDBACK).items():
+            values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
+            mean = math.fsum(values) / len(values) if values else None
+            self.rows.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))
+
+    def of(self, key: Key) -> dict[Place, _Cell]:
+        """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
+        return {(name, self._rank(name, n)): cell for (name, n), cell in self.rows.get(key, {}).items()}
+
+    def _rank(self, sample_id: str, n: int) -> int:
+        rows = self.places[sample_id]
+        return sorted(range(len(rows)), key=rows.__getitem__).index(n)
+
+
+def _compared(
+    name: str,
+    summary_a: MetricSummary,
+    summary_b: MetricSummary,
+    a: Mapping[Place, _Cell],
+    b: Mapping[Place, _Cell],
+    by_people: ByPeople | None,
+) -> MetricComparison:
+    both = {place: (a[place], b[place]) for place in a if place in b}
+    moved = [
+        Moved(sample_id, x.row, y.row, x.mean, y.mean)
+        for (sample_id, _), (x, y) in both.items()
+        if x.mean is not None and y.mean is not None
+    ]
+    unscored = Counter((x.mean is None, y.mean is None) for x, y in both.values())
+    n = len(moved)
+    differences = np.array([each.b - each.a for each in moved], np.float64)
+    higher = summary_a.info.higher_is_better and summary_b.info.higher_is_better
+    up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
+    wins, losses = (up, down) if higher else (down, up)
+    mean = Mean()
+    for difference in differences.tolist():
+        mean.add(difference)
+    estimate = mean.estimate(difference_bounds(summary_a.info, summary_b.info))
+    error = None
+    if n and (noise := summary_a.noise or summary_b.noise) is not None:
+        pairs = [pair for pair in both.values() if pair[0].draws and pair[1].draws]
+        error = math.hypot(
+            noise_error((summary_a.noise or noise).sd, Counter(x.draws for x, _ in pairs)),
+            noise_error((summary_b.noise or noise).sd, Counter(y.draws for _, y in pairs)),
+        )
+    return MetricComparison(
+        name=name,
+        info_a=summary_a.info,
+        info_b=summary_b.info,
+        pairs=n,
+        left_out={
+            "unscored in a alone": unscored[True, False],
+            "unscored in b alone": unscored[False, True],
+            "unscored in both": unscored[True, True],
+            "only in a": len(a) - len(both),
+            "only in b": len(b) - len(both),
+        },
+        mean_a=math.fsum(each.a for each in moved) / n if n else None,
+        mean_b=math.fsum(each.b for each in moved) / n if n else None,
+        difference=math.fsum(differences) / n if n else None,
+        low=None if estimate is None else estimate.low,
+        high=None if estimate is None else estimate.high,
+        differences=mean,
+        noise_error=error,
+        permutation_p=permutation_p(np.where(np.abs(differences) <= TIE, 0.0, differences)),
+        sign_p=sign_test_p(wins, losses),
+        wins=wins,
+        ties=n - wins - losses,
+        losses=losses,
+        higher_is_better=higher,
+        moved=[m for m in sorted(moved, key=lambda m: -abs(m.b - m.a))[:_MOVED] if abs(m.b - m.a) > TIE],
+        people=None if by_people is None else by_people(summary_a.info, summary_b.info, moved),
+    )

@@ -1,0 +1,259 @@
+"""What people would say of all samples, as it is shown: the corrected mean in front, the judge's behind."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ragstone.page.page import report_html
+from ragstone.report.aggregates import MetricSummary
+from ragstone.report.comparison import p_value
+from ragstone.report.statistics import Estimate as Mean
+from ragstone.report.tables import INTERVAL, Shown, count, interval, number, percent
+
+if TYPE_CHECKING:
+    from ragstone.labels import Estimate
+    from ragstone.report.report import Report
+
+_SURE = 0.05
+_FEW = 10
+_MANY_SKIPPED = 0.1
+_ONLY_WHOLE = "Only labels of whole samples tell what people would say"
+_FEEDBACK = (
+    "feedback corrects nothing: people choose themselves what they give it on, so it does not stand for other samples"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The samples with one value of a field of their metadata.
+
+    Attributes:
+        field: The field.
+        value: Its value.
+        labels: How many of them have a label.
+        off: How much more the judge gives them than people do; None with fewer than 20 labels.
+        corrected: Their corrected mean, likewise.
+    """
+
+    field: str
+    value: str
+    labels: int
+    off: "Estimate | None" = None
+    corrected: "Estimate | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Whether the judge's error (judge - people) goes with something.
+
+    Attributes:
+        what: "response length", "number of contexts", or a field of the metadata.
+        p: The p-value of Spearman's correlation or, for a field, of Kruskal and Wallis' test, by Holm's correction
+            for all that was looked at.
+        rho: Spearman's correlation; None for a field.
+    """
+
+    what: str
+    p: float
+    rho: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByLabels:
+    """What people's labels and a judge's scores say together: of a mean, or of a mean difference b - a.
+
+    Attributes:
+        labels: How many samples, or pairs, have a label that gives a score.
+        skipped: How many samples were passed over.
+        people: The mean by the labels alone; None with fewer than 20, as all that follows.
+        corrected: The mean that people would give all samples, by labels and judge together; None also where `why`
+            says so.
+        off: How much more the judge gives than people do: the mean of judge - people over what is labelled.
+        by_items: Whether people judged items, so that the metric's own formula made the score.
+        by_judges_items: Whether the judge listed these items.
+        missing: The share of the labelled samples whose list lacks something, as people said.
+        why: Why there is no corrected mean; "" where there is one.
+        notes: What else is to be said, in sentences.
+    """
+
+    labels: int
+    skipped: int = 0
+    people: Mean | None = None
+    corrected: "Estimate | None" = None
+    off: "Estimate | None" = None
+    by_items: bool = False
+    by_judges_items: bool = False
+    missing: float = 0.0
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def front(self) -> "Estimate | Mean | None":
+        """What stands in front of the judge's: the corrected mean, or the labels' where it stands for all."""
+        alone = None if self.people is None or self.people.low is None else self.people
+        return self.corrected or alone
+
+    @property
+    def whose(self) -> str:
+        """Whose scores are estimated: what may be said of them, and no more."""
+        if self.by_judges_items:
+            return "by people's labels, on the items that the judge listed"
+        return "by people's labels of its items" if self.by_items else "people would say"
+
+    def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
+        """Yield which of two systems is better, where what is estimated is their difference b - a."""
+        if (e := self.corrected) is None:
+            yield f"no corrected difference: {self.why}."
+        else:
+            better = name_b if (e.mean > 0) == higher_is_better else name_a
+            result = f"{better} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
+            numbers = f"{number(e.mean, '+')}, {INTERVAL} {interval(e.low, e.high, '+')}"
+            yield f"{self.whose}: {result} ({numbers}). {self._worth(e, 'labelled pair')}. Method: {e.method}."
+        yield from self.caveats()
+
+    def _worth(self, e: "Estimate", noun: str) -> str:
+        """Return what the judge adds to the labels."""
+        labels, worth = count(self.labels, noun), round(e.labels_worth)
+        if worth <= self.labels:
+            return f"The judge adds nothing to the {labels}"
+        return f"{labels} and this judge are worth {count(worth, noun)}"
+
+    def caveats(self) -> Iterator[str]:
+        """Yield what is to be known of the labels."""
+        if self.by_judges_items:
+            yield f"“something is missing” is marked on {percent(self.missing)} of the labelled samples. {_ONLY_WHOLE}."
+        elif self.by_items:
+            yield f"{_ONLY_WHOLE}."
+        if self.skipped:
+            many = self.skipped > _MANY_SKIPPED * (self.labels + self.skipped)
+            warning = " Warning: the labels stand only for such samples as people could judge." if many else ""
+            yield f"{count(self.skipped, 'sample')} skipped.{warning}"
+        yield from self.notes
+
+
+@dataclass(frozen=True, slots=True)
+class Correction(ByLabels):
+    """What labels say of one metric's scores.
+
+    Attributes:
+        summary: The metric's scores; `summary.mean` is the judge's mean alone.
+        kappa: Cohen's kappa of judge and people over the labelled samples, with its interval; of scores weighted by
+            their squared differences; None where it is undefined.
+        sensitivity: Of the samples to which people give 1, the share to which the judge does; None where they or it
+            give something else than 0 and 1.
+        specificity: Of those to which people give 0, the share to which the judge does, likewise.
+        links: Whether the judge's error goes with the response's length, the number of contexts or a field of the
+            metadata.
+        slices: By fields of the metadata.
+    """
+
+    summary: MetricSummary = field(kw_only=True)
+    kappa: Mean | None = None
+    sensitivity: Mean | None = None
+    specificity: Mean | None = None
+    links: tuple[Link, ...] = ()
+    slices: tuple[Slice, ...] = ()
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what the numbers say."""
+        if (e := self.corrected) is not None:
+            numbers = f"{number(e.mean)} ({INTERVAL} {interval(e.low, e.high)})"
+            yield f"{self.whose}: {numbers}. {self._worth(e, 'label')}. Method: {e.method}."
+        else:
+            yield f"no corrected mean: {self.why}."
+        if self.off is not None:
+            yield f"the judge gives {_more(self.off)}."
+        figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
+        if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
+            yield f"judge and people agree: {', '.join(known)}."
+        yield from self._linked()
+        for each in self.slices:
+            if (e := each.corrected) is not None and each.off is not None:
+                yield (
+                    f"{each.field} {each.value}: {number(e.mean)} ({interval(e.low, e.high)}) by {each.labels} labels; "
+                    f"the judge gives {_more(each.off)}."
+                )
+        if few := [f"{each.field} {each.value} ({each.labels})" for each in self.slices if each.corrected is None]:
+            more = f" and {len(few) - _FEW:,} more" if len(few) > _FEW else ""
+            yield f"too few labels of {', '.join(few[:_FEW])}{more}."
+        yield from self.caveats()
+
+    def _linked(self) -> Iterator[str]:
+        looks = f"corrected for {count(len(self.links), 'look')}"
+        for each in self.links:
+            if each.p < _SURE:
+                how = "" if each.rho is None else f"Spearman's rho {each.rho:+.2f}, "
+                yield f"the judge's error goes with {each.what} ({how}p {p_value(each.p, '= ')}, {looks})."
+        if self.links and (least := min(each.p for each in self.links)) >= _SURE:
+            names = ", ".join(each.what for each in self.links)
+            yield f"the judge's error is not shown to go with {names} (least p {p_value(least, '= ')}, {looks})."
+
+
+def _more(off: "Estimate") -> str:
+    """Return how much more or less the judge gives than people do."""
+    word = "more" if off.mean >= 0 else "less"
+    ends = interval(off.low, off.high, "+")
+    return f"{number(abs(off.mean))} {word} than people do (judge - people: {ends})"
+
+
+class Corrections(Shown, Mapping[str, Correction]):
+    """What labels say of a report's scores, by the metric's name. `print` shows it as a table, a notebook too.
+
+    Attributes:
+        report: The report.
+    """
+
+    def __init__(self, report: "Report", metrics: Mapping[str, Correction]) -> None:
+        self.report = report
+        self._metrics = dict(metrics)
+
+    def __getitem__(self, name: str, /) -> Correction:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def html(self) -> str:
+        """Return the report's page with them in front: one text that loads nothing."""
+        return report_html(self.report, corrections=self)
+
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        whole = not any(each.by_items for each in self.values())
+        head = ("metric", "labels", "corrected", INTERVAL, "labels alone", INTERVAL, "judge alone", INTERVAL)
+        rows: list[tuple[str, ...]] = [
+            (name, f"{each.labels:,}", *_cells(each.corrected), *_cells(each.people), *_cells(each.summary))
+            for name, each in self.items()
+        ]
+        return "What people would say" if whole else "By people's labels", head, rows
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
+        for name, each in self.items():
+            yield from (f"{name}: {sentence}" for sentence in each.sentences())
+        yield from self.remarks_on_all()
+        yield from self.report.notes
+
+    def remarks_on_all(self) -> Iterator[str]:
+        """Yield what concerns all metrics, in sentences."""
+        if left := [name for name in self.report.summary() if name not in self]:
+            yield f"no labels of {', '.join(left)}"
+        if self.report.aggregates().feedback:
+            for name, means in self.report.by("feedback").items():
+                by_thumb = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
+                yield f"{name} by feedback, by the judge alone: {by_thumb}"
+            yield _FEEDBACK
+
+
+def _ends(e: Mean) -> str:
+    return interval(e.low, e.high, of=e.n, otherwise="all agree")
+
+
+def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:
+    if each is None:
+        return number(None), number(None)
+    of = each.rows if isinstance(each, MetricSummary) else 0
+    return number(each.mean), interval(each.low, each.high, of=of)

@@ -1,0 +1,432 @@
+"""A report: means with their intervals, failures, cost, each outcome, and the page that shows them."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from pydantic import TypeAdapter, ValidationError
+
+from ragstone.outcome import Usage
+from ragstone.page.page import report_html
+from ragstone.plain import seconds_of
+from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
+from ragstone.report.statistics import Estimate
+from ragstone.report.tables import (
+    COSTS,
+    INTERVAL,
+    Shown,
+    cost_cells,
+    count,
+    interval,
+    money,
+    number,
+    percent,
+    place,
+    reach,
+    to_frame,
+    to_polars,
+    to_rows,
+    write_csv,
+    write_parquet,
+)
+from ragstone.results.read import MemoryResults, Results, ResultsError, open_results, write_results
+from ragstone.results.record import Record
+from ragstone.sample import BadLine, Sample
+
+if TYPE_CHECKING:
+    from ragstone.limits.budget import Price
+    from ragstone.metrics.base import Metric
+    from ragstone.report.corrections import Corrections
+    from ragstone.results.traffic import Health
+
+Source = str | os.PathLike[str]
+Since = str | datetime | timedelta | None
+_METRICS = TypeAdapter(tuple[MetricInfo, ...])
+_BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
+
+
+class Report(Shown):
+    """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
+
+    `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample, metric and draw.
+    A report of a file or a database reads them from there each time.
+
+    Made by `evaluate`, `Report.of` and `Report.load`. Nothing in it changes.
+
+    Args:
+        results: Where the records and samples are.
+        metrics: The metrics, or what is known of them; others are added as their records come.
+        bad_rows: The rows that held no sample.
+        name: What to call it.
+        notes: What else is to be said of the run, in sentences.
+        since: Samples submitted before are left out, in seconds since 1970 (UTC).
+
+    Attributes:
+        name: What it is called; "" without a name.
+        bad_rows: The rows of the input that held no sample, and why.
+        since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
+        prices: What judges cost, by their `model`, where that is known.
+        spent: What the run asked for, failed tries counted, and outcomes that were in its journal not; None for a
+            report that no run made. What the results are worth is `usage`.
+        gave_up: Why judges or embedders were not asked any more in the run, in words.
+
+    Example:
+        >>> from ragstone import Score, Unscored
+        >>> scores = [Score(metric="demo", value=value, reason="", version="1") for value in (0.5, 1.0)]
+        >>> failed = Unscored(metric="demo", reason="timeout", detail="60 s", version="1")
+        >>> outcomes = enumerate([*scores, failed])
+        >>> report = Report.of([Record(f"q{row}", outcome, "judge", row) for row, outcome in outcomes])
+        >>> demo = report.summary()["demo"]
+        >>> demo.mean, demo.scored, demo.total, dict(demo.failures)
+        (0.75, 2, 3, {'timeout': 1})
+        >>> len(report), [record.outcome.value for record in report], report[-1].outcome.reason
+        (3, [0.5, 1.0, None], 'timeout')
+    """
+
+    def __init__(
+        self,
+        results: Results,
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        *,
+        bad_rows: Iterable[BadLine] = (),
+        name: str = "",
+        notes: Iterable[str] = (),
+        since: float | None = None,
+    ) -> None:
+        self._results = results
+        self._infos = tuple(map(MetricInfo.of, metrics))
+        self._aggregates: Aggregates | None = None
+        self.bad_rows = tuple(bad_rows)
+        self.name = name
+        self._notes = tuple(notes)
+        self.spent: Usage | None = None
+        self.gave_up: tuple[str, ...] = ()
+        self.prices: Mapping[str, Price] = {}
+        self.since = since
+
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[Record],
+        metrics: "Iterable[Metric | MetricInfo]" = (),
+        *,
+        samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None,
+        bad_rows: Iterable[BadLine] = (),
+        name: str = "",
+    ) -> "Report":
+        """Return the report of records that are at hand.
+
+        Args:
+            records: The records, those of a row together.
+            metrics: The metrics, or what is known of them.
+            samples: The samples by row (a mapping, or a sequence with one for each row), to show what lowered the
+                worst scores.
+            bad_rows: The rows that held no sample.
+            name: What to call it.
+        """
+        return cls(MemoryResults(records, samples), metrics, bad_rows=bad_rows, name=name)
+
+    @classmethod
+    def load(cls, source: Source, *, since: Since = None) -> "Report":
+        """Return the report of a results file or of a monitor's database.
+
+        The records stay where they are, and are read from there when they are asked for: a file must stay as it is. A
+        database is read, never changed, while monitors go on writing to it. Of a metric of your own that the source
+        says nothing of, higher is taken to be better. A line that a killed run left unfinished is left out, and
+        `notes` says so.
+
+        Args:
+            source: A file that `ragstone score --out` or `to_json` wrote, a SQLite file of a `Monitor`, or the
+                URL of its `SQLSink`.
+            since: Leave out samples submitted before: "30m", "24h" or "7d" ago, a timedelta ago, or a date and time
+                (ISO 8601 or a datetime; UTC where it names no zone). None: all.
+
+        Raises:
+            ResultsError: There is nothing of ours, it cannot be read, or a newer ragstone wrote it.
+            ImportError: A URL needs a package that is not installed; the message says which.
+            OSError: The file cannot be read.
+            ValueError: `since` is no time.
+        """
+        report = open_report(source, since)
+        report.aggregates()  # a source that holds no results is refused here
+        return report
+
+    @property
+    def metrics(self) -> tuple[MetricInfo, ...]:
+        """What is known of each metric, as evaluated or in the order in which their records came."""
+        return tuple(each.info for each in self.aggregates())
+
+    @property
+    def usage(self) -> Usage:
+        """What its results cost when they were made, in this run or before; unknown tokens are None."""
+        return self.aggregates().cost.usage
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else is to be said of the run, and what was wrong with the source that it was loaded from."""
+        self.aggregates()  # the source's are known once it was read to its end
+        return (*self._notes, *self._results.notes)
+
+    def results(self) -> Iterator[Record]:
+        """Yield each record, in order."""
+        return self._results.records(self.since)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.results()
+
+    def __len__(self) -> int:
+        return self.aggregates().cost.outcomes
+
+    def __bool__(self) -> bool:
+        return True  # a report of nothing is a report
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Record]: ...
+    def __getitem__(self, place: int | slice) -> Record | list[Record]:
+        return list(self.results())[place]
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record; None where it is not kept."""
+        return record.sample or self._results.sample(record)
+
+    def health(self) -> "Sequence[Health]":
+        """Return how the monitors stand that write to the database; none for any other source."""
+        return self._results.health()
+
+    def summary(self) -> dict[str, MetricSummary]:
+        """Return what each metric's outcomes add up to, by the metric's name.
+
+        Outcomes of one metric in several versions, or by several judges, are never added up together: their names
+        then say which.
+        """
+        return self.aggregates().named()
+
+    def aggregates(self) -> Aggregates:
+        """Return all outcomes added up. The source is read once for that."""
+        return self._aggregates or self.read(lambda _records: None)
+
+    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet] = FACETS) -> Aggregates:
+        """Call a function with each row's records, and return all outcomes added up: one reading for both."""
+        aggregates = Aggregates(self._infos, self._results.feedback(), facets)
+        for records in by_row(self.results()):
+            in_memory = isinstance(self._results, MemoryResults)
+            sample = self.sample(records[0]) if in_memory else records[0].sample
+            aggregates.add(records, None if sample is None else sample.metadata)
+            on_row(records)
+        self._aggregates = aggregates
+        return aggregates
+
+    def by(self, facet: Facet) -> dict[str, dict[str, Estimate]]:
+        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
+
+        Args:
+            facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
+
+        Returns:
+            By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
+            10,000 values, only the first ones are told apart. What was scored only because of feedback enters no mean.
+        """
+        aggregates = self.aggregates()
+        if facet not in aggregates.slices:
+            aggregates = self.read(lambda _records: None, (*aggregates.slices, facet))
+        return {name: aggregates.by(facet, each.info) for name, each in aggregates.named().items()}
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
+        """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return to_frame(to_rows(self.results(), self.sample))
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
+        """Return a polars DataFrame: a row for each sample, metric and draw. What is missing is null, never NaN.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+        return to_polars(to_rows(self.results(), self.sample))
+
+    def to_csv(self, path: Source) -> None:
+        """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
+
+        A text that a spreadsheet would run as a formula, such as "=1+1", gets a ' in front. Numbers stay as they are.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        write_csv(Path(path), to_rows(self.results(), self.sample))
+
+    def to_parquet(self, path: Source) -> None:
+        """Write a Parquet file: a row for each sample, metric and draw.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+            OSError: It cannot be written.
+        """
+        write_parquet(Path(path), to_rows(self.results(), self.sample))
+
+    def to_json(self, path: Source) -> None:
+        """Write all of it, with the samples, to a results file that `Report.load` reads.
+
+        What is in a sample's `metadata` and is nothing that JSON knows, is written as text.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        metrics = [asdict(each) for each in self.metrics]
+        info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
+        write_results(Path(path), self.results(), self.sample, info)
+
+    def _forms(self) -> Mapping[str, Callable[[Path], object]]:
+        return {".csv": self.to_csv, ".json": self.to_json, ".jsonl": self.to_json, ".parquet": self.to_parquet}
+
+    def html(
+        self, *, against: "Report | Source | None" = None, labels: Source | None = None, drawn_at_random: bool = False
+    ) -> str:
+        """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
+
+        Args:
+            against: Another run over the same samples; the overview then shows the change of each metric. What
+                `compare` takes and raises.
+            labels: A file of people's labels: what people would say then stands in front, and the judge's means
+                behind. What `corrected` takes and raises.
+            drawn_at_random: As for `corrected`.
+        """
+        change = None
+        if against is not None:
+            comparison = import_module("ragstone.report.comparison")  # by name: it compares these reports
+            change = comparison.compare(against, self)
+        return report_html(
+            self, change, None if labels is None else self.corrected(labels, drawn_at_random=drawn_at_random)
+        )
+
+    def corrected(self, labels: Source, *, drawn_at_random: bool = False) -> "Corrections":
+        """Return what people would say of the samples, for each metric that has labels: `print` shows a table.
+
+        People's labels of some samples say how far the judge is off, and its scores of the others make the answer
+        precise. A live sample weighs 1 / its chance to be scored.
+
+        Args:
+            labels: A file of labels: the download of the page that `ragstone label` makes of what `ragstone choose`
+                drew.
+            drawn_at_random: The labelled samples were drawn at random, although not by `ragstone choose`.
+
+        Raises:
+            CalibrationError: A label cannot be used, was made with the judge's verdicts in sight, or its sample was
+                not drawn at random. It is a `ValueError`.
+            ImportError: scipy is not installed: `pip install "ragstone[calibrate]"`.
+        """
+        correct = import_module("ragstone.labels.correct")  # by name: a room above this one
+        corrections: Corrections = correct.corrected(self, labels, drawn_at_random=drawn_at_random)
+        return corrections
+
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        n = self.aggregates().rows
+        if self.bad_rows and not n:
+            nothing = f"nothing was scored: {count(len(self.bad_rows), 'row')}, and none held a sample"
+            return f"{self.name}: {nothing}" if self.name else nothing, (), []
+        rows = count(n, "row")
+        summaries = self.summary()
+        noisy = any(each.noise is not None for each in summaries.values())
+        head = (
+            "metric",
+            "mean",
+            INTERVAL,
+            *(["± by noise"] if noisy else []),
+            "scored",
+            *COSTS,
+            *(["cost"] if self.prices else []),
+        )
+        cells = [
+            (
+                name,
+                number(each.mean),
+                interval(each.low, each.high, of=each.rows),
+                *([reach(each.noise_reach)] if noisy else []),
+                f"{each.scored:,}/{each.total:,}",
+                *cost_cells(each.cost),
+                *([money(each.cost, self.prices.get(each.info.judge))] if self.prices else []),
+            )
+            for name, each in summaries.items()
+        ]
+        return f"{self.name}: {rows}" if self.name else rows, head, cells
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
+        for name, each in self.summary().items():
+            if each.noise is not None and not each.noise_reach:
+                yield f"judge's noise in {name}: none seen in {count(each.noise.rows, 'row')} with several draws"
+            elif each.noise is not None:
+                agreed = each.noise.agreement
+                yield (
+                    f"judge's noise in {name}: one score of a row varies by {number(each.noise.sd)} (standard "
+                    f"deviation between draws, {count(each.noise.rows, 'row')}), the mean by "
+                    f"±{number(each.noise_reach)} of that "
+                    + ("alone" if agreed is None else f"alone; draws agree on passing in {percent(agreed)}")
+                )
+            for doubt in each.doubts():
+                yield f"{name}: {doubt}"
+            for reason, n in each.failures.most_common():
+                yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
+        for source in dict.fromkeys(price.source for price in self.prices.values()):
+            yield f"cost: the judge's tokens {source}"
+        aggregates = self.aggregates()
+        if aggregates.flagged:
+            suspicion, record = aggregates.flags[0]
+            yield (
+                f"{count(aggregates.flagged, 'row')} with a passage that looks like an attack on the judge; first: "
+                f"{record.sample_id}, {suspicion.kind.replace('_', ' ')} in {place(suspicion)}"
+            )
+        yield from self.notes
+        if self.bad_rows:
+            bad = self.bad_rows[0]
+            yield f"{count(len(self.bad_rows), 'row')} held no sample; the first, line {bad.line}: {bad.problem}"
+
+
+def open_report(source: Source, since: Since = None) -> Report:
+    """Return the report that `Report.load` does, before its records are read."""
+    begin = seconds_since(since, now=time.time())
+    results = open_results(source)
+    try:
+        metrics = _METRICS.validate_python(results.info.get("metrics", ()))
+        bad_rows = _BAD_ROWS.validate_python(results.info.get("bad_rows", ()))
+    except ValidationError:
+        raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
+    return Report(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
+
+
+def report_page(source: Source, since: Since = None) -> str:
+    """Return the page of a results file or of a monitor's database: one text that loads nothing.
+
+    The same as `Report.load(source, since=since).html()`, and raises what that raises.
+    """
+    return Report.load(source, since=since).html()
+
+
+def seconds_since(since: Since, *, now: float) -> float | None:
+    """Return the time that `since` of `Report.load` means, in seconds since 1970 (UTC)."""
+    if since is None:
+        return None
+    if isinstance(since, timedelta):
+        return now - since.total_seconds()
+    if isinstance(since, str):
+        if (ago := seconds_of(since)) is not None:
+            return now - ago
+        try:  # Python 3.10 does not know the Z of UTC
+            since = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", since.strip()))
+        except ValueError:
+            raise ValueError(
+                f"since: {since!r} is no time; write 30m, 24h or 7d (before now), or a date such as 2026-01-31 or "
+                "2026-01-31T09:00 (UTC, or with its zone: +02:00)"
+            ) from None
+    return (since if since.tzinfo else since.replace(tzinfo=timezone.utc)).timestamp()

@@ -1,0 +1,343 @@
+"""Numbers as text, and tables: on a terminal, in a notebook, on a page, in a spreadsheet or data frame."""
+
+import csv
+import importlib
+import io
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.page.markup import Html, foreign, html_table, tag, together
+from ragstone.plain import printable
+from ragstone.registry import metric_class, metric_names
+from ragstone.results.private_files import replacing
+from ragstone.text.plain import text_table
+
+if TYPE_CHECKING:
+    from ragstone.limits.budget import Price
+    from ragstone.outcome import Evidence, Suspicion, Verdict
+    from ragstone.report.aggregates import Cost
+    from ragstone.report.statistics import Estimate
+    from ragstone.results.record import Record
+    from ragstone.sample import Sample
+
+DASH = "\u2013"  # between the ends of a range
+INTERVAL = "95 % interval"
+COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
+_NAME = 100
+_VERDICTS = 20
+
+Cell = str | int | float | bool | None
+# What pandas (polars: with a capital) and Arrow call each type: all have a form for what is missing, so none is NaN.
+_TEXT, _COUNT, _REAL, _FLAG = ("string", "string"), ("Int64", "int64"), ("Float64", "float64"), ("boolean", "bool_")
+COLUMNS: Mapping[str, tuple[str, str]] = {
+    "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "draw": _COUNT,
+    "chosen_by": _TEXT,
+    "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
+    "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
+    "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT, "reference": _TEXT,
+}  # fmt: skip
+# As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
+_RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
+_OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
+_PAGE = 5_000
+
+
+_AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
+_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of a pair of words
+_YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
+_RAW = frozenset({"count", "expected", "least", "uncalibrated"})
+
+
+def cause_of(score: Score) -> str | None:
+    """Return what lowered a score where no single verdict did, as its metric says; None where that is not known."""
+    if score.metric not in metric_names() or any(verdict.lowers_score for verdict in score.verdicts):
+        return None
+    return metric_class(score.metric).cause(score)
+
+
+def number(value: float | None, sign: str = "") -> str:
+    """Return a score; a dash where there is none."""
+    return DASH if value is None else f"{value:{sign}.3f}"
+
+
+def interval(
+    low: float | None, high: float | None, sign: str = "", *, of: int = 0, otherwise: str = "bounds unknown"
+) -> str:
+    """Return an interval; of some values that give none, why; of no values, a dash."""
+    if low is None or high is None:
+        return DASH if not of else f"no interval: {'one value' if of == 1 else otherwise}"
+    return f"{number(low, sign)} {DASH} {number(high, sign)}"
+
+
+def reach(value: float | None) -> str:
+    """Return how far to either side the judge's noise reaches; a dash where no sample was scored twice."""
+    return DASH if value is None else f"±{number(value)}" if value else "none seen"
+
+
+def percent(share: float) -> str:
+    """Return a share as percent."""
+    return f"{100 * share:.1f} %"
+
+
+def count(n: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+def moment(at: float | None) -> str:
+    """Return a time in UTC, to the minute."""
+    return "unknown" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M}"
+
+
+def place(passage: "Evidence | Suspicion") -> str:
+    """Return where a passage is in its sample: the field, and its first character and one past its last."""
+    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
+    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
+
+
+def certainty(verdict: "Verdict") -> str:
+    """Return how sure the judge is of the word that it gave; "" where only the probability of another one is known.
+
+    `Verdict.probability` is that of the affirmative word.
+    """
+    word, of_affirmative = verdict.verdict, verdict.probability
+    if of_affirmative is None:
+        return ""
+    if verdict.kind == "criterion":  # whose choices are the user's, the best one first
+        return "" if verdict.lowers_score else f"p({word})={of_affirmative:.2f}"
+    if word in _AFFIRMATIVE:
+        return f"p({word})={of_affirmative:.2f}"
+    of_two = word in _NEGATIVE or (word == "no" and verdict.kind in _YES_NO)
+    return f"p({word})={1.0 - of_affirmative:.2f}" if of_two else ""
+
+
+def shown_parts(score: Score) -> dict[str, float]:
+    """Return the parts of a score that mean something to a reader, without its metric's raw signals."""
+    raw = _RAW | metric_class(score.metric).signals if score.metric in metric_names() else frozenset[str]()
+    return {name: value for name, value in score.breakdown.items() if name not in raw}
+
+
+def verdict_lines(verdict: "Verdict", width: int = 100) -> Iterator[str]:
+    """Yield a verdict, and below it the passages that it points to, as text that a terminal obeys nothing of."""
+    sure = certainty(verdict)
+    word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
+    yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
+    for evidence in verdict.evidence:
+        text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
+        yield f"    [{place(evidence)}]{text}"
+
+
+def _plain(text: str, **_: object) -> str:
+    return text
+
+
+def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., str] = _plain) -> Iterator[str]:
+    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
+
+    Args:
+        outcome: The outcome.
+        full: False leaves out verdicts that did not lower the score, and all places.
+        style: Colours a text, as `click.style` does.
+    """
+    head = style(outcome.metric, bold=True)
+    if isinstance(outcome, Score):
+        passed = {True: style("  passed", fg="green"), False: style("  below its threshold", fg="red"), None: ""}
+        yield f"{head}  {style(number(outcome.value), bold=True)}{passed[outcome.passed]}"
+        yield f"    {printable(outcome.reason)}"
+        if (cause := cause_of(outcome)) is not None:
+            yield f"    {printable(cause)}"
+        if (parts := shown_parts(outcome)) and full:
+            yield f"    {'  '.join(f'{name} {number(value)}' for name, value in parts.items())}"
+        for verdict in outcome.verdicts:
+            if full or verdict.lowers_score:
+                first, *places = verdict_lines(verdict)
+                yield f"    {style(first, fg='red') if verdict.lowers_score else first}"
+                yield from (f"    {line}" for line in places if full)
+    else:
+        yield f"{head}  {style(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
+    for sign in outcome.suspected:
+        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"
+
+
+def outcome_html(outcome: Outcome) -> Html:
+    """Return an outcome for a notebook: its first lines, and a table of the verdicts, those that lower it first."""
+    lines = outcome_lines(outcome.model_copy(update={"verdicts": ()}) if isinstance(outcome, Score) else outcome)
+    verdicts = sorted(outcome.verdicts, key=lambda each: not each.lowers_score) if isinstance(outcome, Score) else []
+    cells = [
+        (
+            foreign(f"{each.kind} {each.id}"),
+            tag("b" if each.lowers_score else "span", foreign(each.verdict)),
+            certainty(each),
+            foreign(printable(each.text)),
+            ", ".join(map(place, each.evidence)),
+        )
+        for each in verdicts[:_VERDICTS]
+    ]
+    title = f"{count(len(verdicts), 'verdict')}; bold ones lowered the score"
+    table = html_table(title, ("item", "verdict", "probability", "text", "passages"), cells) if cells else ""
+    return together([*(tag("p", foreign(line.strip())) for line in lines), table])
+
+
+def cost_cells(cost: "Cost") -> tuple[str, ...]:
+    """Return judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
+    calls = [f"{cost.sums[name]:,}" for name in ("llm_calls", "embed_calls")]
+    for name in ("input_tokens", "output_tokens"):
+        reported = cost.sums[name]
+        calls.append(f"{reported:,}" if not cost.unknown[name] else f"at least {reported:,}" if reported else "unknown")
+    return tuple(calls)
+
+
+def money(cost: "Cost", price: "Price | None") -> str:
+    """Return what a judge's tokens cost; unknown without a price, or where the judge does not count them."""
+    if price is None or cost.unknown["tokens"]:
+        return "unknown"
+    spent = price.of(cost.sums["input_tokens"], cost.sums["output_tokens"])
+    return f"{spent:,.2f}" if spent >= 1 else f"{spent:.4f}"
+
+
+def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[str, str, str, str]]:
+    """Return the value, n, mean and interval of the first ones, and how many more there are."""
+    cells = [
+        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()
+    ]
+    return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
+
+
+class Shown(ABC):
+    """What shows itself: `print` as a table with remarks, a notebook likewise, `save` as a page."""
+
+    @abstractmethod
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+
+    @abstractmethod
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table, in sentences."""
+
+    @abstractmethod
+    def html(self) -> str:
+        """Return it as a page: one text that loads nothing."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
+
+        Raises:
+            OSError: It cannot be written.
+            ValueError: There is no such form.
+        """
+        path = Path(path)
+        forms = {".html": self._write_page, **self._forms()}
+        write = forms.get(path.suffix.lower())
+        if write is None:
+            raise ValueError(f"{path.name}: is none of {', '.join(forms)}; the suffix says what is written")
+        write(path)
+
+    def _forms(self) -> Mapping[str, Callable[[Path], object]]:
+        """Return what writes each form beside the page, by suffix."""
+        return {}
+
+    def _write_page(self, path: Path) -> None:
+        with replacing(path) as target:
+            target.write(self.html().encode())
+
+    def __str__(self) -> str:
+        title, head, rows = self.table()
+        table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []
+        return "\n".join([printable(title, 2 * _NAME), *table, *map(printable, self.remarks())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        title, head, rows = self.table()
+        cells = [[foreign(cell, 2 * _NAME) for cell in row] for row in rows]
+        table = html_table(title, head, cells, numbers=len(head) - 1) if rows else tag("p", foreign(title))
+        return together([table, *(tag("p", foreign(printable(remark))) for remark in self.remarks())])
+
+
+def to_rows(records: "Iterable[Record]", sample_of: "Callable[[Record], Sample | None]") -> Iterator[dict[str, Cell]]:
+    """Yield each record as cells by column; what is a list or a mapping is JSON.
+
+    `unscored` is the word of an `Unscored`, and `reason` its detail; `reason` of a `Score` is its sentence.
+    """
+    row, texts = None, dict[str, object]()
+    for record in records:
+        if (record.row, record.sample_id) != row:
+            row, sample = (record.row, record.sample_id), sample_of(record)
+            texts = (
+                {}
+                if sample is None
+                else {name: None if value in ((), []) else value for name, value in sample.model_dump().items()}
+            )
+        outcome = record.outcome.model_dump()
+        if isinstance(record.outcome, Unscored):
+            outcome |= {"unscored": record.outcome.reason, "reason": record.outcome.detail}
+        cells = {**texts, **outcome, **outcome["usage"], **{name: getattr(record, name) for name in _OF_RECORD}}
+        yield {name: _cell(cells.get(name)) for name in COLUMNS}
+
+
+def _cell(value: object) -> Cell:
+    if value is None or isinstance(value, (int, float)):
+        return value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()  # without half characters, which Arrow cannot hold
+
+
+def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
+    """Write a CSV file: UTF-8, a missing value being an empty cell."""
+    with replacing(path) as raw:
+        target = io.TextIOWrapper(raw, encoding="utf-8", newline="")
+        table = csv.writer(target)
+        table.writerow(COLUMNS)
+        table.writerows([neutral(row[name]) for name in COLUMNS] for row in rows)
+        target.flush()
+        target.detach()
+
+
+def neutral(cell: Cell) -> Cell:
+    """Return a cell that no spreadsheet runs: a text that it would gets a ' in front; numbers stay as they are."""
+    if not isinstance(cell, str):
+        return cell
+    bare = cell.lstrip().lstrip("\ufeff").lstrip()
+    runs = cell.startswith(_OBEYED_BY_SPREADSHEETS) or bare.startswith(_RUN_BY_SPREADSHEETS)
+    return f"'{cell}" if runs else cell
+
+
+def _installed(module: str, export: str) -> Any:  # noqa: ANN401 - pandas or pyarrow, which are no dependencies
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise ImportError(f"{export} needs {package}, which is not installed: pip install {package}") from error
+
+
+def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+    """Return a pandas DataFrame; a missing value is NA, never NaN."""
+    pandas = _installed("pandas", "to_pandas")
+    kept = list(rows)
+    columns = {name: pandas.array([row[name] for row in kept], dtype=kind) for name, (kind, _) in COLUMNS.items()}
+    return pandas.DataFrame(columns)
+
+
+def to_polars(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a polars.DataFrame
+    """Return a polars DataFrame; a missing value is null, never NaN."""
+    polars = _installed("polars", "to_polars")
+    schema = {name: getattr(polars, kind.capitalize()) for name, (kind, _) in COLUMNS.items()}
+    return polars.DataFrame(list(rows), schema=schema)
+
+
+def write_parquet(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
+    """Write a Parquet file, some thousand rows at a time."""
+    arrow, parquet = _installed("pyarrow", "to_parquet"), _installed("pyarrow.parquet", "to_parquet")
+    schema = arrow.schema([(name, getattr(arrow, kind)()) for name, (_, kind) in COLUMNS.items()])
+    left = iter(rows)
+    with replacing(path) as target, parquet.ParquetWriter(target, schema) as writer:
+        while page := list(islice(left, _PAGE)):
+            writer.write_table(arrow.Table.from_pylist(page, schema=schema))

@@ -1,0 +1,1 @@
+"""Whatever outlives a call: records in files, journals, queues and databases. Sinks are in `ragstone.live`."""

@@ -1,0 +1,270 @@
+"""Connections to databases: closed while the process forks. Every SQLite file is opened here: private, and patient.
+
+A child must neither use nor close a connection of its parent's. For SQLite that is not enough: as long as the child
+has the parent's connection in its memory, SQLite takes the parent's file locks for the child's own, and what the child
+then writes through a connection of its own is lost when the parent closes (seen with SQLite 3.40).
+"""
+
+import os
+import sqlite3
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ragstone.results.private_files import explain, make_private
+
+T = TypeVar("T")
+Query = Callable[[str, Mapping[str, Any]], Iterable[tuple[Any, ...]]]
+"""Takes SQL with named parameters, and gives rows."""
+_LOG_PAGES = 250  # of 4 KB: how long the log of a SQLite file grows; by default it is 1,000
+_PATIENCE = 30.0  # seconds that a fork waits for what is being written; then the child inherits it after all
+
+
+class ForkSafe(ABC, Generic[T]):
+    """Something that is open in one process and used by one of its threads at a time.
+
+    Attributes:
+        opened: What is open; None while nothing is.
+        lock: Held by the thread that uses it, and while the process forks.
+    """
+
+    def __init__(self) -> None:
+        self.opened: T | None = None
+        self.lock = threading.Lock()
+        self._pid = os.getpid()
+        _watched[id(self)] = self
+
+    @abstractmethod
+    def shut(self, opened: T) -> None:
+        """Close what was open."""
+
+    @contextmanager
+    def alone(self) -> Generator[None, None, None]:
+        """Keep the other threads away, and a fork."""
+        if self._pid != os.getpid():  # forked by something that does not run Python's hooks
+            self.forked()
+        with self.lock:
+            yield
+
+    def let_go(self) -> None:
+        """Close what is open, if anything is. The lock is held; the next use opens it again."""
+        opened, self.opened = self.opened, None
+        if opened is not None:
+            self.shut(opened)
+
+    def close(self) -> None:
+        """Close what is open; the next use opens it again."""
+        with self.alone():
+            self.let_go()
+
+    def forked(self) -> None:
+        """Start anew in a forked child."""
+        self._pid = os.getpid()
+        self.lock = threading.Lock()
+        _inherited.append(self.opened)
+        self.opened = None
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the interpreter's end, parts of it may be gone
+            if self._pid == os.getpid():
+                self.let_go()
+
+
+_watched: "weakref.WeakValueDictionary[int, ForkSafe[Any]]" = weakref.WeakValueDictionary()
+_held: list[ForkSafe[Any]] = []
+_inherited: list[object] = []  # referenced for ever: Python closes what has no reference
+
+
+def _all() -> list[ForkSafe[Any]]:
+    # In one step, as other threads may add theirs meanwhile, and in one order, as two threads may fork at once.
+    return [each for reference in _watched.valuerefs() if (each := reference()) is not None]
+
+
+def _before() -> None:
+    for each in _all():
+        if each.lock.acquire(timeout=_PATIENCE):
+            _held.append(each)
+            with suppress(Exception):  # a fork that failed would be the app's trouble
+                each.let_go()
+
+
+def _in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _in_child() -> None:
+    _held.clear()
+    for each in _all():
+        each.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file: what it is called, its mark (an application id), version, statements that make it, its error."""
+
+    noun: str
+    mark: int
+    version: int
+    tables: tuple[str, ...]
+    error: type[Exception]
+
+
+class SqliteFile(ForkSafe[sqlite3.Connection]):
+    """One process's way into a file, by at most one connection. Any thread may use it; they take turns.
+
+    The file is made, with mode 0600, at the first use.
+
+    Args:
+        path: The file.
+        kind: What it holds. Another program's file is refused.
+        patience: Seconds to wait while another process holds it.
+        explain: Whether SQLite's errors become the kind's own.
+    """
+
+    before_deleting = "PRAGMA secure_delete = ON"
+
+    def __init__(self, path: Path, kind: Kind, patience: float, *, explain: bool = True) -> None:
+        super().__init__()
+        self.path = path
+        self._kind = kind
+        self._patience = patience
+        self._explain = explain
+        self._file = (0, 0)
+
+    def replaced(self) -> None:
+        """Take note that the file was deleted or replaced while it was open: what went into the old one is lost."""
+        self.let_go()
+
+    def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        """Return a query's rows."""
+        with self._explained(), self.alone():
+            return self._connection().execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
+        """Do all of it or nothing, with the file's write lock from the start."""
+        with self._explained(), self.alone():
+            connection = self._connection()
+            try:
+                with _begun(connection):
+                    yield connection
+            except sqlite3.Error:
+                self.let_go()  # the next try starts afresh; where the disk is full, this gives back the log's part
+                raise
+
+    def vacuum(self, *, rewrite: bool = True) -> None:
+        """See to it that nothing that was deleted stands in the log, or with `rewrite` in the file."""
+        with self._explained(), self.alone():
+            if rewrite:
+                self._connection().execute("VACUUM")
+            ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise self._kind.error(f"{self.path}: is in use, and its log still holds removed texts; try again")
+
+    def shut(self, opened: sqlite3.Connection) -> None:
+        """Close the connection."""
+        with suppress(sqlite3.Error):
+            opened.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self.opened is not None and self._file != _identity(self.path):
+            self.replaced()
+        if self.opened is None:
+            make_private(self.path)
+            connection = sqlite3.connect(
+                self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self.opened, self._file = connection, _identity(self.path)
+        return self.opened
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        kind = self._kind
+        with _begun(connection, "BEGIN"):  # who only reads does not wait for who writes
+            made = is_made(connection, self.path, kind)
+        if not made:
+            with _begun(connection):
+                if not is_made(connection, self.path, kind):  # of two processes the second finds it made
+                    marks = f"PRAGMA application_id = {kind.mark}", f"PRAGMA user_version = {kind.version}"
+                    for statement in (*kind.tables, *marks):
+                        connection.execute(statement)
+        with suppress(sqlite3.OperationalError):  # another process does it right now, or the disk cannot
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # what is killed loses nothing of it
+        # A log that fills a small disk is never given back: to move it into the file takes room, too.
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+
+    @contextmanager
+    def _explained(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            text = str(error)
+            if "not a database" in text or "malformed" in text:
+                problem = (
+                    f"is damaged, or not a ragstone {self._kind.noun} ({text}); move it away, or name another file"
+                )
+            elif not self._explain:
+                raise
+            elif "locked" in text:
+                problem = f"{text}; another process has held it for {self._patience:g} seconds"
+            else:
+                problem = explain(self.path, text, "ragstone.db")
+            raise self._kind.error(f"{self.path}: {problem}") from error
+
+
+def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
+    """Whether a file's tables are there; False for an empty file.
+
+    Raises:
+        Exception: The kind's error, where the file is another program's, or of another version.
+    """
+    ((mark,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
+    if mark == kind.mark and version == kind.version:
+        return True
+    if mark == kind.mark:
+        age, advice = ("a newer", "upgrade ragstone, or ") if version > kind.version else ("an older", "")
+        raise kind.error(
+            f"{path}: was made by {age} ragstone ({kind.noun} version {version}, this one reads {kind.version}); "
+            f"{advice}name another file as the {kind.noun}"
+        )
+    if mark or version or tables:
+        raise kind.error(f"{path}: belongs to another program; name another file as the {kind.noun}")
+    return False
+
+
+@contextmanager
+def _begun(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None, None, None]:
+    connection.execute(begin)  # a plain BEGIN is for reading: it fails at once when it comes to write
+    try:
+        yield
+        connection.execute("COMMIT")  # where the disk is full, this fails and leaves the transaction open
+    except BaseException:
+        with suppress(sqlite3.Error):  # some errors have ended it already
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from another that has taken its name; (0, 0) where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_dev, status.st_ino

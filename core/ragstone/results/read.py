@@ -1,0 +1,501 @@
+r"""Results: the records of a run with their samples, in memory, in a results file, or in a monitor's database.
+
+A results file holds one record a line, a row's together, each with its row; gzip may have packed it. The first record
+of a row carries its sample. A first line may say what is known of the run:
+{"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
+"""
+
+import gzip
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import weakref
+import zlib
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from heapq import merge
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any, cast
+
+from ragstone.live.alarms import Tally, read_tallies
+from ragstone.live.database import RESULTS, sqlite_path
+from ragstone.plain import to_plain
+from ragstone.results.connection import Query, is_made
+from ragstone.results.private_files import replacing
+from ragstone.results.record import COLUMNS, Record, decode, encode, from_row
+from ragstone.results.traffic import Feedback, Health
+from ragstone.sample import Sample
+
+_MARK = "ragstone_results"
+_VERSION = 1
+_LEAST = -1e300
+_READ = [name for name in COLUMNS if name != "sample"]
+
+_IN_MEMORY = 2_000
+
+
+class ResultsError(ValueError):
+    """A source that holds no results, or no longer those that it held; the message says why and what to do."""
+
+
+_KIND = replace(RESULTS, error=ResultsError)
+
+
+class Results(ABC):
+    """Records and their samples, wherever they are; read each time they are asked for.
+
+    Attributes:
+        name: What they are called; "" without a name.
+        info: What the source says of the run: "metrics" and "bad_rows", each a list of objects.
+        notes: What was wrong with the source, in sentences. Complete once `records` has been read to its end.
+    """
+
+    name = ""
+    info: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
+
+    @abstractmethod
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records in their order, those of a row together.
+
+        Args:
+            since: Leave out samples submitted before, in seconds since 1970 (UTC).
+        """
+
+    @abstractmethod
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record; None where it is not kept."""
+
+    def health(self) -> Sequence[Health]:
+        """Return how the monitors stand that write to a database; nothing for any other source."""
+        return ()
+
+    def feedback(self) -> Mapping[str, Feedback]:
+        """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
+        return {}
+
+    def tallies(self) -> Sequence[tuple[str, str, Tally]]:
+        """Return what alerts have counted: name, slice and tally; nothing for a source that is no database."""
+        return ()
+
+
+class MemoryResults(Results):
+    """Results in memory.
+
+    Args:
+        records: The records, those of a row together.
+        samples: The samples by row: a mapping, or a sequence that has one for each row.
+    """
+
+    def __init__(
+        self, records: Iterable[Record], samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
+    ) -> None:
+        self._records = tuple(records)
+        self._samples = samples if isinstance(samples, Mapping) else dict(enumerate(samples or ()))
+
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records."""
+        return (record for record in self._records if since is None or record.submitted_at >= since)
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record."""
+        return record.sample or self._samples.get(record.row)
+
+
+def write_results(
+    path: Path, records: Iterable[Record], sample_of: Callable[[Record], Sample | None], info: Mapping[str, object]
+) -> None:
+    """Write a results file, which takes the place of one that is there when all is written.
+
+    Args:
+        path: The file.
+        records: The records, those of a row together.
+        sample_of: Gives a record's sample.
+        info: What is known of the run: name, metrics, bad_rows.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with replacing(path) as target:
+        head = json.dumps(to_plain({_MARK: _VERSION, **info}), ensure_ascii=False)
+        target.write(f"{head}\n".encode("utf-8", "backslashreplace"))
+        row = None
+        for record in records:
+            first, row = (record.row, record.sample_id) != row, (record.row, record.sample_id)
+            target.write(f"{encode(replace(record, sample=sample_of(record) if first else None))}\n".encode())
+
+
+def open_results(source: str | os.PathLike[str]) -> Results:
+    """Return the results of a results file or of a monitor's database. Nothing is changed.
+
+    Args:
+        source: The path of a results file or of a SQLite file, or a URL ("postgresql+psycopg://user@host/name").
+
+    Raises:
+        ResultsError: There are none, it is another program's, it cannot be read, or another ragstone wrote it.
+        ImportError: A URL needs SQLAlchemy or a driver that is not installed; the message says what to install.
+        OSError: The file cannot be read.
+    """
+    text = os.fspath(source)
+    try:
+        path = sqlite_path(text) if "://" in text else Path(text)
+        if path is None:
+            from ragstone.live.server import read_url, reading, shown_url
+
+            url = read_url(text)
+            return DatabaseResults(shown_url(url), partial(reading, url, _KIND))
+    except ValueError as error:
+        raise ResultsError(str(error)) from None
+    if not path.is_file():  # SQLite would make one
+        problem = "is not a file" if path.exists() else "no such file"
+        raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
+    with path.open("rb") as file:
+        start = file.read(16)
+    if start == b"SQLite format 3\x00" or "://" in text:
+        return DatabaseResults(str(path), partial(_reading_file, path))
+    return FileResults(path)
+
+
+class FileResults(Results):
+    """The results of a file. It is opened for each reading, and must not change.
+
+    Raises:
+        ResultsError: It is no such file, or was written by a newer version.
+        OSError: It cannot be read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._samples: dict[int, int] | None = None  # by row, where the line begins that has the sample
+        self._read_from = _unpacked(self.path, self)
+        with self._read_from.open("rb") as file:
+            self._stamp = _stamp(file)
+            first = file.readline().strip()
+        if first and first[:1] != b"{":
+            raise self._no_results()
+        head: object = None
+        with suppress(ValueError, RecursionError):
+            head = json.loads(first)
+        if isinstance(head, dict) and _MARK in head:
+            self.info = cast("Mapping[str, Any]", head)
+            self.name = str(self.info.get("name", ""))
+            if self.info[_MARK] != _VERSION:
+                raise ResultsError(f"{self.path}: was written by a newer ragstone; update ragstone to read it")
+
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records in the file's order.
+
+        Raises:
+            ResultsError: The file holds something else, or has changed since it was opened.
+            OSError: It cannot be read.
+        """
+        bad: list[int] = []
+        number = good = 0
+        with self._opened() as file:
+            for number, line in enumerate(file, 1):
+                if not line.strip() or (number == 1 and self.info):
+                    continue
+                try:
+                    record = decode(line)
+                except ValueError:
+                    bad.append(number)
+                    continue
+                good += 1
+                if since is None or record.submitted_at >= since:
+                    yield record
+        if bad and not good:
+            raise self._no_results()
+        notes: list[str] = []
+        if bad[-1:] == [number]:
+            bad.pop()
+            notes.append(f"{self.path.name}: its end is missing, as where a run was killed: what is whole was read")
+        if bad:
+            some = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+            notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {some}")
+        self.notes = tuple(notes)
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record, from the line that has its row's."""
+        if record.sample is not None:
+            return record.sample
+        with self._opened() as file:
+            if self._samples is None:
+                self._samples, at = {}, 0
+                for line in file:
+                    if b'"sample"' in line:
+                        with suppress(ValueError):
+                            if (one := decode(line)).sample is not None:
+                                self._samples.setdefault(one.row, at)
+                    at += len(line)
+            if record.row not in self._samples:
+                return None
+            file.seek(self._samples[record.row])
+            return decode(file.readline()).sample
+
+    @contextmanager
+    def _opened(self) -> Generator[IO[bytes], None, None]:
+        with self._read_from.open("rb") as file:
+            if _stamp(file) != self._stamp:
+                raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
+            yield file
+
+    def _no_results(self) -> ResultsError:
+        return ResultsError(
+            f"{self.path}: has no results: pass an unchanged file of `ragstone score --out` or Report.to_json"
+        )
+
+
+class DatabaseResults(Results):
+    """The results of a monitor's database, for reading alone, while monitors go on writing.
+
+    Args:
+        name: What to call it.
+        opened: Opens it; what it gives answers queries, all of one moment.
+
+    Raises:
+        ResultsError: It is another program's, it cannot be read, or another ragstone wrote it.
+    """
+
+    def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Query]]) -> None:
+        self.name = name
+        self._opened = opened
+        with opened():
+            pass
+
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records, those of a sample together; all are of one moment. Rows are counted from 0.
+
+        Raises:
+            ResultsError: The database cannot be read.
+        """
+        columns, order = ", ".join(_READ), "sample_id, metric, version"
+        sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
+        place, last, damaged = -1, None, 0
+        with self._opened() as query:
+            for row in query(sql, {"since": _LEAST if since is None else since}):
+                if row[0] != last:
+                    place, last = place + 1, row[0]
+                try:
+                    yield from_row(dict(zip(_READ, row, strict=True)), place)
+                except ValueError:
+                    damaged += 1
+        unread = f"{damaged:,} row(s) hold no outcome that can be read and were left out"
+        alarms = [str(tally.alarm(name, part)) for name, part, tally in self.tallies() if tally.raised_at is not None]
+        self.notes = (*[unread][: bool(damaged)], *alarms)
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record; None where texts are not stored."""
+        key = {"sample_id": record.sample_id, "metric": record.outcome.metric, "version": record.outcome.version}
+        sql = "SELECT sample FROM outcomes WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
+        with self._opened() as query:
+            texts = [text for (text,) in query(sql, key) if text]
+        with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+            return Sample(**json.loads(texts[0])) if texts else None
+        return None
+
+    def feedback(self) -> Mapping[str, Feedback]:
+        """Return what people said of answers, the latest by the sample's id."""
+        names = list(Feedback.model_fields)
+        with self._opened() as query:
+            rows = list(query(f"SELECT {', '.join(names)} FROM feedback ORDER BY at", {}))  # noqa: S608 - names of ours
+        latest: dict[str, Feedback] = {}
+        for row in rows:
+            with suppress(ValueError):  # a hand has changed it
+                each = Feedback.model_validate(dict(zip(names, row, strict=True)))
+                latest[each.sample_id] = each
+        return latest
+
+    def tallies(self) -> Sequence[tuple[str, str, Tally]]:
+        """Return what alerts have counted: name, slice and tally; nothing where the database is older than alerts."""
+        with suppress(ResultsError), self._opened() as query:
+            return read_tallies(query)
+        return ()
+
+    def health(self) -> Sequence[Health]:
+        """Return how the monitors stand that write to the database, the newest first."""
+        names = list(Health.model_fields)
+        states: list[Health] = []
+        with self._opened() as query:
+            for row in query(f"SELECT {', '.join(names)} FROM health", {}):  # noqa: S608 - names of ours
+                with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+                    cells = dict(zip(names, row, strict=True))
+                    loaded = {name: json.loads(cells[name]) for name in ("counts", "reasons")}
+                    states.append(Health.model_validate({**cells, **loaded}))
+        return sorted(states, key=lambda state: (-state.at, state.process))
+
+
+@contextmanager
+def _reading_file(path: Path) -> Generator[Query, None, None]:
+    uri = path.absolute().as_uri()
+    try:
+        try:
+            connection = _begun(f"{uri}?mode=ro")
+        except sqlite3.OperationalError:
+            # Even a reader writes beside a file in WAL mode. In a read-only folder no other process writes either.
+            log = path.with_name(f"{path.name}-wal")
+            if os.access(path.parent, os.W_OK) or not os.access(path, os.R_OK) or (log.exists() and log.stat().st_size):
+                raise
+            connection = _begun(f"{uri}?immutable=1")
+        with closing(connection):
+            if not is_made(connection, path, _KIND):
+                raise ResultsError(f"{path}: is empty; a Monitor's SQLiteSink or SQLSink writes results")
+            yield connection.execute
+    except sqlite3.Error as error:
+        raise ResultsError(f"{path}: cannot be read: {error}") from error
+
+
+def _begun(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
+    try:
+        connection.execute("BEGIN")  # all that is read is of one moment
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # here the file is really opened
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _unpacked(path: Path, owner: object) -> Path:
+    """Return a file that can be read from any place: for a packed one a copy, which goes when its owner does."""
+    with path.open("rb") as file:
+        if file.read(2) != b"\x1f\x8b":
+            return path
+    handle, name = tempfile.mkstemp(prefix="ragstone-", suffix=".jsonl")
+    weakref.finalize(owner, Path(name).unlink, missing_ok=True)
+    try:
+        with os.fdopen(handle, "wb") as target, gzip.open(path) as packed, suppress(EOFError):  # what is there is read
+            shutil.copyfileobj(packed, target)
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise ResultsError(f"{path}: cannot be read: {error}") from error
+    return Path(name)
+
+
+def _stamp(file: IO[Any]) -> tuple[int, int, int, int]:
+    state = os.fstat(file.fileno())
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
+
+
+class SpilledResults(Results):
+    """Keeps the records of a run and the samples; gives them in the order of the input.
+
+    The file has no name and goes away with this object or with the process. Where the disk is full, the rest of the
+    rows is kept in memory. Pickled, it takes all of its rows along.
+
+    Args:
+        folder: Where the file is made; None takes the system's folder for such files.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._file: IO[bytes] | None = None
+        self._rows = array("q")  # the rows in the file, as they came
+        self._places = array("q")  # their places in it, by row
+        self._starts = array("q", [0])  # where each begins, and where the last one ends
+        self._first: list[Record] = []
+        self._rest: list[Record] = []
+        self._samples: dict[int, Sample] = {}
+
+    def add(self, records: Sequence[Record], sample: Sample, *, held: bool = False) -> None:
+        """Keep a row's records, and its sample.
+
+        Args:
+            records: The records of one row, all that there will be.
+            sample: Its sample.
+            held: Whether somebody holds the sample in memory anyway.
+        """
+        if not records:
+            return
+        full = len(self._first) >= _IN_MEMORY
+        held = held or not full or not _is_json(sample.metadata)
+        first = replace(records[0], sample=None if held else sample)
+        if not full or self._rest or not self._written([first, *records[1:]]):
+            (self._rest if full else self._first).extend(records)
+            held = True
+        if held:
+            self._samples[records[0].row] = sample
+
+    def _written(self, records: Sequence[Record]) -> bool:
+        lines = "".join(f"{encode(record)}\n" for record in records).encode()
+        with self._lock:
+            try:
+                if self._file is None:
+                    # Unbuffered: what did not fit on the disk must not be tried again by whoever reads.
+                    self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - it stays open
+                    weakref.finalize(self, self._file.close)
+                self._file.seek(self._starts[-1])
+                rest = memoryview(lines)
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+            except OSError:
+                return False
+            self._rows.append(records[0].row)
+            self._starts.append(self._starts[-1] + len(lines))
+            return True
+
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield all records, by row."""
+        return (record for record in self._all() if since is None or record.submitted_at >= since)
+
+    def _all(self) -> Iterator[Record]:
+        kept = (sorted(records, key=_row) for records in (self._first, self._rest))
+        return merge(*kept, self._spilled(), key=_row)
+
+    def _spilled(self) -> Iterator[Record]:
+        for place in self._by_row():
+            for record in self._read(place):
+                yield replace(record, sample=None)
+
+    def _by_row(self) -> "array[int]":
+        if len(self._places) < len(self._rows):
+            self._places = array("q", sorted(range(len(self._rows)), key=self._rows.__getitem__))
+        return self._places
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record's row."""
+        if record.row in self._samples:
+            return self._samples[record.row]
+        places = self._by_row()
+        found = bisect_left(places, record.row, key=self._rows.__getitem__)
+        if found == len(places) or self._rows[places[found]] != record.row:
+            return None
+        return next(self._read(places[found])).sample
+
+    def _read(self, place: int) -> Iterator[Record]:
+        file = cast("IO[bytes]", self._file)
+        start, end = self._starts[place], self._starts[place + 1]
+        with self._lock:
+            file.seek(start)
+            lines = file.read(end - start).split(b"\n")[:-1]
+        return map(decode, lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        rows = [list(records) for _, records in groupby(self.records(), key=lambda record: record.row)]
+        return _restored, ([(records, self.sample(records[0])) for records in rows],)
+
+
+def _row(record: Record) -> int:
+    return record.row
+
+
+def _restored(rows: Iterable[tuple[Sequence[Record], Sample]]) -> SpilledResults:
+    results = SpilledResults()
+    for records, sample in rows:
+        results.add(records, sample)
+    return results
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return not value or json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError, RecursionError):
+        return False

@@ -1,1 +1,0 @@
-"""Whatever outlives a call: records in files, journals, queues and databases. Sinks are in `ragstone.sinks`."""

@@ -1,0 +1,159 @@
+"""What the tests of a monitor without an outbox share: judges that can be held, a sink that can fail, and the sum."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ragstone import ContextRelevancy, Metric, Monitor, Sample
+from ragstone.judge import LLMRequest
+from ragstone.judging import each
+from ragstone.live import Record, Stats
+from ragstone.live.sink import Sink
+from ragstone.testing import FakeLLM
+
+PATIENCE = 60.0
+FATES = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
+
+
+def sample(i: object = None, **more: Any) -> Sample:
+    name = None if i is None else f"s{i}"
+    given = {"id": name, "user_input": f"question {i}?", "retrieved_contexts": ["Here."], "response": "There."}
+    return Sample(**{**given, **more})
+
+
+def submit(monitor: Monitor, numbers: Iterable[object]) -> None:
+    for i in numbers:
+        monitor.submit(sample(i))
+
+
+def yes(request: LLMRequest) -> Any:
+    return "yes" if request.choices else {"ids": [1]}
+
+
+def metric(reply: Callable[[LLMRequest], Any] = yes) -> ContextRelevancy:
+    return ContextRelevancy(llm=FakeLLM(reply))
+
+
+class Second(ContextRelevancy):
+    """A metric of another name."""
+
+    name = "second"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds(Metric):
+    """Asks as many times in each of its rounds as it is told."""
+
+    name = "rounds"
+    version = "1"
+    required_fields = ("response",)
+    prompts: ClassVar = {"say": "Say yes."}
+    sizes: tuple[int, ...] = (2, 1)
+
+    def _flow(self, sample: Sample) -> Any:
+        for number, size in enumerate(self.sizes):
+            data = {"response": sample.response or ""}
+            asked = [self.choice("say", data, f"{number}.{i}: yes or no?", ("yes", "no")) for i in range(size)]
+            yield from each([self.ask_choice(request) for request in asked])
+        return self._score(1.0, "Done.")
+
+
+class Held:
+    """A judge's words that come when it is let go; what comes to it meanwhile is counted."""
+
+    def __init__(self, reply: Callable[[LLMRequest], Any] = yes) -> None:
+        self._reply = reply
+        self._free = threading.Event()
+        self.asked = 0
+
+    def __call__(self, request: LLMRequest) -> Any:
+        self.asked += 1
+        assert self._free.wait(PATIENCE)
+        return self._reply(request)
+
+    def let_go(self) -> None:
+        self._free.set()
+
+
+class Kept(Sink):
+    """Keeps records by key, unless told to fail: `trouble` is called with each batch first."""
+
+    def __init__(self, name: str = "kept", trouble: Callable[[Sequence[Record]], object] | None = None) -> None:
+        self.name = name
+        self.trouble = trouble
+        self.records: dict[tuple[str, str, str], Record] = {}
+        self.batches: list[list[str]] = []
+        self.reports: list[Any] = []
+        self.threads: set[int] = set()
+        self.closed = 0
+
+    def write(self, records: Sequence[Record]) -> None:
+        self.threads.add(threading.get_ident())
+        self.batches.append([record.sample_id for record in records])
+        if self.trouble is not None:
+            self.trouble(records)
+        self.records |= {record.key: record for record in records}
+
+    def health(self, health: Any) -> None:
+        self.reports.append(health)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    @property
+    def ids(self) -> set[str]:
+        return {key[0] for key in list(self.records)}
+
+    def only(self) -> Record:
+        (record,) = self.records.values()
+        return record
+
+
+def live(metrics: Any = None, sinks: Any = None, **options: Any) -> Monitor:
+    return Monitor(metric() if metrics is None else metrics, sinks=Kept() if sinks is None else sinks, **options)
+
+
+def adds_up(stats: Stats) -> bool:
+    """Whether every evaluation is accounted for, in all and by reason."""
+    by_reason = all(
+        sum(stats.reasons.get(fate, {}).values()) == getattr(stats, fate)
+        for fate in FATES
+        if fate not in ("scored", "pending")
+    )
+    return stats.accepted == sum(getattr(stats, fate) for fate in FATES) and stats.pending >= 0 and by_reason
+
+
+def ours(monitor: Monitor) -> list[threading.Thread]:
+    """The threads of a monitor that run."""
+    pipeline = monitor._pipeline
+    owners = [pipeline, pipeline.workers, *pipeline.deliveries.values()]
+    running = [thread for thread in threading.enumerate() if thread.name.startswith("ragstone-")]
+    return [thread for thread in running if any(_target_of(thread) is one for one in owners)]
+
+
+def _target_of(thread: threading.Thread) -> object:
+    """The object whose method a thread runs in a fresh context; None for one that was started otherwise."""
+    arguments = getattr(thread, "_args", None) or [None]
+    return getattr(arguments[0], "__self__", None)
+
+
+def in_threads(number: int, work: Callable[[int], object]) -> None:
+    """Do work(0), work(1), ... at once, and raise what it raises."""
+    errors: list[BaseException] = []
+    ready = threading.Barrier(number)
+
+    def run(i: int) -> None:
+        ready.wait(PATIENCE)
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

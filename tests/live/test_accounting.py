@@ -1,0 +1,212 @@
+"""Every evaluation is accounted for, at every moment, and what is counted as done has been handed on."""
+
+import itertools
+import json
+import random
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from ragstone import ContextRelevancy, Sample, Unscored
+from ragstone.limits.budget import Account
+from ragstone.live import Budget, MemoryLedger, Stats
+from ragstone.live.delivery import Delivery
+from ragstone.testing import FakeLLM
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import Held, Kept, Second, adds_up, in_threads, live, metric, sample, submit, yes
+
+
+def moody(request: Any) -> Any:
+    mood = random.random()
+    if mood < 0.1:
+        return ConnectionError("refused")
+    if mood < 0.2:
+        return "no JSON"
+    if mood < 0.3:
+        return TimeoutError("slow")
+    if mood < 0.4:
+        raise SystemExit
+    return yes(request)
+
+
+def end_thread() -> Any:
+    raise BaseException
+
+
+def where(given: Sample) -> bool:
+    if given.metadata["i"] % 10 == 3:
+        raise ValueError("three")
+    return bool(given.metadata["i"] % 10 != 4)
+
+
+def redact(text: str) -> str:
+    if "question 5?" in text:
+        raise ValueError("five")
+    return text
+
+
+def trouble(_: Any) -> None:
+    if random.random() < 0.3:
+        raise OSError("locked")
+
+
+@pytest.mark.parametrize("when_full", ["drop_oldest", "block"])
+def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
+    seen: list[Stats] = []
+    end = threading.Event()
+
+    def look() -> None:
+        while not end.is_set():
+            seen.append(monitor.stats())
+
+    llm = FakeLLM(moody)
+    monitor = live(
+        [ContextRelevancy(llm=llm), Second(llm=llm)],
+        sinks=[Kept("good"), Kept("bad", trouble)],
+        sample_rate={"second": 0.5},
+        max_queue=50,
+        when_full=when_full,
+        where=where,
+        redact=redact,
+        budget=Budget(calls_per_day=3_000),
+    )
+    looking = threading.Thread(target=look)
+    looking.start()
+
+    def submit(thread: int) -> None:
+        for i in range(100):
+            monitor.submit(sample(f"{thread % 24}.{i}", user_input=f"question {i % 10}?", metadata={"i": i}))
+            if i % 10 == 7:
+                monitor.submit(None)  # type: ignore[arg-type]
+            if i == 50:
+                monitor.pause()
+                monitor.resume()
+
+    in_threads(32, submit)
+    assert monitor.close(60).done
+    end.set()
+    looking.join()
+    seen.append(monitor.stats())
+    assert all(map(adds_up, seen))
+    assert all(earlier.accepted <= later.accepted for earlier, later in itertools.pairwise(seen))
+    last = seen[-1]
+    assert last.pending == 0
+    assert last.samples == 32 * 110
+    assert last.accepted == 2 * last.samples
+    dropped, duplicate, unscored = (last.reasons[name] for name in ("dropped", "duplicate", "unscored"))
+    assert duplicate == {"same_id": 8 * 100 * 2}
+    assert dropped["no_sample"] == 32 * 10 * 2
+    assert dropped["where_failed"] == 24 * 10 * 2
+    assert dropped["redaction_failed"] > 0
+    assert ("queue_full" in dropped) == (when_full != "block")
+    assert set() < set(unscored) <= {"judge_error", "judge_unparseable", "timeout", "cancelled"}
+    outcomes = last.scored + last.unscored
+    good, bad = last.sinks["good"], last.sinks["bad"]
+    assert (good.written, good.waiting, good.lost) == (outcomes, 0, 0)
+    assert (bad.written + bad.lost, bad.waiting) == (outcomes, 0)
+
+
+def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = Delivery.put
+
+    def slowly(delivery: Delivery, items: Any) -> None:
+        time.sleep(0.05)  # a thread may be held up here
+        put(delivery, items)
+
+    monkeypatch.setattr(Delivery, "put", slowly)
+    with live([metric(), Second(llm=metric().llm)], sinks=(sink := Kept())) as monitor:
+        for i in range(5):
+            monitor.submit(sample(i))
+            assert monitor.flush()
+            assert len(sink.records) == 2 * (i + 1)
+
+
+def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
+    class Faulty(Account):
+        @property
+        def clock(self) -> Any:
+            raise AttributeError("price")
+
+        @clock.setter
+        def clock(self, _: Any) -> None: ...
+
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor._pipeline.workers.account = Faulty(Budget(), MemoryLedger())
+        monitor.submit(sample(1))
+    assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
+    assert monitor.stats().errors == {"evaluation": 1}
+    assert "the app is not affected; evaluation: AttributeError: price" in caplog.text
+    assert "AttributeError was raised inside the monitor" in sink.only().outcome.detail  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("gives", "reason", "detail"),
+    [
+        (lambda own: 0.5, "cancelled", "the metric returned float, not an outcome"),
+        (lambda own: end_thread(), "cancelled", "BaseException was raised in the judge"),
+        (lambda own: own.no_such_thing, "judge_error", "AttributeError: 'Odd' object has no attribute 'no_such_thing'"),
+    ],
+    ids=["number", "ends_threads", "raises"],
+)
+def test_a_metric_that_gives_back_nonsense(gives: Any, reason: str, detail: str) -> None:
+    class Odd(Second):
+        def score(self, sample: Sample, *, meter: Any = None) -> Any:
+            return gives(self)
+
+    with live([Odd(llm=metric().llm), metric()], sinks=(sink := Kept())) as monitor:
+        monitor.submit(sample(1))
+    stats = monitor.stats()
+    assert stats.reasons == {"unscored": {reason: 1}}
+    assert (stats.scored, stats.pending, stats.errors) == (1, 0, {})
+    outcomes = [record.outcome for record in sink.records.values()]
+    assert [outcome.detail for outcome in outcomes if isinstance(outcome, Unscored)] == [detail]
+
+
+def test_closing_with_too_little_time_counts_the_rest() -> None:
+    held = Held()
+    monitor = live([metric(held), Second(llm=metric().llm)], sinks=(sink := Kept()), workers=2)
+    submit(monitor, range(50))
+    soon(lambda: held.asked == 2)
+    left = monitor.flush(0.01)
+    assert (left.remaining, left.done, bool(left)) == (100, False, False)
+    result = monitor.close(0.01)
+    assert (result.remaining, result.undelivered, result.done) == (100, 0, False)
+    stats = monitor.stats()
+    assert stats.reasons == {"dropped": {"closed": 100}}
+    assert (stats.pending, adds_up(stats)) == (0, True)
+    held.let_go()  # what comes now is too late, and changes nothing
+    time.sleep(0.1)
+    assert monitor.stats() == stats
+    assert not sink.records
+    assert monitor.close() == result
+
+
+def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
+    held = Held()
+    monitor = live([metric(), Second(llm=FakeLLM(held))], sinks=(sink := Kept()), workers=1)
+    monitor.submit(sample(1))
+    soon(lambda: held.asked)
+    monitor.close(0.01)
+    stats = monitor.stats()
+    assert (stats.scored, stats.dropped, stats.pending) == (1, 1, 0)
+    soon(lambda: [key[1] for key in sink.records] == ["context_relevancy"])
+    held.let_go()
+
+
+def test_closing_loses_no_outcome() -> None:
+    for i in range(50):
+        with live(sinks=(sink := Kept())) as monitor:
+            for k in range(5):
+                monitor.submit(sample(f"{i}.{k}"))
+        assert (len(sink.records), sink.closed) == (5, 1)
+
+
+def test_the_last_report_has_the_last_numbers() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        submit(monitor, range(30))
+    health = sink.reports[-1]
+    assert (health.counts["scored"], health.counts["pending"], health.counts["samples"]) == (30, 0, 30)
+    assert json.loads(health.model_dump_json())["process"]

@@ -1,0 +1,549 @@
+"""Alerts: false alarms stay rare, drops are seen, each score counts once in all processes together, and news comes once."""
+
+import json
+import logging
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from ragstone import Metric, Monitor, Report, Sample
+from ragstone.cli.main import cli
+from ragstone.live import Alarm, Alert, LowScore, SQLiteSink
+from ragstone.live.alarms import MOST_SLICES, OTHER, TABLE, Tallies, Tally
+from ragstone.live.alerts import count
+from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Kept, live, metric
+from .live_app import RESULTS, app, change, rows
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+ALERT = Alert("told", below=0.8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told(Metric):
+    """The number that the response is."""
+
+    name = "told"
+    version = "1"
+    required_fields = ("response",)
+    needs_llm = False
+
+    def _flow(self, sample: Sample) -> Any:
+        yield from ()
+        return self._score(float(sample.response or ""), "Told.")
+
+
+def told(**options: Any) -> Monitor:
+    return live(Told(), **{"sinks": SQLiteSink(RESULTS), "alerts": ALERT, **options})
+
+
+def give(monitor: Monitor, scores: list[float], first: int = 0, **metadata: Any) -> None:
+    for i, score in enumerate(scores, first):
+        monitor.submit(Sample(id=f"s{i}", response=str(score), metadata=metadata))
+    assert monitor.flush(PATIENCE)
+
+
+def tallies() -> dict[tuple[str, str], Any]:
+    found = rows(RESULTS, "SELECT name, slice, state FROM tallies WHERE name <> ''")
+    return {(name, part): json.loads(state) for name, part, state in found}
+
+
+def counted(name: str = ALERT.name) -> dict[str, int]:
+    return {part: tally["samples"] for (alert, part), tally in tallies().items() if alert == name}
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.5, 0.75, 0.99])
+@pytest.mark.parametrize("samples", [0, 1, 49, 50, 51, 5_000])
+def test_nobody_wins_on_average_while_the_mean_is_as_promised(mean: float, samples: int) -> None:
+    bets = bets_against(mean)
+    stakes = np.linspace(0.0, 3.0, len(bets)) if samples else np.zeros(len(bets))
+    after = [evidence(bet(stakes, bets, mean, samples, np.asarray(x)), samples + 1) for x in (0.0, 1.0)]
+    assert evidence(stakes, samples) == pytest.approx((1 - mean) * after[0] + mean * after[1])
+    assert min(after) >= 0
+
+
+def test_the_shares_add_up_to_one_and_alpha_is_what_is_promised() -> None:
+    assert sum(share(k) for k in range(1, 100_000)) == pytest.approx(1 - 1 / np.log2(100_001))
+    assert evidence(np.zeros(3), 0) == 1
+    assert ALPHA <= 0.05
+
+
+def streams(rng: np.random.Generator, mean: float, shape: tuple[int, int]) -> Any:
+    return rng.beta(1.0833 * mean / 0.75, 0.3611 * (1 - mean) / 0.25, shape)  # a standard deviation of .28 to .3
+
+
+def first_alarms(scores: Any) -> Any:
+    bets, raised = bets_against(0.75), np.full(len(scores), 10**6)
+    stakes = np.zeros((len(scores), len(bets)))
+    for n in range(scores.shape[1]):
+        stakes = bet(stakes, bets, 0.75, n, scores[:, n : n + 1])
+        raised[(evidence(stakes, n + 1) >= 1 / ALPHA) & (raised > n)] = n + 1
+    return raised
+
+
+def test_healthy_streams_stay_silent_and_drops_are_seen() -> None:
+    rng = np.random.default_rng(7)
+    healthy = streams(rng, 0.75, (200, 3_000))
+    assert np.mean(first_alarms(healthy) < 10**6) <= 0.05
+    assert np.median(first_alarms(streams(rng, 0.65, (200, 600)))) <= 150
+    late = first_alarms(np.hstack([healthy, streams(rng, 0.65, (200, 1_000))]))
+    assert np.median(late[late > 3_000] - 3_000) <= 400
+
+
+def low(i: int, value: float) -> LowScore:
+    return LowScore(sample_id=f"s{i}", value=value, submitted_at=0.0)
+
+
+@pytest.mark.parametrize(("bounds", "scale"), [((0.0, 1.0), 1.0), ((1.0, 5.0), 4.0)], ids=["shares", "stars"])
+def test_bounds_are_mapped_and_the_lowest_are_those_since_the_drop(bounds: Any, scale: float) -> None:
+    tally = Tally(place=1)
+    values = [1.0] * 500 + [0.2, 0.6] * 50
+    scores = [low(i, bounds[0] + scale * value) for i, value in enumerate(values)]
+    assert count(tally, scores, bounds[0] + scale * 0.8, bounds, by=False)
+    assert 505 < tally.samples < 530, "what comes after the alarm is not counted"
+    alarm = tally.alarm("told below 0.8", "")
+    assert [each.value for each in alarm.lowest] == pytest.approx(
+        [bounds[0] + scale * 0.2] * len(alarm.lowest), abs=scale
+    )
+    assert {each.sample_id for each in alarm.lowest} <= {f"s{i}" for i in range(500, 530)}
+    assert alarm.recent_mean < bounds[0] + scale * 0.8 < alarm.mean
+    assert alarm.recent_samples <= 200
+
+
+def test_a_later_slice_needs_more_evidence() -> None:
+    needed = []
+    for place in (1, 2, 50):
+        tally = Tally(place=place)
+        assert count(tally, [low(i, i % 3 / 2) for i in range(500)], 0.8, (0.0, 1.0), by=True)
+        needed.append(tally.samples)
+    assert needed == sorted(set(needed))
+
+
+def test_slices_are_bounded_and_every_value_has_one() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute(TABLE)
+    kept = Tallies(connection)
+    for i in range(MOST_SLICES + 20):
+        part, tally = kept.load("a", f"value {i}")
+        kept.save("a", part, tally)
+    assert len(kept.all()) == MOST_SLICES + 1
+    assert kept.load("a", "new")[0] == OTHER
+    assert kept.load("a", "new")[1].place == MOST_SLICES + 1
+    assert kept.load("b", "new")[0] == "new"
+    connection.close()
+
+
+# --- what is counted ------------------------------------------------------------------------------------------------
+
+
+def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[Alarm] = []
+
+    class Alarmed(Kept):
+        def alarm(self, alarm: Alarm) -> None:
+            seen.append(alarm)
+
+    calls: list[Alarm] = []
+    options: dict[str, Any] = {"sinks": [Alarmed(), SQLiteSink(RESULTS)], "on_alarm": calls.append, "workers": 1}
+    with caplog.at_level(logging.WARNING, "ragstone"):
+        with told(**options, store_text=True) as monitor:
+            give(monitor, [1.0] * 300)
+            assert (seen, counted()) == ([], {"": 300})
+        with told(**options, store_text=True) as monitor:
+            give(monitor, [0.3 + 0.001 * i for i in range(100)], 300)
+            soon(lambda: calls and seen)
+            give(monitor, [0.0] * 50, 400)
+        with told(**options) as monitor:
+            give(monitor, [0.0] * 50, 450)
+    assert len(calls) == len(seen) == 1
+    (alarm,) = calls
+    assert seen == calls
+    assert (alarm.alert, alarm.slice) == ("told below 0.8", "")
+    assert 300 < alarm.samples < 330
+    assert [each.sample_id for each in alarm.lowest] == [f"s{i}" for i in range(300, 310)][: len(alarm.lowest)]
+    assert alarm.lowest[0].sample is not None
+    assert alarm.lowest[0].sample.response == "0.3"
+    assert [line for line in caplog.messages if "told below 0.8" in line] == [str(alarm)]
+    assert Report.load(RESULTS).notes == (str(alarm),)
+    assert tallies()["told below 0.8", ""]["told"] is True
+
+    done = CliRunner().invoke(cli, ["alarms", RESULTS])
+    assert "ALARM" in done.stdout
+    assert str(alarm) in done.stdout
+    assert CliRunner().invoke(cli, ["alarms", RESULTS, "--reset"]).stdout.endswith("1 start anew\n")
+    assert Report.load(RESULTS).notes == ()
+    with told(**options) as monitor:
+        give(monitor, [0.0] * 50, 500)
+        soon(lambda: len(calls) == 2)
+    assert calls[1].samples < 20
+
+
+@pytest.mark.parametrize("place", ["memory", "outbox", "other_process"])
+def test_only_samples_that_the_rate_chose_count(place: str) -> None:
+    options: dict[str, Any] = {"sample_rate": 0.5, "outbox": None if place == "memory" else "outbox.db"}
+
+    def run(**more: Any) -> None:
+        if place == "other_process":
+            with told(**options, **more, workers=0) as taking:
+                give(taking, [1.0] * 200)
+            with taking.judging(2) as judging:
+                assert judging.flush(PATIENCE)
+        else:
+            with told(**options, **more) as monitor:
+                give(monitor, [1.0] * 200)
+
+    run()
+    assert 70 < counted()[""] < 130
+    run(alerts=Alert("told", below=0.7), always=[lambda _: True], sinks=SQLiteSink("other.db"))
+    assert rows("other.db", "SELECT count(*) FROM outcomes") == [(200,)]
+    [(state,)] = rows("other.db", "SELECT state FROM tallies WHERE name <> ''")
+    assert counted() == {"": json.loads(state)["samples"]}
+
+
+def test_what_feedback_chose_never_counts() -> None:
+    with told(sample_rate=0.0, outbox="outbox.db", keep_unsampled="7d") as monitor:
+        give(monitor, [0.0] * 50)
+        for i in range(50):
+            monitor.feedback(f"s{i}", "down")
+        assert monitor.flush(PATIENCE)
+        assert rows(RESULTS, "SELECT count(*) FROM outcomes WHERE chosen_by = 'feedback'") == [(50,)]
+        assert monitor.stats().errors == {}
+    assert counted() == {}
+
+
+def test_unscored_samples_do_not_count() -> None:
+    with told() as monitor:
+        monitor.submit(Sample(id="none"))
+        give(monitor, [1.0] * 3)
+        assert monitor.stats().unscored == 1
+    assert counted() == {"": 3}
+
+
+def test_slices_are_watched_apart() -> None:
+    calls: list[Alarm] = []
+    alerts = [Alert("told", below=0.8, by="tenant"), Alert("told", below=0.8, by="run_name"), Alert("told", below=0.2)]
+    with told(alerts=alerts, on_alarm=calls.append) as monitor:
+        give(monitor, [1.0] * 60, tenant="a", name="rag")
+        give(monitor, [0.0] * 60, 100, tenant=["b", "c\n\x00\ud800"], name="rag")
+        give(monitor, [1.0] * 5, 200)
+        soon(lambda: len(calls) >= 3)
+    assert {(alarm.alert, alarm.slice) for alarm in calls} == {
+        ("told below 0.8 by tenant", "b"),
+        ("told below 0.8 by tenant", "c\n\\u0000\ufffd"),
+        ("told below 0.8 by run_name", "rag"),
+    }
+    assert all("\n" not in str(alarm) for alarm in calls)
+    soon(lambda: sum(tally["told"] for tally in tallies().values()) == 3)
+    by_tenant = counted("told below 0.8 by tenant")
+    assert (by_tenant["a"], by_tenant[""], set(by_tenant)) == (60, 5, {"a", "b", "c\n\\u0000\ufffd", ""})
+    assert sorted(rows(RESULTS, "SELECT place FROM tallies WHERE name LIKE '%tenant'")) == [(1,), (2,), (3,), (4,)]
+    assert counted("told below 0.2") == {"": 125}
+
+
+def test_a_run_name_is_found_by_either_key() -> None:
+    with told(alerts=Alert("told", below=0.8, by="run_name")) as monitor:
+        give(monitor, [1.0, 0.9], run_name="phone")
+        give(monitor, [1.0, 0.9], first=2, name="web")
+    assert {part for _, part in tallies()} == {"phone", "web"}
+    assert set(Report.load(RESULTS).by("run_name")["told"]) == {"phone", "web"}
+
+
+def test_a_name_that_no_sample_has_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    with told(alerts=[Alert("told", below=0.8, by="tenant"), Alert("told", below=0.8, by="team")]) as monitor:
+        give(monitor, [1.0], team="a")
+        give(monitor, [1.0] * 50, first=1)
+        give(monitor, [1.0] * 50, first=51)
+    said = [record.getMessage() for record in caplog.records if "in its metadata" in record.getMessage()]
+    assert said == [
+        "alert 'told below 0.8 by tenant': none of the first 20 samples has 'tenant' in its metadata; "
+        "they are watched together"
+    ]
+    done = CliRunner().invoke(cli, ["report", RESULTS, "--by", "run_name", "--out", "page.html"])
+    assert "--by run_name: no sample has one" in done.output
+
+
+def test_a_score_that_is_handed_over_again_counts_once() -> None:
+    class Twice(SQLiteSink):
+        fails = 2
+
+        def write(self, records: Any) -> None:
+            super().write(records)
+            if self.fails:
+                self.fails -= 1
+                raise OSError("after all was written")
+
+    with told(sinks=Twice(RESULTS), workers=1) as monitor:
+        give(monitor, [1.0] * 100)
+        assert monitor.stats().errors
+    assert counted() == {"": 100}
+    with told() as monitor:
+        give(monitor, [0.5] * 100)  # of the same ids: they are replaced
+    assert counted() == {"": 100}
+
+
+TOGETHER = """
+from tests.live.test_alerts import *
+first = int(sys.argv[1])
+def on_alarm(alarm):
+    with open("alarms.txt", "a") as file:
+        file.write(alarm.alert + "\\n")
+with told(outbox=f"{first}.db", alerts=[ALERT, Alert("told", below=0.8, by="tenant")], on_alarm=on_alarm) as monitor:
+    for part in range(first, first + 300, 30):
+        give(monitor, [1.0] * 30, part, tenant=str(part))
+    say("healthy"); hear()
+    give(monitor, [0.0] * 200, first + 300, tenant="last")
+say("end")
+"""
+
+
+def test_processes_count_together_and_one_of_them_tells() -> None:
+    with app(f"sys.argv.append('0')\n{TOGETHER}") as one, app(f"sys.argv.append('10000')\n{TOGETHER}") as other:
+        assert (one.hear(), other.hear()) == ("healthy", "healthy")
+        assert counted() == {"": 600}
+        by_tenant = counted("told below 0.8 by tenant")
+        assert (set(by_tenant.values()), len(by_tenant)) == ({30}, 20)
+        assert sorted(rows(RESULTS, "SELECT place FROM tallies WHERE slice <> ''")) == [(i,) for i in range(1, 21)]
+        one.say()
+        other.say()
+        assert (one.hear(), other.hear()) == ("end", "end")
+        assert (one.end()[0], other.end()[0]) == (0, 0)
+    assert sorted(Path("alarms.txt").read_text().splitlines()) == ["told below 0.8", "told below 0.8 by tenant"]
+
+
+def test_where_others_judge_they_raise_the_alarm() -> None:
+    calls: list[Alarm] = []
+    taking = told(workers=0, outbox="outbox.db", on_alarm=calls.append)
+    with taking:
+        give(taking, [0.0] * 50)
+    assert (calls, Path(RESULTS).exists()) == ([], False)
+    with taking.judging(2) as judging:
+        assert judging.flush(PATIENCE)
+        soon(lambda: calls)
+
+
+def test_without_a_database_this_process_counts() -> None:
+    calls: list[Alarm] = []
+    with told(sinks=Kept(), on_alarm=calls.append) as monitor:
+        give(monitor, [0.0] * 50)
+        give(monitor, [0.0] * 50, 50)
+    assert len(calls) == 1
+    assert len(calls[0].lowest) == calls[0].samples < 10
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_dies_while_it_tells_is_stood_in_for() -> None:
+    dies = "from tests.live.test_alerts import *\nmonitor = told(on_alarm=lambda _: os._exit(9))\ngive(monitor, [0.0] * 50)"
+    with app(dies) as process:
+        assert process.end()[0] == 9
+    calls: list[Alarm] = []
+    with told(on_alarm=calls.append) as monitor:
+        give(monitor, [0.0], 100)
+        assert calls == [], "it may be at it still"
+        state = {**tallies()["told below 0.8", ""], "claimed_at": time.time() - 700}
+        change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", json.dumps(state))
+        give(monitor, [0.0], 101)
+        soon(lambda: calls)
+        soon(lambda: tallies()["told below 0.8", ""]["told"])
+    change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", json.dumps({**state, "told": True}))
+    with told(on_alarm=calls.append) as monitor:
+        give(monitor, [0.0], 102)
+    assert len(calls) == 1
+    assert calls[0].at == state["raised_at"]
+
+
+def test_what_cannot_be_noted_as_told_is_noted_later() -> None:
+    class Unnoted(SQLiteSink):
+        def watch(self, records: Any, count: Any) -> Any:
+            if not records:
+                raise OSError("down")
+            return super().watch(records, count)
+
+    with told(sinks=Unnoted(RESULTS)) as monitor:
+        give(monitor, [0.0] * 4)  # the last one raises the alarm
+        soon(lambda: monitor.stats().errors == {"alerts": 1})
+        assert not tallies()["told below 0.8", ""]["told"]
+        give(monitor, [0.0], 4)
+    assert tallies()["told below 0.8", ""]["told"]
+
+
+def test_a_reset_while_it_is_told_begins_anew() -> None:
+    free = threading.Event()
+    calls: list[Alarm] = []
+
+    def on_alarm(alarm: Alarm) -> None:
+        calls.append(alarm)
+        assert free.wait(PATIENCE)
+
+    with told(on_alarm=on_alarm) as monitor:
+        give(monitor, [0.0] * 50)
+        give(monitor, [0.0] * 50, 50)
+        soon(lambda: calls)
+        assert CliRunner().invoke(cli, ["alarms", RESULTS, "--reset"]).exit_code == 0
+        free.set()
+    assert len(calls) == 1
+    assert rows(RESULTS, "SELECT state FROM tallies WHERE name <> ''") == [("",)]
+
+
+def test_the_end_waits_for_who_is_told() -> None:
+    calls: list[Alarm] = []
+
+    def on_alarm(alarm: Alarm) -> None:
+        time.sleep(0.3)
+        calls.append(alarm)
+
+    with told(on_alarm=on_alarm) as monitor:
+        give(monitor, [0.0] * 50)
+    assert len(calls) == 1
+
+
+def test_a_database_that_is_locked_for_a_while_loses_no_count() -> None:
+    class Locked(SQLiteSink):
+        fails = 1
+
+        def write(self, records: Any) -> None:
+            if self.fails:
+                self.fails -= 1
+                raise OSError("locked")
+            super().write(records)
+
+    with told(sinks=Locked(RESULTS)) as monitor:
+        give(monitor, [1.0] * 50)
+    assert counted() == {"": 50}
+
+
+def test_what_an_earlier_process_could_not_deliver_counts() -> None:
+    down = SQLiteSink("no folder/results.db")
+    down.name = (sink := SQLiteSink(RESULTS)).name
+    monitor = told(sinks=down, outbox="outbox.db")
+    for i in range(20):
+        monitor.submit(Sample(id=f"s{i}", response="1.0"))
+    soon(lambda: monitor.stats().scored == 20)
+    monitor.close(0.1)
+    with told(sinks=sink, outbox="outbox.db") as monitor:
+        assert monitor.flush(PATIENCE)
+    assert counted() == {"": 20}
+
+
+@pytest.mark.parametrize("kind", ["raises", "exits", "hangs"])
+def test_a_function_that_fails_harms_nothing(kind: str) -> None:
+    asked = []
+
+    def on_alarm(alarm: Alarm) -> None:
+        asked.append(alarm)
+        if kind == "hangs":
+            time.sleep(10_000)
+        raise SystemExit(1) if kind == "exits" else ValueError("no")
+
+    monitor = told(on_alarm=on_alarm)
+    give(monitor, [0.0] * 300)
+    assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(300,)]
+    soon(lambda: asked)
+    if kind != "hangs":
+        soon(lambda: monitor.stats().errors.get("on_alarm") == 1)
+    assert monitor.close(1.0)
+    assert len(asked) == 1
+
+
+def test_tallies_that_cannot_be_written_never_hold_up_outcomes() -> None:
+    with told() as monitor:
+        give(monitor, [1.0] * 10)
+        change(RESULTS, "DROP TABLE tallies")
+        change(RESULTS, "CREATE VIEW tallies AS SELECT 1 AS name")
+        give(monitor, [1.0] * 10, 10)
+        assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(20,)]
+        assert monitor.stats().errors["alerts"] >= 1
+        change(RESULTS, "DROP VIEW tallies")
+
+
+@pytest.mark.parametrize("state", ["", "{", '{"place": 1}', '{"place": "x", "stakes": null}'])
+def test_a_state_that_cannot_be_read_starts_anew(state: str) -> None:
+    with told() as monitor:
+        give(monitor, [1.0] * 10)
+        change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", state)
+        give(monitor, [1.0] * 5, 10)
+        assert monitor.stats().errors == {}
+    assert counted() == {"": 5}
+
+
+def test_a_database_from_before_alerts() -> None:
+    with told(alerts=()) as monitor:
+        give(monitor, [1.0])
+    change(RESULTS, "DROP TABLE tallies")
+    assert Report.load(RESULTS).notes == ()
+    with told() as monitor:
+        give(monitor, [1.0] * 5, 10)
+    assert counted() == {"": 5}
+
+
+def test_forgetting_removes_ids_and_not_what_was_counted() -> None:
+    with told() as monitor:
+        give(monitor, [0.9] * 10)
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.forget(ids=["s3"])
+        (window,) = tallies()["told below 0.8", ""]["windows"]
+        assert {each["sample_id"] for each in window["lowest"]} == {f"s{i}" for i in range(10) if i != 3}
+        sink.forget(before=time.time() + 60)
+    (window,) = tallies()["told below 0.8", ""]["windows"]
+    assert (window["lowest"], counted()) == ([], {"": 10})
+    assert b"s3" not in Path(RESULTS).read_bytes()
+
+
+# --- what is refused ------------------------------------------------------------------------------------------------
+
+
+class Lower(Told):
+    higher_is_better = False
+
+
+class Endless(Told):
+    bounds = (0.0, float("inf"))
+
+
+WRONG: list[tuple[Any, str]] = [
+    (lambda: Alert("told", below=float("nan")), "below: nan is not a finite number"),
+    (lambda: Alert("told", below="0.8"), "below: '0.8' is not a finite number"),
+    (lambda: Alert("", below=0.8), "metric: is empty"),
+    (lambda: Alert(Told(), below=0.8), "metric: is Told; pass a name"),
+    (lambda: Alert("told", below=0.8, by=""), "by: is empty"),
+    (lambda: Alert("told", below=0.8, by=3), "by: is int"),
+    (lambda: Alert("told", below=0.8, by="user_id"), "by: 'user_id' has too few samples"),
+    (
+        lambda: told(alerts=Alert("other", below=0.8)),
+        r"alerts: 'other' is not a metric of this monitor; it has \['told'\]",
+    ),
+    (lambda: told(alerts=Alert("told", below=1.0)), "below: is 1.0; told needs a number between 0 and 1"),
+    (lambda: told(alerts=Alert("told", below=0)), "below: is 0; told needs a number between 0 and 1"),
+    (lambda: told(alerts=[ALERT, ALERT]), "two are called 'told below 0.8'"),
+    (lambda: told(alerts="told"), "alerts: contains str"),
+    (lambda: told(alerts=Alert("told", below=0.8, by="tags"), keep=["id"]), "'tags' is not in keep="),
+    (lambda: told(sinks=[]), "alerts: need a sink"),
+    (lambda: told(on_alarm=3), "on_alarm: is int"),
+    (lambda: live(Lower(), alerts=ALERT), "lower scores of told are better"),
+    (lambda: live(Endless(), alerts=ALERT), "scores of told have no bounds"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG, ids=[message[:30] for _, message in WRONG])
+def test_what_cannot_be_is_refused_at_once(make: Any, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+def test_no_alert_and_nobody_to_tell_is_no_trouble() -> None:
+    with live(metric(), alerts=[]) as monitor:
+        assert monitor.flush(PATIENCE)

@@ -1,0 +1,202 @@
+"""Sinks that fail, hang, or refuse one record: nobody else notices, and what is lost is counted."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from ragstone import Unscored
+from ragstone.live import CallableSink, Record, delivery
+from ragstone.live.counters import Counters
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Kept, adds_up, live, ours, sample, submit
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(delivery, "_LONGEST_WAIT", 0.05)
+
+
+class Down:
+    """Trouble until it is over."""
+
+    over = False
+
+    def __call__(self, records: Sequence[Record]) -> None:
+        if not self.over:
+            raise OSError("database is locked, key sk-abcdefghijkl")
+
+
+def refuses(*names: str) -> Callable[[Sequence[Record]], None]:
+    """All or none, and none of a batch with one of these."""
+
+    def trouble(records: Sequence[Record]) -> None:
+        if {record.sample_id for record in records} & set(names):
+            raise ValueError("no such character")
+
+    return trouble
+
+
+def test_a_sink_that_fails_holds_up_no_other() -> None:
+    down = Down()
+    good, bad = Kept("good"), Kept("bad", down)
+    monitor = live(sinks=[bad, good])
+    submit(monitor, range(300))
+    soon(lambda: len(good.ids) == 300)
+    soon(lambda: monitor.stats().sinks["bad"].failures > 10)
+    result = monitor.flush(0.1)
+    assert (result.remaining, result.undelivered, result.done) == (0, 300, False)
+    standing = monitor.stats().sinks["bad"]
+    assert (standing.written, standing.waiting, standing.lost) == (0, 300, 0)
+    assert standing.last_error == "OSError: database is locked, key [hidden]"
+    assert monitor.stats().errors["sink bad"] > 10
+    down.over = True
+    assert monitor.close(PATIENCE).done
+    assert bad.ids == good.ids
+    assert monitor.stats().sinks["bad"].written == 300
+    assert [len(sink.threads - {threading.get_ident()}) for sink in (good, bad)] == [1, 1]
+
+
+def test_who_flushes_does_not_wait_for_a_sinks_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait in ("_FIRST_WAIT", "_LONGEST_WAIT"):
+        monkeypatch.setattr(delivery, wait, 10 * PATIENCE)
+    down = Down()
+    with live(sinks=(sink := Kept("a", down))) as monitor:
+        monitor.submit(sample(1))
+        soon(lambda: monitor.stats().sinks["a"].failures == 1)
+        down.over = True
+        assert monitor.flush(PATIENCE).done
+    assert sink.ids == {"s1"}
+
+
+def test_a_function_that_raises_what_ends_threads() -> None:
+    batches: list[list[Record]] = []
+
+    def function(records: list[Record]) -> None:
+        batches.append(records)
+        if len(batches) <= 3:
+            raise SystemExit
+
+    with live(sinks=CallableSink(function)) as monitor:
+        submit(monitor, range(20))
+    assert {record.sample_id for batch in batches[3:] for record in batch} == {f"s{i}" for i in range(20)}
+
+
+def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
+    bad = [f"s{i}" for i in range(10)]
+    sink = Kept("a", refuses(*bad))
+    monitor = live(sinks=sink)
+    for i in range(10):  # these come first, and would fill every batch
+        monitor.submit(sample(i))
+    soon(lambda: monitor.stats().sinks["a"].failures > 3)
+    submit(monitor, range(10, 500))
+    soon(lambda: len(sink.ids) == 490)
+    monitor.close(1.0)
+    standing = monitor.stats().sinks["a"]
+    assert (standing.written, standing.waiting, standing.lost) == (490, 0, 10)
+
+
+def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
+    monitor = live(sinks=Kept("a", Down()))
+    submit(monitor, range(30))
+    soon(lambda: monitor.stats().scored == 30)
+    result = monitor.close(0.1)
+    assert (result.remaining, result.undelivered, result.done) == (0, 30, False)
+    standing = monitor.stats().sinks["a"]
+    assert (standing.written, standing.waiting, standing.lost) == (0, 0, 30)
+    assert monitor.close() == monitor.flush() == result
+
+
+def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "MOST_WAITING", 50)
+    down = Down()
+    monitor = live(sinks=(sink := Kept("a", down)), workers=1)
+    submit(monitor, range(200))
+    soon(lambda: monitor.stats().scored == 200)
+    down.over = True
+    assert monitor.close(PATIENCE).done
+    standing = monitor.stats().sinks["a"]
+    assert standing.written + standing.lost == 200
+    assert standing.lost > 0
+    assert "s199" in sink.ids
+
+
+@pytest.mark.parametrize("when", ["write", "close"])
+def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> None:
+    free, hangs = threading.Event(), threading.Event()
+
+    def hang(*_: Any) -> None:
+        hangs.set()
+        free.wait()
+
+    bad, good = Kept("bad"), Kept("good")
+    setattr(bad, when, hang)
+    monitor = live(sinks=[bad, good])
+    submit(monitor, range(10))
+    soon(lambda: len(good.ids) == 10)
+    closed = threading.Event()
+    threading.Thread(target=lambda: (monitor.close(0.2), closed.set())).start()
+    assert closed.wait(PATIENCE)
+    assert hangs.is_set()
+    soon(lambda: good.closed == 1)
+    assert adds_up(monitor.stats())
+    free.set()
+    soon(lambda: not ours(monitor))
+
+
+def test_outcomes_come_in_batches() -> None:
+    free = threading.Event()
+    with live(sinks=(sink := Kept("slow", lambda _: free.wait(PATIENCE)))) as monitor:
+        submit(monitor, range(500))
+        soon(lambda: monitor.stats().scored == 500)
+        free.set()
+    assert len(sink.ids) == 500
+    assert len(sink.batches) <= 4
+    assert max(map(len, sink.batches)) <= 200
+
+
+def test_an_origin_or_a_report_that_fails_loses_no_sample() -> None:
+    class Failing(Kept):
+        def origin(self) -> dict[str, str]:
+            raise RuntimeError("no span")
+
+        def health(self, health: Any) -> None:
+            raise OSError("no room")
+
+    class Noting(Kept):
+        def origin(self) -> dict[str, str]:
+            return {"trace_id": "abc"}
+
+    bad, good = Failing("bad"), Noting("good")
+    with live(sinks=[bad, good]) as monitor:
+        monitor.submit(sample(1))
+    assert (bad.ids, bad.closed) == ({"s1"}, 1)
+    assert good.only().origin == {"trace_id": "abc"}
+    assert monitor.stats().sinks["bad"].failures == 1
+    assert monitor.stats().sinks["good"].failures == 0
+
+
+@pytest.mark.parametrize(
+    ("failing", "then"),
+    [((1,), [["s0"], ["s1", "s2"], ["s3", "s4", "s5"]]), ((1, 2), [["s0"], ["s1"], ["s2", "s3"], ["s4", "s5", "s0"]])],
+    ids=["all are handed over again, in small parts", "one that is refused alone comes last"],
+)
+def test_what_a_sink_refuses_waits_behind_the_others(failing: tuple[int, ...], then: list[list[str]]) -> None:
+    def trouble(_: Sequence[Record]) -> None:
+        if len(sink.batches) in failing:
+            raise OSError("busy")
+
+    sink = Kept("a", trouble)
+    waiting = delivery.Delivery(sink, Counters(), lambda rows: None)
+    outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
+    records = [Record(sample_id=f"s{i}", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0) for i in range(6)]
+    waiting.put([delivery.Item(None, record) for record in records])
+    waiting.start()
+    soon(lambda: not waiting.waiting())
+    waiting.stop()
+    waiting.join(PATIENCE)
+    assert sink.batches[1:] == then
+    assert (len(sink.ids), waiting.stats().lost) == (6, 0)

@@ -1,0 +1,175 @@
+"""Other processes: forked ones start anew and touch nothing of their parent's; copies and pickles."""
+
+import copy
+import itertools
+import os
+import pickle
+import sqlite3
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone import ContextRelevancy, Monitor
+from ragstone.judge import LLMRequest
+from ragstone.live import Budget, JSONLSink, SQLiteSink
+from ragstone.testing import FakeLLM
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, submit, yes
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+def in_child(work: Callable[[], object]) -> None:
+    """Fork, do the work in the child, and fail if it failed there or took too long."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a process with threads: that is what is tested
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException as error:
+            print(f"in the child: {type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
+        finally:
+            os._exit(status)
+    ended: list[tuple[int, int]] = []
+    try:
+        soon(lambda: ended.append(os.waitpid(child, os.WNOHANG)) or ended[-1][0], PATIENCE)
+    finally:
+        if not ended[-1][0]:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+    assert ended[-1][1] == 0
+
+
+def stored(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as reader:
+        assert reader.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return sorted(name for (name,) in reader.execute("SELECT sample_id FROM outcomes"))
+
+
+@forks
+def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> None:
+    held = Held()
+    path = tmp_path / "ragstone.db"
+    monitor = live(metric(held), sinks=SQLiteSink(path), workers=2)
+    submit(monitor, range(10))
+    soon(lambda: held.asked == 2)
+
+    def child() -> None:
+        stats = monitor.stats()
+        assert (stats.accepted, stats.pending) == (0, 0)
+        assert monitor.flush(0.0)
+        assert not ours(monitor)
+        held.let_go()
+        monitor.submit(sample("child"))
+        monitor.submit(sample(3))  # what its parent has submitted is not its own
+        assert monitor.close(PATIENCE).done
+        assert monitor.stats().scored == 2
+
+    in_child(child)
+    assert stored(path) == ["s3", "schild"]
+    assert monitor.stats().pending == 10
+    held.let_go()
+    assert monitor.close(PATIENCE).done
+    assert monitor.stats().scored == 10
+    assert stored(path) == sorted(["schild", *(f"s{i}" for i in range(10))])
+
+
+@forks
+def test_children_of_a_monitor_that_has_not_started(tmp_path: Path) -> None:
+    """As gunicorn does with --preload."""
+    path = tmp_path / "ragstone.db"
+    monitor = live(sinks=SQLiteSink(path), budget=Budget(calls_per_day=25))
+
+    def child(number: int) -> None:
+        for i in range(10):
+            monitor.submit(sample(f"{number}.{i}"))
+        assert monitor.close(PATIENCE).done
+        assert adds_up(monitor.stats())
+
+    for number in range(4):
+        in_child(lambda number=number: child(number))
+    assert len(stored(path)) == 25  # the account is the database's
+    assert not ours(monitor)
+
+
+@forks
+def test_forking_while_the_parent_is_busy(tmp_path: Path) -> None:
+    """Locks that other threads hold at that moment must not be the child's."""
+    path = tmp_path / "ragstone.db"
+    sinks = [SQLiteSink(path), JSONLSink(tmp_path / "out.jsonl"), Kept()]
+    monitor = live(sinks=sinks, budget=Budget(calls_per_day=10**6))
+    end = threading.Event()
+
+    def busy() -> None:
+        for i in itertools.count():
+            if end.wait(0.0005):
+                return
+            monitor.submit(sample(f"{threading.get_ident()}.{i}"))
+            monitor.stats()
+
+    def child(number: int) -> None:
+        monitor.submit(sample(f"child {number}"))
+        monitor.failed("place", ValueError("x"))
+        assert monitor.close(PATIENCE).done
+        assert monitor.stats().scored == 1
+
+    threads = [threading.Thread(target=busy) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(8):
+            in_child(lambda number=number: child(number))
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()
+    assert monitor.close(PATIENCE).done
+    names = stored(path)
+    assert {f"schild {number}" for number in range(8)} <= set(names)
+    assert len(names) == monitor.stats().scored + 8
+
+
+def pickled_yes(request: LLMRequest) -> Any:
+    return yes(request)
+
+
+def test_a_pickled_monitor_has_the_same_options_and_a_queue_of_its_own(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "sinks": SQLiteSink(tmp_path / "ragstone.db"),
+        "sample_rate": {"context_relevancy": 0.5},
+        "max_queue": 7,
+        "when_full": "drop_oldest",
+        "workers": 2,
+        "budget": Budget(calls_per_day=5),
+        "redact": str.upper,
+        "always": ["error"],
+        "timeout": 5.0,
+    }
+    monitor = Monitor(ContextRelevancy(llm=FakeLLM(pickled_yes)), **options)
+    monitor.submit(sample("parent", metadata={"error": "e"}))
+    other: Monitor = pickle.loads(pickle.dumps(monitor))
+    assert (other is not monitor, other._settings.timeout) == (True, 5.0)
+    for i in range(4):
+        other.submit(sample(i, metadata={"error": "e"}))
+    for one, scored in ((monitor, 1), (other, 4)):
+        assert one.close().done
+        assert (one.stats().scored, one.stats().samples) == (scored, scored)
+    assert len(stored(tmp_path / "ragstone.db")) == 5
+
+
+def test_a_copy_is_the_monitor_itself() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor.submit(sample(1))
+        assert copy.deepcopy({"handlers": [monitor]})["handlers"][0] is monitor
+        assert copy.copy(monitor) is monitor
+    assert sink.ids == {"s1"}

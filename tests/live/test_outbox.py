@@ -1,0 +1,258 @@
+"""The outbox's file, without threads: what goes in comes out, whatever it is; what is not ours is refused."""
+
+import sqlite3
+
+import pytest
+
+from ragstone import Sample, Score, Unscored
+from ragstone.live import Record
+from ragstone.live.outbox import Contents, Outbox, OutboxError
+from ragstone.live.pending import Choice, Pending
+from ragstone.live.redaction import snapshot
+
+from .live_app import change, rows
+
+HOSTILE = [
+    "a\x00b",
+    "\ud83d",
+    "é\N{COMBINING ACUTE ACCENT}👍\u202e\u2028\ufeff",
+    "'); DROP TABLE samples; --",
+    "",
+    "x" * 1_000_000,
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "outbox.db"
+
+
+@pytest.fixture
+def outbox(path):
+    outbox = Outbox(path)
+    yield outbox
+    outbox.close()
+
+
+@pytest.fixture
+def second(path, outbox):
+    second = Outbox(path)
+    yield second
+    second.close()
+
+
+def job(name="s1", *metrics, **fields):
+    sample = snapshot(Sample(id=name, user_input="Where?", retrieved_contexts=["Here."], **fields), name)
+    return Pending(
+        sample, name, 12.5, [Choice(metric, "1", 0.5, "rate") for metric in metrics or ("m",)], {"trace_id": "t"}
+    )
+
+
+def record(name="s1", **fields):
+    outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
+    return Record(
+        **{"sample_id": name, "outcome": outcome, "judge": "j", "submitted_at": 0.0, "scored_at": 1.5, **fields}
+    )
+
+
+def added(outbox, *jobs, mine=False):
+    with outbox.transaction():
+        return [outbox.add(each, mine=mine) for each in jobs]
+
+
+def claimed(outbox, *metrics, most=100, **options):
+    with outbox.transaction():
+        return [each for each, _ in outbox.claim(most, metrics or ("m",), **options)]
+
+
+def put_off(outbox, each, wait):
+    with outbox.transaction():
+        outbox.put_off(each, wait)
+
+
+def names(jobs):
+    return [each.sample_id for each in jobs]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+def test_texts(outbox, text):
+    metadata = {"text": text, text: [text, {"deep": text}], "number": 2**70, "nan": float("nan"), "none": None}
+    given = Sample(id="s1", user_input=text, retrieved_contexts=[text, ""], response=text, metadata=metadata)
+    name = text if text.isascii() else "s1"
+    before = Pending(snapshot(given, "s1"), name, 12.5, [Choice("m", "1", 0.5, "rate")], {"trace_id": text})
+    assert added(outbox, before, before) == [True, False], "one of an id"
+    (after,) = claimed(outbox)
+    assert (after.sample_id, after.sample) == (name, before.sample)
+    assert after.sample.model_fields_set == before.sample.model_fields_set
+    assert (after.todo, after.origin, after.submitted_at) == (before.todo, before.origin, 12.5)
+    assert after.attempts == 0
+
+
+@pytest.mark.parametrize("text", HOSTILE[:2], ids=ascii)
+def test_records(outbox, path, text):
+    score = Score(metric=text, value=0.1 + 0.2, reason=text, breakdown={text: 1e-300}, version="1")
+    before = record(
+        outcome=score, judge=text, origin={"span_id": text}, sample=Sample(response=text, metadata={text: 1})
+    )
+    with outbox.transaction():
+        outbox.keep(before, ["a", "b"])
+    with outbox.transaction():
+        ((seq, after),) = outbox.undelivered("b", 10)
+        assert after == before
+        outbox.delivered([seq])
+        assert outbox.contents().records == {"a": 1}
+
+
+def test_the_oldest_first_and_no_more_than_asked_for(outbox):
+    added(outbox, *(job(f"s{i}") for i in range(5)))
+    assert names(claimed(outbox, most=3)) == ["s0", "s1", "s2"]
+    assert names(claimed(outbox, most=3)) == ["s3", "s4"]
+    assert claimed(outbox) == []
+
+
+def test_what_one_has_no_other_takes(outbox, second):
+    added(outbox, job("mine"), mine=True)
+    added(outbox, job("anybody's"))
+    assert names(claimed(second)) == ["anybody's"]
+    with second.transaction():
+        assert not second.adopt()
+    assert claimed(second) == claimed(outbox) == []
+
+
+def test_what_was_left_behind_is_taken(outbox, second):
+    added(outbox, job("s1"), mine=True)
+    with outbox.transaction():
+        outbox.keep(record(), ["a"])
+    outbox.close()
+    assert claimed(second) == []
+    with second.transaction():
+        assert second.undelivered("a", 10) == []
+        assert second.adopt()
+        assert len(second.undelivered("a", 10)) == 1
+    assert names(claimed(second)) == ["s1"]
+
+
+@pytest.mark.parametrize("name", ["m", 'a"b', "a\\b", "a\x00b", "%", "\ud83d"])
+def test_only_samples_of_ones_own_metrics(outbox, name):
+    added(outbox, job("a", name), job("b", name + "x"), job("c", "x" + name, name), job("d", "x" + name))
+    assert names(claimed(outbox, name, "nobody's")) == ["a", "c"]
+    with outbox.transaction():
+        assert set(outbox.contents().metrics) == {(name, "1"), (name + "x", "1"), ("x" + name, "1")}
+
+
+def test_put_off(outbox, second):
+    failed = job("s1", "m", "n")
+    added(outbox, failed, mine=True)
+    failed.todo.pop()
+    failed.attempts = 4
+    put_off(outbox, failed, 30.0)
+    assert claimed(outbox) == claimed(second) == []
+    assert claimed(outbox, put_off_too=True) == []  # it has tried just now
+    (found,) = claimed(second, put_off_too=True)
+    assert ([choice.metric for choice in found.todo], found.attempts) == (["m"], 4)
+
+
+def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, monkeypatch):
+    now = 1_000_000.0
+    monkeypatch.setattr("ragstone.live.outbox.time.time", lambda: now)
+    put_off(outbox, job(), 30.0)
+    now -= 500_000.0
+    with outbox.transaction():
+        outbox.adopt()
+    assert claimed(outbox) == []
+    now += 3_601.0
+    assert names(claimed(outbox)) == ["s1"]
+
+
+def test_contents_and_all_or_nothing(outbox, second):
+    def add():
+        added(outbox, job("a", "m", "n"), job("b", "m"))
+        added(second, job("c", "m"), mine=True)
+        with outbox.transaction():
+            outbox.keep(record(), ["x", "y"])
+            outbox.keep(record(), ["x"])
+
+    def stop():
+        with outbox.transaction():
+            outbox.add(job("s1"), mine=True)
+            outbox.keep(record(), ["a"])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    with outbox.transaction():
+        assert outbox.contents() == Contents(0, 0, 0, {}, {})
+    add()
+    with outbox.transaction():
+        assert outbox.contents() == Contents(3, 1, 0, {("m", "1"): 2, ("n", "1"): 1}, {"x": 2, "y": 1})
+
+
+SPOILED = ["", '{"sample": {}, "submitted_at": "x", "origin": {}, "todo": []}', "[" * 100_000, b"\xff\xfe"]
+
+
+@pytest.mark.parametrize("body", SPOILED, ids=lambda body: ascii(body[:60]))
+def test_a_spoiled_sample_is_left_and_the_others_go_on(outbox, path, body):
+    added(outbox, job("a"), job("b"), job("c"))
+    change(path, "UPDATE samples SET body = ? WHERE id = 'b'", body)
+    assert names(claimed(outbox)) == ["a", "c"]
+    assert claimed(outbox) == []
+    with outbox.transaction():
+        assert outbox.contents().unreadable == 1
+    assert rows(path, "SELECT body FROM samples WHERE id = 'b'") == [(body,)]
+
+
+def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path):
+    with outbox.transaction():
+        for name in "abc":
+            outbox.keep(record(name), ["x"])
+    change(path, "UPDATE records SET body = ? WHERE seq = 2", '{"sample_id": 1}')
+    with outbox.transaction():
+        assert [found.sample_id for _, found in outbox.undelivered("x", 10)] == ["a", "c"]
+        assert outbox.contents().records == {"x": 2, "unreadable: x": 1}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_bytes(b"no database"), "is damaged, or not a ragstone outbox .*name another file"),
+        (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "belongs to another program; name another file"),
+        (
+            lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 3")),
+            r"made by a newer ragstone \(outbox version 3, this one reads 2\); upgrade",
+        ),
+    ],
+    ids=["garbage", "foreign", "newer"],
+)
+def test_what_is_no_outbox_is_refused_and_not_touched(path, spoil, message):
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(OutboxError, match=message):
+        Outbox(path)
+    assert path.read_bytes() == before
+
+
+def test_a_commit_that_fails_leaves_no_transaction_open(outbox):
+    """Where the disk is full it is often COMMIT that says so; the next try must be able to begin."""
+
+    def refused():
+        with outbox.transaction():
+            outbox.add(job("a"), mine=True)
+            outbox._connection.execute("PRAGMA defer_foreign_keys = ON")
+            outbox._connection.execute("CREATE TABLE child (id REFERENCES parent)")
+            outbox._connection.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY)")
+            outbox._connection.execute("INSERT INTO child VALUES (1)")
+
+    with outbox.transaction():
+        pass
+    with outbox._file.alone():
+        outbox._file.opened.execute("PRAGMA foreign_keys = ON")
+    with pytest.raises(sqlite3.IntegrityError):
+        refused()
+    assert added(outbox, job("b")) == [True]
+    assert names(claimed(outbox)) == ["b"]
+
+
+def test_spoiled_samples_keep_no_others_from_being_taken(outbox, path):
+    added(outbox, job("a"), job("b"))
+    change(path, "UPDATE samples SET body = '' WHERE id = 'a'")
+    assert [names(claimed(outbox, most=1)) for _ in range(2)] == [[], ["b"]]

@@ -1,0 +1,300 @@
+"""Judges, sinks and an outbox that are down and come back: nothing is lost, and nothing is tried for ever."""
+
+import asyncio
+import shutil
+import sqlite3
+import threading
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from ragstone.live import Budget, outbox_pipeline, worker
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import Second
+from .live_app import (
+    OUTBOX,
+    RESULTS,
+    ContextRelevancy,
+    Down,
+    accounted,
+    asked,
+    calls,
+    hangs,
+    judge,
+    kept,
+    live,
+    results,
+    rows,
+    sample,
+    submit,
+    undelivered,
+    waiting,
+)
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+
+@pytest.fixture
+def due_at_once(monkeypatch):
+    """What was put off is due at once."""
+    monkeypatch.setattr(outbox_pipeline, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(outbox_pipeline, "_LONGEST_WAIT", 0.02)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    monkeypatch.setattr("ragstone.live.delivery._LONGEST_WAIT", 0.05)
+
+
+class Fickle:
+    """Something that is down until it is not."""
+
+    def __init__(self):
+        self.down = True
+        self.times = 0
+
+    def __call__(self, request=None):
+        self.times += 1
+        return ConnectionError("refused") if self.down else {"ids": [1]}
+
+
+def test_it_waits_longer_each_time(monkeypatch):
+    """30 s, twice that, and so on up to an hour; eleven tries."""
+    now, waits = 1_000_000.0, []
+    monkeypatch.setattr("ragstone.live.outbox.time.time", lambda: now)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_BETWEEN_LOOKS", 0.005)
+    monitor = live(reply=Fickle())
+    monitor.submit(sample(1))
+    for attempt in range(1, worker.MOST_ATTEMPTS):
+        soon(lambda n=attempt: rows(OUTBOX, "SELECT 1 FROM samples WHERE attempts = ? AND owner IS NULL", n))
+        ((due,),) = rows(OUTBOX, "SELECT not_before FROM samples")
+        waits.append(due - now)
+        now = due - 1
+        monitor.flush()
+        assert rows(OUTBOX, "SELECT attempts FROM samples") == [(attempt,)], "not before its time"
+        now = due + 1
+    soon(lambda: results("unscored"))
+    assert waits == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 3600], "about four hours, as documented"
+    assert rows(RESULTS, "SELECT reason, detail FROM outcomes") == [("judge_error", "ConnectionError: refused")]
+    assert monitor.close()
+    assert monitor.stats().reasons == {"unscored": {"judge_error": 1}}
+    assert waiting() == []
+
+
+def test_a_judge_that_hangs_is_tried_again(due_at_once):
+    gate = threading.Event()
+
+    def hangs_once(request):
+        if calls()[asked(request)] == 1:
+            gate.wait()
+        return {"ids": [1]}
+
+    monitor = live(reply=hangs_once, timeout=0.2, workers=2)
+    submit(monitor, range(4))
+    soon(lambda: len(results()) == 4)
+    assert monitor.close()
+    gate.set()
+    assert monitor.stats().scored == 4
+
+
+def test_a_judge_that_is_down_for_a_while_and_only_its_metric_is_tried_again(due_at_once):
+    fickle, reliable = Fickle(), Fickle()
+    reliable.down = False
+    monitor = live(metrics=[ContextRelevancy(llm=judge(0, reliable)), Second(llm=judge(0, fickle))])
+    submit(monitor, range(5))
+    soon(lambda: fickle.times >= 15)
+    assert results("unscored") == []
+    fickle.down = False
+    soon(lambda: len(results()) == 10)
+    assert reliable.times == 5
+    assert monitor.close()
+    assert (monitor.stats().accepted, monitor.stats().scored, monitor.stats().spooled) == (10, 10, 0)
+    assert waiting() == []
+
+
+def test_flush_does_not_wait_for_what_is_put_off_and_the_next_start_may_try_it():
+    monitor = live(reply=Fickle())
+    submit(monitor, range(3))
+    result = monitor.flush()
+    assert (result.done, result.remaining, result.undelivered) == (False, 3, 0)
+    assert monitor.close().remaining == 3
+    accounted(monitor)
+    with live() as monitor:
+        monitor.flush()
+        assert results() == [], "its time has not come"
+        assert monitor.flush(put_off=True)
+        assert monitor.stats().scored == 3
+    assert results() == [0, 1, 2]
+
+
+def test_a_sink_that_is_down_across_a_restart():
+    with live(sinks=Down(RESULTS)) as monitor:
+        submit(monitor, range(100))
+        soon(lambda: undelivered() == 100)
+        monitor.close(0.1)
+    assert monitor.close().undelivered == 0, "the outbox has them"
+    (sink,) = monitor.stats().sinks.values()
+    assert sink.lost == 0
+    with live() as monitor:
+        submit(monitor, range(100, 150))
+        assert monitor.flush()
+    assert results() == list(range(150))
+    assert undelivered() == 0
+    assert set(calls().values()) == {1}
+
+
+@pytest.mark.parametrize("entered", ["with", "lifespan"])
+def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
+    with live(reply=hangs) as monitor:
+        kept(monitor, range(20))
+        monitor.close(0.0)
+
+    async def served():
+        async with monitor.lifespan():
+            await asyncio.to_thread(soon, lambda: results() == list(range(20)))
+
+    monitor = live()
+    if entered == "lifespan":
+        asyncio.run(served())
+    else:
+        with monitor:
+            soon(lambda: results() == list(range(20)))
+
+
+def test_more_than_memory_holds_while_a_sink_is_down(due_at_once, monkeypatch):
+    monkeypatch.setattr(outbox_pipeline, "MOST_WAITING", 50)
+    monkeypatch.setattr("ragstone.live.delivery.MOST_WAITING", 50)
+    sink = Down(RESULTS)
+    monitor = live(sinks=sink)
+    submit(monitor, range(500))
+    soon(lambda: undelivered() == 500)
+    (standing,) = monitor.stats().sinks.values()
+    assert standing.waiting <= 50
+    sink.down = False
+    assert monitor.flush()
+    assert results() == list(range(500))
+    monitor.close()
+    assert undelivered() == 0
+    assert set(calls().values()) == {1}
+    (standing,) = monitor.stats().sinks.values()
+    assert standing.lost == 0
+
+
+def test_what_was_over_budget_is_not_kept():
+    with live(budget=Budget(calls_per_day=3), workers=1) as monitor:
+        submit(monitor, range(10))
+        assert monitor.flush()
+        assert (monitor.stats().scored, monitor.stats().over_budget) == (3, 7)
+    assert waiting() == []
+    accounted(monitor)
+
+
+GARBAGE = b"no database" * 1000
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """The outbox is given up, and tried again, sooner than in earnest."""
+    monkeypatch.setattr("ragstone.live.outbox._PATIENCE", 0.2)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_AFTER_FAILURE", 0.05)
+
+
+@contextmanager
+def locked(path=OUTBOX):
+    """Another connection holds the whole file."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def test_locked_for_a_while(impatient):
+    """Also what it had when it was locked and was done meanwhile: its rows go when the file can be written again."""
+    gate = threading.Event()
+    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]})
+    kept(monitor, range(50))
+    with locked():
+        gate.set()
+        submit(monitor, range(50, 200))
+        soon(lambda: len(results()) == 200)  # from memory, while the file is held
+        assert monitor.stats().errors["outbox"] >= 1
+    soon(lambda: not waiting())
+    submit(monitor, range(200, 300))
+    assert monitor.close()
+    assert results() == list(range(300))
+    assert set(calls().values()) == {1}
+    accounted(monitor)
+    assert (waiting(), undelivered()) == ([], 0)
+
+
+def test_locked_when_the_judge_fails(impatient, monkeypatch):
+    """What the file has is tried again later; what it never had is an outcome, as without an outbox."""
+    monkeypatch.setattr(outbox_pipeline, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(outbox_pipeline, "_SECONDS_BETWEEN_LOOKS", 0.01)
+    gate, down = threading.Event(), [True]
+
+    def fails(request):
+        gate.wait()
+        return ConnectionError("down") if down[0] else {"ids": [1]}
+
+    monitor = live(reply=fails)
+    kept(monitor, range(20))
+    with locked():
+        submit(monitor, range(20, 40))
+        soon(lambda: not monitor._pipeline._arrivals)
+        gate.set()
+        soon(lambda: len(results("unscored")) == 20)
+        assert results("unscored") == list(range(20, 40))
+        soon(lambda: monitor.stats().pending == 0)
+        assert monitor.stats().reasons == {"unscored": {"judge_error": 20}, "spooled": {"outbox": 20}}
+        down[0] = False
+    soon(lambda: len(results()) == 20)
+    assert results() == list(range(20))
+    assert monitor.close()
+    accounted(monitor)
+    assert waiting() == []
+
+
+def test_locked_when_the_monitor_closes(impatient):
+    monitor = live(reply=lambda request: time.sleep(10_000))
+    kept(monitor, range(30))
+    with locked():
+        submit(monitor, range(30, 60))
+        result = monitor.close(0.1)
+        assert (result.remaining, result.done) == (60, False), "30 in the outbox, 30 dropped"
+        accounted(monitor)
+        reasons = monitor.stats().reasons
+        assert (reasons["spooled"], sum(reasons["dropped"].values())) == ({"outbox": 30}, 30)
+    assert len(waiting()) == 30
+    with live() as monitor:
+        assert monitor.flush()
+    assert results() == list(range(30))
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["garbage", "no_folder"])
+def test_a_file_that_is_no_outbox(impatient, gone):
+    Path("folder").mkdir()
+    path = Path("folder", OUTBOX)
+    path.write_bytes(GARBAGE)
+    monitor = live(outbox=path)
+    if gone:
+        shutil.rmtree("folder")
+    submit(monitor, range(20))
+    assert monitor.flush()
+    assert monitor.close()
+    assert results() == list(range(20))
+    accounted(monitor)
+    assert monitor.stats().errors["outbox"] >= 1
+    assert path.parent.exists() == (not gone)
+    assert gone or path.read_bytes() == GARBAGE
+
+
+def test_submit_does_not_wait_for_the_file():
+    """While the file is held, and so its worker: what is submitted only stands in a queue."""
+    monitor = live()
+    monitor._pipeline.start()
+    with monitor._pipeline._turn_lock:
+        submit(monitor, range(500))
+        assert len(monitor._pipeline._arrivals) == 500
+    assert monitor.close()
+    assert results() == list(range(500))

@@ -1,0 +1,225 @@
+"""Judges that hang or are slow, full queues, pauses, an app that ends."""
+
+import asyncio
+import re
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ragstone import ContextRelevancy, Monitor, Unscored
+from ragstone.live import worker
+from ragstone.testing import FakeLLM
+
+from ..support.waiting import soon  # noqa: TID252
+from .kit import PATIENCE, Held, Kept, Second, adds_up, live, metric, ours, sample, submit, yes
+from .live_app import ran
+
+
+def judges(monitor: Monitor) -> int:
+    return [thread.name for thread in ours(monitor)].count("ragstone-judge")
+
+
+def test_a_judge_that_hangs_costs_one_evaluation() -> None:
+    held = Held()
+    llm = FakeLLM(lambda request: held(request) if "question 3?" in request.user else yes(request))
+    monitor = live(
+        [ContextRelevancy(llm=llm), Second(llm=metric().llm)], sinks=(sink := Kept()), workers=1, timeout=2.0
+    )
+    submit(monitor, range(10))
+    assert monitor.flush(PATIENCE)
+    stats = monitor.stats()
+    assert stats.reasons == {"unscored": {"timeout": 1}}
+    assert stats.scored == 19
+    outcome = sink.records["s3", "context_relevancy", ContextRelevancy.version].outcome
+    assert isinstance(outcome, Unscored)
+    assert (outcome.reason, outcome.detail) == (
+        "timeout",
+        "the judge did not answer within 2 s (the monitor's timeout)",
+    )
+    held.let_go()  # what it says now is too late
+    soon(lambda: judges(monitor) == 1)
+    assert monitor.close().done
+    assert monitor.stats().reasons == stats.reasons
+    assert sink.records["s3", "context_relevancy", ContextRelevancy.version].outcome == outcome
+
+
+def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that hangs for an hour, then answers again: nobody but its own threads can go on."""
+    monkeypatch.setattr(worker, "_LOST_PER_WORKER", 2)
+    held = Held()
+    monitor = live(metric(held), workers=2, timeout=0.5)
+    submit(monitor, range(20))
+    soon(lambda: monitor.stats().unscored >= 5)
+    soon(lambda: held.asked >= 6)
+    assert judges(monitor) <= 2 * 2 + 2 + 1
+    assert monitor.stats().pending > 0
+    held.let_go()
+    assert monitor.flush(PATIENCE), monitor.stats()
+    soon(lambda: judges(monitor) == 2)
+    monitor.submit(sample(20))
+    assert monitor.close(PATIENCE).done
+    assert monitor.stats().scored + monitor.stats().unscored == 21
+    assert monitor.stats().scored > 0
+
+
+def test_pausing_and_resuming() -> None:
+    llm = FakeLLM(yes)
+    monitor = live(ContextRelevancy(llm=llm), max_queue=10)
+    monitor.pause()
+    submit(monitor, range(30))
+    assert not monitor.flush()  # at once, although there is no time limit
+    time.sleep(0.1)
+    stats = monitor.stats()
+    assert not llm.requests
+    assert (stats.pending + stats.dropped, stats.scored) == (30, 0)
+    monitor.resume()
+    assert monitor.flush(PATIENCE)
+    assert monitor.stats().scored == stats.pending
+    monitor.pause()
+    monitor.submit(sample(99))
+    monitor.close()
+    assert monitor.stats().pending == 0
+    assert monitor.stats().reasons["dropped"]["closed"] == 1
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("end", ["monitor.close(0.1)", "1 / 0"])
+def test_a_process_ends_although_its_judge_hangs(end: str) -> None:
+    code = "monitor = live(reply=hangs, outbox=None)\nsubmit(monitor, range(20))\nsoon(lambda: calls())\n"
+    status, errors = ran(code + end)
+    assert status == ("close" not in end), errors
+    assert "Fatal" not in errors
+    assert sum(map(int, re.findall(r"dropped: closed \((\d+)\)", errors))) == 20
+    assert ("20 evaluations were lost: call close()" in errors) == ("close" not in end)
+    assert ("ZeroDivisionError" in errors) == (end == "1 / 0")
+
+
+def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
+    """A monitor whose one worker has sample 0 in hand and whose queue of five is full."""
+    held = Held()
+    monitor = live(metric(held), sinks=(sink := Kept()), workers=1, max_queue=5, **options)
+    monitor.submit(sample(0))
+    soon(lambda: held.asked)
+    submit(monitor, range(1, 6))
+    assert monitor.stats().dropped == 0
+    return monitor, sink, held
+
+
+@pytest.mark.parametrize(
+    ("when_full", "left"), [("drop_newest", [0, 1, 2, 3, 4, 5]), ("drop_oldest", [0, 4, 5, 6, 7, 8])]
+)
+def test_what_gives_way(when_full: Any, left: list[int]) -> None:
+    monitor, sink, held = filled(when_full=when_full)
+    submit(monitor, range(6, 9))
+    assert monitor.stats().reasons == {"dropped": {"queue_full": 3}}
+    held.let_go()
+    assert monitor.close().done
+    assert sink.ids == {f"s{i}" for i in left}
+    assert monitor.stats().longest_queue == 5
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_waiting_for_room(closes: bool) -> None:
+    monitor, sink, held = filled(when_full="block")
+    threads = [threading.Thread(target=monitor.submit, args=(sample(6 + i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    soon(lambda: monitor.stats().pending == 10)
+    threads[0].join(0.1)
+    assert all(thread.is_alive() for thread in threads)
+    if closes:
+        assert monitor.close(0.05).remaining == 10
+    else:
+        held.let_go()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert monitor.close().remaining == (10 if closes else 0)
+    stats = monitor.stats()
+    assert stats.reasons == ({"dropped": {"closed": 10}} if closes else {})
+    assert adds_up(stats)
+    assert len(sink.ids) == stats.scored == (0 if closes else 10)
+    held.let_go()
+
+
+TEXT = "x" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("when_full", "ids"), [("drop_newest", [0, 1, 2]), ("drop_oldest", [0, 3, 4]), ("spool", [0, 1, 2, 3, 4])]
+)
+def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path: Path) -> None:
+    held, sink = Held(), Kept()
+    options = {"outbox": tmp_path / "outbox.db"} if when_full == "spool" else {}
+    with live(metric(held), sinks=sink, workers=1, when_full=when_full, max_queue_bytes=250_000, **options) as monitor:
+        monitor.submit(sample(0, retrieved_contexts=[TEXT]))
+        soon(lambda: held.asked)
+        assert monitor.stats().queued_bytes == 0
+        for i in (1, 2):
+            monitor.submit(sample(i, metadata={"page": [TEXT]}))
+        soon(lambda: len(monitor._pipeline.queue) == 2)
+        monitor.submit(sample("huge", retrieved_contexts=[TEXT] * 3))
+        for i in (3, 4):
+            monitor.submit(sample(i, response=TEXT))
+        gave_way = {"spooled": {"outbox": 2}} if when_full == "spool" else {}
+        dropped = {"too_large": 1} if gave_way else {"too_large": 1, "queue_full": 2}
+        soon(lambda: monitor.stats().reasons == {"dropped": dropped, **gave_way})
+        assert 200_000 < monitor.stats().queued_bytes < 250_000
+        held.let_go()
+        assert monitor.flush(PATIENCE)
+    assert sink.ids == {f"s{i}" for i in ids}
+    assert monitor.stats().queued_bytes == 0
+    assert adds_up(monitor.stats())
+
+
+def test_leaving_the_block_closes_and_what_comes_later_is_counted() -> None:
+    with live(sinks=(sink := Kept())) as monitor:
+        monitor.submit(sample(1))
+    assert monitor.close(0.0).done
+    monitor.submit(sample(1))
+    monitor.submit(sample(2))
+    assert monitor.stats().reasons == {"dropped": {"closed": 2}}
+    assert monitor.flush()
+    assert (sink.ids, sink.closed) == ({"s1"}, 1)
+
+
+def test_a_lifespan_closes_off_the_loop() -> None:
+    """The loop goes on while what is left is judged: a judge may need it."""
+    held = Held()
+    judged_on: list[int] = []
+
+    def reply(request: Any) -> Any:
+        judged_on.append(threading.get_ident())
+        return held(request)
+
+    async def serve() -> None:
+        async with monitor.lifespan(object()):  # as Starlette calls it, with the app
+            monitor.submit(sample(1))
+            asyncio.get_running_loop().call_later(0.2, held.let_go)
+
+    monitor = live(metric(reply), sinks=(sink := Kept()))
+    asyncio.run(serve())
+    assert sink.ids == {"s1"}
+    assert monitor.stats().scored == 1
+    assert threading.get_ident() not in judged_on
+
+
+def test_an_app_that_is_cancelled_is_closed_all_the_same() -> None:
+    async def serve() -> None:
+        async with monitor.lifespan():
+            monitor.submit(sample(1))
+            await asyncio.sleep(3_600)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(serve())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    monitor = live(sinks=(sink := Kept()))
+    asyncio.run(main())
+    assert sink.ids == {"s1"}

@@ -1,0 +1,63 @@
+"""Reports to ask of, made of plain numbers."""
+
+import json
+import re
+
+import pytest
+
+from ragstone import Evidence, Sample, Score, Unscored, Usage, Verdict
+from ragstone.report import Report
+from ragstone.results.record import Record
+
+
+def data_of(html):
+    """Return what the page's script reads, as strict as a browser does."""
+    data = re.search('<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)[1]
+    return json.loads(data, parse_constant=pytest.fail)
+
+
+def without_scripts(html):
+    return re.sub("<script.*?</script>", "", html, flags=re.DOTALL)
+
+
+def scored(value, metric="demo", **changes):
+    given = {"reason": f"It is {value}.", "version": "1", "usage": Usage(llm_calls=2, input_tokens=10, output_tokens=1)}
+    return Score(metric=metric, value=value, **{**given, **changes})
+
+
+def unscored(reason="timeout", detail="after 60 s", metric="demo", **changes):
+    return Unscored(metric=metric, reason=reason, detail=detail, **{"version": "1", **changes})
+
+
+def records(values, *, metric="demo", ids=None, judge="judge", draws=1, **changes):
+    """Return a record per row and draw: a number is a score, None a time-out, a list the draws of one row."""
+    for row, value in enumerate(values):
+        for draw, each in enumerate(value if isinstance(value, list) else [value] * draws):
+            outcome = unscored(metric=metric) if each is None else scored(each, metric, **changes)
+            yield Record(f"q{row}" if ids is None else ids[row], outcome, judge, row, draw)
+
+
+def report(values, *, name="", samples=None, metrics=(), bad_rows=(), **changes):
+    return Report.of(records(values, **changes), metrics, samples=samples, bad_rows=bad_rows, name=name)
+
+
+def rich(text, n=3):
+    """Return a report in which every text that comes from outside is this one."""
+    verdicts = [
+        Verdict(id=text, kind="claim", text=text, verdict="contradicted", lowers_score=True),
+        Verdict(
+            id="1", kind="sentence", text=text, verdict="irrelevant", lowers_score=True,
+            evidence=(Evidence(field="response", start=0, end=4, text=text[:4]),),
+        ),
+    ]  # fmt: skip
+    given = []
+    for row in range(n):
+        for metric in ("alignment_coverage", "context_relevancy", text):
+            for draw in range(2):
+                score = scored(
+                    0.1 * row + 0.05 * draw, metric, reason=text, breakdown={text: 0.5}, verdicts=verdicts, version=text
+                )
+                given.append(Record(text + str(row), score, text, row, draw))
+            given.append(Record(text + str(row), unscored(detail=text, metric=metric, version=text), text, row, 2))
+    sample = Sample(user_input=text, retrieved_contexts=[text, "b" * 5_000], response=text, metadata={text: text})
+    return Report.of(given, samples=[sample] * n, name=text)

@@ -1,0 +1,291 @@
+"""The gate: when a drop is within what is allowed, when it is not, and when nobody can tell."""
+
+import math
+import random
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone.report import MetricInfo, Report, compare
+from ragstone.report.checks import check_drops, drop_status, markdown, samples_needed, status_of
+from ragstone.testing import assert_not_worse
+
+from .reports import records, report, rich
+
+KNOWN = MetricInfo("demo", "1", "judge", (0.0, 1.0))
+
+
+def only(base, new, allowed=0.02, **changes):
+    (found,) = check_drops(compare(base, new), allowed, **changes)
+    return found
+
+
+def moved(change, sd, n=100, seed=1):
+    """A base of n scores, and a new run whose mean differs by a change."""
+    draw = random.Random(seed)
+    base, noise = ([draw.gauss(0.5, sd) for _ in range(n)] for _ in range(2))
+    new = [x + change + each - sum(noise) / n for x, each in zip(base, noise, strict=True)]
+    return report(base, metrics=[KNOWN]), report(new, metrics=[KNOWN])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "status"),
+    [
+        (-0.02, 0.3, 0),
+        (-0.020001, 0.3, 3),
+        (-0.3, -0.02, 3),
+        (-0.3, -0.020001, 1),
+        (-0.02, -0.02, 0),
+        (0.48 - 0.5, 0.48 - 0.5, 0),  # -0.02 but for rounding
+        (-0.3, 0.48 - 0.5, 3),
+        (0.1, 0.2, 0),
+    ],
+)
+def test_the_ends_decide(low, high, status):
+    assert drop_status(low, high, 0.02) == status
+
+
+@pytest.mark.parametrize(("change", "sd", "status"), [(0, 0.02, 0), (-0.1, 0.02, 1), (0, 0.2, 3)])
+def test_three_ends(change, sd, status):
+    found = only(*moved(change, sd))
+    assert found.status == status
+    assert found.sentence.startswith(
+        ("not worse by this judge: ", "worse by this judge: ", "", "cannot tell: ")[status]
+    )
+    assert "a drop of 0.02 is allowed" in found.sentence
+    assert ("samples would do" in found.sentence) == (status == 3)
+
+
+def test_as_many_samples_as_it_says_do():
+    a, b = moved(0, 0.2)
+    needed = int(re.search(r"About ([\d,]+) samples", only(a, b).sentence)[1].replace(",", ""))
+    (before,) = compare(a, b).metrics.values()
+    half = (before.difference - before.low) * math.sqrt(before.pairs / needed)
+    assert before.difference - half == pytest.approx(-0.02, abs=0.001)
+
+
+def of_differences(*differences, base=1.0, bounds=(-1.0, 1.0), **changes):
+    """A base, and a new run that differs by so much."""
+    info = MetricInfo("demo", "1", "judge", bounds, **changes)
+    return report([base] * len(differences), metrics=[info]), report([base + d for d in differences], metrics=[info])
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 30, 50])
+@pytest.mark.parametrize(("loss", "share", "allowed"), [(-1.0, 0.04, 0.02), (-0.5, 0.1, 0.025), (-1.0, 0.2, 0.1)])
+@pytest.mark.parametrize("jitter", [0.0, 0.01])
+def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, loss, share, allowed, jitter):
+    """Exact: every number of answers that break, by its binomial probability; the others move by next to nothing."""
+    passes = 0.0
+    for k in range(n + 1):
+        others = [jitter * math.sin(i) for i in range(n - k)]
+        runs = of_differences(*[loss] * k, *others, bounds=(0.0, 1.0))
+        chance = math.comb(n, k) * share**k * (1 - share) ** (n - k)
+        passes += chance * (only(*runs, allowed=allowed).status == 0)
+    assert passes <= 0.05
+
+
+def test_enough_samples_without_a_drop_pass():
+    """Of 400 pairs 1 in 40 breaks and 1 in 40 mends; 200 that all tie hide no more than 18 in 1,000."""
+    assert only(*of_differences(*[0.0] * 200, bounds=(0.0, 1.0))).status == 0
+    rare = [*[-1.0] * 10, *[1.0] * 10, *[0.0] * 380]
+    assert only(*of_differences(*rare), allowed=0.05).status == 0
+
+
+@pytest.mark.parametrize("higher", [True, False])
+@pytest.mark.parametrize("differences", [[-0.5] * 3, [-0.5, -0.4, -0.45, -0.5, -0.55], [-0.6, -0.5], [-1.0] * 4])
+def test_a_few_pairs_tell_nothing_whichever_way_they_differ(differences, higher):
+    for sign in (1, -1):
+        runs = of_differences(*(sign * each for each in differences), base=0.0, higher_is_better=higher)
+        found = only(*runs)
+        comparison = compare(*runs)
+        if sign * (1 if higher else -1) > 0:
+            assert found.status == 3
+            assert re.search(r"About (\d+) samples would do", found.sentence), found.sentence
+        assert "no difference is shown" in str(comparison)
+        assert comparison.metrics["demo"].better is None
+
+
+@given(
+    st.lists(st.integers(-4, 4).map(lambda n: n / 40), min_size=1, max_size=30),
+    st.sampled_from([0.0, 0.02, 0.05]),
+    st.booleans(),
+    st.sampled_from([None, (-1.0, 1.0)]),
+)
+@settings(deadline=None, max_examples=150)
+def test_all_that_is_said_says_the_same(differences, allowed, higher, bounds):
+    """The table's conclusion, the page's, the gate's word and its status."""
+    old, new = of_differences(*differences, bounds=bounds, higher_is_better=higher)
+    comparison = compare(old, new)
+    (found,) = check_drops(comparison, allowed)
+    better = comparison.metrics["demo"].better
+    said = markdown(comparison, [found])
+    page = new.html(against=old)
+    shown = {"a": "a is better", "b": "b is better", None: "no difference is shown"}[better]
+    assert f"by this judge, {shown}" in str(comparison)
+    assert f"by this judge, {shown}" in said
+    assert ({"a": "worse by this judge", "b": "better by this judge"}.get(better, shown)) in page
+    assert {0: "not worse", 1: "worse", 3: "cannot tell"}[found.status] == found.word or (
+        (found.word, found.status, better) == ("worse, but allowed", 0, "a")
+    )
+    assert f"**{found.word}**" in said
+    assert found.sentence.startswith(found.word.split(",")[0])
+    if found.word.startswith("worse"):
+        assert better == "a"
+    if found.word == "not worse":
+        assert better != "a"
+    assert "nan" not in f"{comparison}{said}".lower()
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_a_drop_that_is_shown_and_allowed_is_not_called_no_worse(higher):
+    sign = 1 if higher else -1
+    runs = of_differences(*[-0.01 * sign, -0.02 * sign] * 200, base=0.5, bounds=(0.0, 1.0), higher_is_better=higher)
+    found, comparison = only(*runs, allowed=0.05), compare(*runs)
+    assert (found.status, found.word) == (0, "worse, but allowed")
+    assert found.sentence.startswith("worse by this judge, but no more than allowed: ")
+    assert "by this judge, a is better" in str(comparison)
+    assert "**worse, but allowed**" in markdown(comparison, [found])
+
+
+@pytest.mark.parametrize("differences", [[0.0] * 20, [-0.5] * 3, [0.02] * 30, [*[-1.0] * 2, *[0.0] * 30]])
+def test_so_many_samples_as_it_asks_for_do_tell(differences):
+    found = only(*of_differences(*differences), allowed=0.05)
+    assert found.status == 3
+    needed = int(re.search(r"About ([\d,]+) samples would do", found.sentence)[1].replace(",", ""))
+    times = -(-needed // len(differences))
+    assert only(*of_differences(*differences * times), allowed=0.05).status != 3
+    fewer = max(1, needed * 2 // 3 // len(differences))
+    assert only(*of_differences(*differences * fewer), allowed=0.05).status == 3
+
+
+def test_without_bounds_nobody_knows_what_equal_differences_hide():
+    found = only(report([0.5] * 200), report([0.5] * 200))
+    assert (found.status, "bounds" in found.sentence) == (3, True)
+    draw = random.Random(1)
+    spread = [draw.gauss(0.5, 0.05) for _ in range(200)]
+    assert only(report([0.5] * 200), report(spread)).status == 0
+
+
+@given(st.floats(-1, 1), st.floats(0.001, 1), st.floats(0.001, 1), st.floats(0, 1), st.integers(2, 10**6))
+def test_more_samples_are_needed_where_an_interval_cannot_tell(difference, below, above, allowed, n):
+    low, high = difference - below, difference + above
+    if drop_status(low, high, allowed) == 3:
+        assert samples_needed(difference, low, high, allowed, n) >= n
+
+
+def test_a_difference_on_the_limit_is_settled_by_no_number():
+    found = only(report([0.5] * 40), report([0.38, 0.58] * 20))
+    assert (found.status, "no reasonable number" in found.sentence) == (3, True)
+
+
+def test_lower_is_better_turns_the_difference():
+    metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
+    low, high = report([0.4] * 300, metrics=metrics), report([0.5] * 300, metrics=metrics)
+    assert only(high, low).status == 0
+    found = only(low, high)
+    assert (found.status, "+0.100" in found.sentence, "a rise of 0.02" in found.sentence) == (1, True, True)
+    few = only(low, report([0.5] * 3 + [None] * 297, metrics=metrics))
+    assert (few.status, "+0.100" in few.sentence, few.word) == (3, True, "cannot tell")
+
+
+@pytest.mark.parametrize("scores", [[], [0.9]])
+def test_too_few_pairs_cannot_tell(scores):
+    found = only(report([*scores, *[0.5] * 5]), report([*scores, *[None] * 5]))
+    assert (found.status, f"{len(scores)} sample" in found.sentence) == (3, True)
+
+
+def test_unscored_samples_do_not_hide_a_drop():
+    # 1,000 - n pairs that are equal: the mean over all is lower by n / 1,000 at worst, and by 0.004 for what they hide
+    base = report([0.9] * 1_000, metrics=[KNOWN])
+    few, many = (only(base, report([0.9] * (1_000 - n) + [None] * n, metrics=[KNOWN])) for n in (15, 18))
+    assert (few.status, many.status) == (0, 3)
+    assert "Left out: 15 samples that the base scored and the new run left unscored." in few.sentence
+    assert "score them again" in many.sentence
+    assert "would do" not in many.sentence
+    # nobody knows the worst score of a metric without bounds; what the base left unscored hides nothing
+    assert only(report([0.9] * 100), report([0.9] * 99 + [None])).status == 3
+    assert only(report([0.9] * 500 + [None] * 500, metrics=[KNOWN]), base).status == 0
+    assert only(base, report([0.1] * 500 + [None] * 500, metrics=[KNOWN])).status == 1
+
+
+def both(base, new):
+    metrics = [KNOWN, MetricInfo("other", "1", "judge", (0.0, 1.0))]
+    return compare(*(Report.of([*records(a), *records(b, metric="other")], metrics) for a, b in (base, new)))
+
+
+def test_of_several_metrics_worse_goes_before_cannot_tell():
+    same, lower, noisy = [0.5] * 200, [0.1] * 200, [0.1, 0.9] * 100
+    ends = [status_of(check_drops(both((same, same), new), 0.02)) for new in
+            ((same, same), (same, noisy), (noisy, lower), (lower, noisy), (same, lower))]  # fmt: skip
+    assert ends == [0, 3, 1, 1, 1]
+
+
+def test_drops_by_name():
+    comparison = both(([0.5] * 200, [0.5] * 200), ([0.5] * 200, [0.4] * 200))
+    assert [c.status for c in check_drops(comparison, 0.02)] == [0, 1]
+    assert [c.status for c in check_drops(comparison, 0.02, {"other": 0.2})] == [0, 0]
+    assert [(c.name, c.status) for c in check_drops(comparison, None, {"other": 0.02})] == [("other", 1)]
+    with pytest.raises(ValueError, match="a has no metric mine; it has demo, other"):
+        check_drops(comparison, 0.02, {"mine": 0.1})
+
+
+@pytest.mark.parametrize("drop", [-0.01, math.nan, math.inf])
+def test_what_is_no_drop_is_refused(drop):
+    with pytest.raises(ValueError, match="not a number of 0 or more"):
+        check_drops(compare(report([0.5]), report([0.5])), drop)
+
+
+def test_a_metric_that_the_new_run_lacks_is_never_passed_over():
+    base = Report.of([*records([0.5] * 300), *records([0.5] * 300, metric="other")], [KNOWN])
+    alone = report([0.5] * 300, metrics=[KNOWN])
+    found = check_drops(compare(base, alone), 0.02)
+    assert [(c.name, c.status) for c in found] == [("demo", 0), ("other", 3)]
+    assert status_of(check_drops(compare(base, alone), None, {"demo": 0.02})) == 0
+    assert status_of(check_drops(compare(alone, base), 0.02)) == 0  # a new metric has no base
+
+
+def test_assert_not_worse(tmp_path):
+    base, new = tmp_path / "base.jsonl", tmp_path / "new.jsonl"
+    one, other = moved(0, 0.2)
+    one.to_json(base)
+    other.to_json(new)
+    with pytest.raises(AssertionError, match=r"^demo: cannot tell: .* samples would do"):
+        assert_not_worse(base, new, allow_drop=0.02)
+    assert assert_not_worse(base, new, allow_drop=0.02, cannot_tell="pass").metrics["demo"].pairs == 100
+    assert_not_worse(base, new, allow_drop=0.2, metrics="demo")
+    with pytest.raises(AssertionError, match="^demo: worse by this judge"):
+        assert_not_worse(*moved(-0.1, 0.02), cannot_tell="pass")
+    for wrong in ({"metrics": []}, {"metrics": ["mine"]}, {"cannot_tell": "maybe"}, {"allow_drop": math.nan}):
+        with pytest.raises(ValueError, match="names none|has no metric mine|neither|not a number"):
+            assert_not_worse(base, new, **wrong)
+
+
+HOSTILE = "@org/team | `x` ```\n| a | <img src=x> [y](https://evil.example) #1 \\| **"
+
+
+def test_no_text_from_outside_is_markup():
+    a, b = rich(HOSTILE), rich(HOSTILE)
+    comparison = compare(a, b)
+    text = markdown(comparison, check_drops(comparison, 0.02))
+    table, shown, more = text.split("\n\n")[1:4]
+    rows = table.splitlines()
+    assert {row.count("|") for row in rows} == {12}
+    assert len(rows) == 2 + len(comparison.metrics)
+    outside = re.sub(r"<code>[\w &#;-]*</code>|`[^`\n]*`", "", f"{table}\n{shown}")
+    assert not re.search(r"[@`\\<\[#]|evil", outside)
+    assert more.startswith("<details>")
+    fenced = text.split("<summary>More</summary>\n\n")[1].splitlines()
+    fence = re.match("`+", fenced[0])[0]
+    assert len(fence) > HOSTILE.count("`" * 3) * 3
+    assert [i for i, line in enumerate(fenced) if line.startswith(fence)] == [0, len(fenced) - 3]
+
+
+def test_markdown_says_what_the_table_does():
+    comparison = compare(*moved(-0.1, 0.02))
+    plain, checked = markdown(comparison), markdown(comparison, check_drops(comparison, 0.02))
+    assert "| `demo` | 100 | 0." in plain
+    assert "result" not in plain
+    assert "| 0.02 | **worse** |" in checked
+    assert "- `demo`: worse by this judge: -0.10" in checked

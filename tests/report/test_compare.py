@@ -1,0 +1,191 @@
+"""Which of two is better: what is paired with what, what it says, and what it refuses."""
+
+import math
+import random
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone import Sample
+from ragstone.report import MetricInfo, NotComparableError, Report, compare
+from ragstone.report.statistics import Mean, noise_error, permutation_p, sign_test_p
+from ragstone.results.read import MemoryResults
+
+from .reports import records, report
+
+
+def only(a, b, **changes):
+    (found,) = compare(a, b, **changes).metrics.values()
+    return found
+
+
+def test_the_same_is_no_better():
+    found = only(report([0.5, 1.0, None]), report([0.5, 1.0, None]))
+    assert (found.difference, found.low, found.high, found.permutation_p, found.sign_p) == (0.0, None, None, 1.0, None)
+    assert (found.wins, found.ties, found.losses, found.better, found.moved) == (0, 2, 0, None, [])
+    assert (found.pairs, found.left_out["unscored in both"]) == (2, 1)
+
+
+def test_pairs_are_by_id_whatever_the_order():
+    a = report([0.1, 0.2, 0.3], ids=["x", "y", "z"])
+    b = report([0.3, 0.1, 0.7], ids=["z", "x", "new"])
+    found = only(a, b)
+    assert (found.pairs, found.left_out["only in a"], found.left_out["only in b"], found.ties) == (2, 1, 1, 2)
+    assert (found.mean_a, found.mean_b) == (0.2, 0.2)
+
+
+def test_repeated_ids_are_paired_in_their_order_and_said_so():
+    a = report([0.1, 0.2, 0.3], ids=["x", "x", "x"])
+    b = report([0.1, 0.9], ids=["x", "x"])
+    found = compare(a, b)
+    each = found.metrics["demo"]
+    assert (each.pairs, each.left_out["only in a"], each.ties, each.wins) == (2, 1, 1, 1)
+    assert [(m.row_a, m.row_b, m.a, m.b) for m in each.moved] == [(1, 1, 0.2, 0.9)]
+    assert "1 id stands more than once: their rows are paired in order." in str(found)
+
+
+def test_unscored_samples_are_left_out_and_counted():
+    found = compare(report([0.5, None, 0.5, None, 0.2]), report([0.7, 0.5, None, None]))
+    each = found.metrics["demo"]
+    assert (each.pairs, *each.left_out.values()) == (1, 1, 1, 1, 1, 0)
+    assert (each.low, each.difference) == (None, pytest.approx(0.2))
+    assert "Left out: 1 unscored in a alone, 1 unscored in b alone, 1 unscored in both, 1 only in a." in str(found)
+
+
+def test_draws_count_once():
+    found = only(report([[0.0, 1.0], [0.5]]), report([[0.5, 0.5], [0.5, 0.7]]))
+    assert (found.pairs, found.ties, found.wins) == (2, 1, 1)
+
+
+pairs = st.lists(
+    st.tuples(*[st.one_of(st.none(), st.integers(0, 10).map(lambda n: n / 10))] * 2), min_size=1, max_size=20
+)
+
+
+@given(pairs, st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_the_numbers_are_those_of_the_pairs(given, higher):
+    metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=higher)]
+    found = only(report([a for a, _ in given], metrics=metrics), report([b for _, b in given], metrics=metrics))
+    both = [(a, b) for a, b in given if a is not None and b is not None]
+    assert found.pairs == len(both)
+    if not both:
+        assert (found.mean_a, found.difference, found.permutation_p, found.better) == (None, None, None, None)
+        return
+    differences = [b - a for a, b in both]
+    assert found.mean_a == pytest.approx(statistics.fmean(a for a, _ in both))
+    assert found.mean_b == pytest.approx(statistics.fmean(b for _, b in both))
+    assert found.difference == pytest.approx(statistics.fmean(differences))
+    added = Mean()
+    for each in differences:
+        added.add(each)
+    interval = added.estimate((-1.0, 1.0))
+    assert (found.low, found.high) == (interval.low, interval.high)
+    up, down = sum(d > 1e-9 for d in differences), sum(d < -1e-9 for d in differences)
+    assert (found.wins, found.losses) == ((up, down) if higher else (down, up))
+    assert found.ties == len(both) - up - down
+    assert found.sign_p == sign_test_p(up, down)
+    assert found.permutation_p == permutation_p(np.array([0.0 if abs(d) < 1e-9 else d for d in differences]))
+    sizes = [abs(m.b - m.a) for m in found.moved]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(sizes) == min(10, up + down)
+
+
+def test_better_is_by_the_metrics_direction():
+    metrics = [MetricInfo("demo", "1", "judge", None, higher_is_better=False)]
+    found = compare(report([0.4] * 20, metrics=metrics), report([0.6] * 20, metrics=metrics))
+    assert found.metrics["demo"].better == "a"
+    assert "Lower is better." in str(found)
+
+
+def noisy(means, sd, draws, seed):
+    draw = random.Random(seed)
+    return [[draw.gauss(mean, sd) for _ in range(draws)] for mean in means]
+
+
+def test_a_difference_smaller_than_the_judges_noise_is_said_to_be_one():
+    means = [random.Random(i).random() for i in range(40)]
+    found = compare(report(noisy(means, 0.2, 3, 1)), report(noisy([m + 0.01 for m in means], 0.2, 3, 2)))
+    each = found.metrics["demo"]
+    assert each.noise_error == pytest.approx(0.2 * math.sqrt(2 / (3 * 40)), rel=0.15)
+    assert each.within_noise
+    assert each.better is None
+    assert "demo: by this judge, the difference of " in str(found)
+    assert "is smaller than its own noise, ±0.0" in str(found)
+    assert "40 labelled pairs would say what people think: ragstone choose " in str(found)
+    large = compare(report(noisy(means, 0.2, 3, 1)), report(noisy([m + 0.3 for m in means], 0.2, 3, 2)))
+    assert not large.metrics["demo"].within_noise
+    assert large.metrics["demo"].better == "b"
+    assert "by this judge, b is better: +0." in str(large)
+    assert "(up to ±0.0" in str(large)
+
+
+def test_noise_of_one_stands_for_both():
+    again, once = noisy([0.5] * 10, 0.1, 2, 1), noisy([0.5] * 10, 0.1, 1, 2)
+    each = only(report(once), report(again))
+    sd = report(again).summary()["demo"].noise.sd
+    assert each.noise_error == pytest.approx(math.hypot(noise_error(sd, {2: 10}), noise_error(sd, {1: 10})))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"version": "2"}, "demo: a has version 1 by judge; b has version 2 by judge"),
+        ({"judge": ""}, "b has version 1 by an unknown judge"),
+    ],
+)
+def test_other_versions_and_judges_are_refused_unless_told(changes, said):
+    a, b = report([0.1, 0.5]), report([0.2, 0.5], **changes)
+    with pytest.raises(NotComparableError, match=said):
+        compare(a, b)
+    with pytest.raises(ValueError, match="any_version=True"):
+        compare(a, b)
+    found = compare(a, b, any_version=True)
+    assert found.metrics["demo"].pairs == 2
+    assert "Versions or judges differ: this is not a comparison of the systems alone." in str(found)
+
+
+def test_metrics_of_one_alone_are_named():
+    a = Report.of([*records([0.1, 0.2]), *records([0.1, 0.2], metric="mine")])
+    found = compare(a, report([0.1, 0.3]))
+    assert found.left_out == ["mine (only in a)"]
+    assert "Not compared: mine (only in a)." in str(found)
+    with pytest.raises(NotComparableError, match=r"no metric is in both: a has demo, mine, b has other"):
+        compare(a, report([0.5], metric="other"))
+    with pytest.raises(NotComparableError, match="a has none, b has none"):
+        compare(Report.of([]), Report.of([]))
+
+
+class Counted(MemoryResults):
+    read = 0
+
+    def records(self, since=None):
+        self.read += 1
+        return super().records(since)
+
+
+def test_each_report_is_read_once_and_once_more_for_the_page():
+    a, b = Counted(records([0.1, 0.2])), Counted(records([0.1, 0.5]))
+    found = compare(Report(a), Report(b))
+    assert "moved most by demo: q1" in str(found)
+    assert (a.read, b.read) == (1, 1)
+    found.html()
+    assert (a.read, b.read) == (2, 2)
+
+
+def test_the_page_shows_what_moved_with_its_evidence(tmp_path):
+    samples_a = [Sample(user_input="Why?", response=f"old answer {i}") for i in range(3)]
+    samples_b = [Sample(user_input="Why?", response=f"new answer {i}") for i in range(3)]
+    a = report([[0.1, 0.2], 0.5, 1.0], samples=samples_a)
+    b = report([0.9, 0.5, None], samples=samples_b)
+    page = compare(a, b).html()
+    assert "old answer 0" in page
+    assert "new answer 0" in page
+    assert "answer 1" not in page
+    assert "+0.750" in page
+    assert "mean of 2 draws; the worst, 0.100, is shown" in page
+    compare(a, b).save(tmp_path / "c.html")
+    assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")

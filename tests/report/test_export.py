@@ -1,0 +1,110 @@
+"""Tables of results: CSV that no spreadsheet runs, Parquet, pandas and polars with nothing that is NaN."""
+
+import csv
+import io
+import json
+import math
+import sys
+
+import pytest
+
+from ragstone import Sample, Verdict
+from ragstone.report import Report
+from ragstone.report.tables import COLUMNS, neutral
+from ragstone.results.record import Record
+
+from .reports import report, rich, scored
+
+SAMPLES = [
+    Sample(user_input="=1+1", retrieved_contexts=["a", "b"], response='say "hi",\nthen'),
+    Sample(response="@cmd", retrieved_contexts=[]),
+]
+
+
+@pytest.fixture
+def two():
+    verdict = Verdict(id="1", kind="claim", text="-x", verdict="supported")
+    given = report([[0.5, -0.25], None], samples=SAMPLES, ids=["=HYPERLINK(1)", "plain"]).results()
+    score = scored(1.0, passed=True, verdicts=[verdict], breakdown={"a": 0.5})
+    records = list(given)
+    return Report.of([*records[:2], Record("=HYPERLINK(1)", score, "judge", 0, 2), *records[2:]], samples=SAMPLES)
+
+
+def read_csv(path):
+    return list(csv.DictReader(io.StringIO(path.read_bytes().decode(), newline="")))
+
+
+def test_csv(two, tmp_path):
+    two.to_csv(tmp_path / "a.csv")
+    rows = read_csv(tmp_path / "a.csv")
+    assert list(rows[0]) == list(COLUMNS)
+    assert [row["row"] for row in rows] == ["0", "0", "0", "1"]
+    assert [row["value"] for row in rows] == ["0.5", "-0.25", "1.0", ""]
+    assert [row["passed"] for row in rows] == ["", "", "True", ""]
+    assert [row["unscored"] for row in rows] == ["", "", "", "timeout"]
+    assert {row["sample_id"] for row in rows} == {"'=HYPERLINK(1)", "plain"}
+    assert (rows[0]["user_input"], rows[3]["response"]) == ("'=1+1", "'@cmd")
+    assert (rows[0]["response"], rows[0]["retrieved_contexts"]) == ('say "hi",\nthen', '["a", "b"]')
+    assert (rows[3]["user_input"], rows[3]["retrieved_contexts"]) == ("", "")
+    assert json.loads(rows[2]["verdicts"])[0]["text"] == "-x"
+    assert json.loads(rows[2]["breakdown"]) == {"a": 0.5}
+    assert rows[3]["reason"] == "after 60 s"
+
+
+@pytest.mark.parametrize("sign", "=+-@\uff1d\uff0b\uff0d\uff20")
+def test_every_form_of_a_formula_is_defused(sign):
+    for before in ("", " ", "\t", "\r", "\n", "\u3000", "\ufeff", " \ufeff "):
+        assert neutral(f"{before}{sign}1+1") == f"'{before}{sign}1+1"
+        assert neutral(f"a{before}{sign}1") == f"a{before}{sign}1"
+
+
+def test_csv_of_any_text(tmp_path):
+    text = 'a"b,c\r\n\x00\udcff\u202e;\t'
+    Report.of([]).to_csv(tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_text().strip() == ",".join(COLUMNS)
+    rich(text).to_csv(tmp_path / "a.csv")
+    rows = read_csv(tmp_path / "a.csv")
+    assert len(rows) == 27
+    assert {row["response"] for row in rows} == {text.replace("\udcff", "\ufffd")}
+
+
+def test_pandas(two):
+    pandas = pytest.importorskip("pandas", reason="pip install pandas")
+    frame = two.to_pandas()
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame["value"].tolist() == [0.5, -0.25, 1.0, pandas.NA]
+    assert frame["value"].mean() == pytest.approx(1.25 / 3)
+    assert frame["passed"].tolist() == [pandas.NA, pandas.NA, True, pandas.NA]
+    assert frame["user_input"][0] == "=1+1"  # no spreadsheet
+    assert not any(isinstance(cell, float) and math.isnan(cell) for column in frame for cell in frame[column])
+    assert len(Report.of([]).to_pandas()) == 0
+
+
+def test_polars(two):
+    polars = pytest.importorskip("polars", reason="pip install polars")
+    frame = two.to_polars()
+    assert frame.columns == list(COLUMNS)
+    assert frame["value"].to_list() == [0.5, -0.25, 1.0, None]
+    assert frame["passed"].to_list() == [None, None, True, None]
+    assert Report.of([]).to_polars().schema == frame.schema, "an empty one has the same types"
+    assert frame.schema["row"] == polars.Int64
+
+
+def test_parquet(two, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
+    two.to_parquet(tmp_path / "a.parquet")
+    rows = parquet.read_table(tmp_path / "a.parquet").to_pylist()
+    assert [row["value"] for row in rows] == [0.5, -0.25, 1.0, None]
+    assert [row["passed"] for row in rows] == [None, None, True, None]
+    assert rows[0]["user_input"] == "=1+1"
+    rich("\udcff\x00").to_parquet(tmp_path / "c.parquet")
+    assert parquet.read_table(tmp_path / "c.parquet").num_rows == 27
+
+
+def test_what_is_not_installed_is_said(two, tmp_path, monkeypatch):
+    exports = {"pandas": two.to_pandas, "polars": two.to_polars, "pyarrow": lambda: two.to_parquet(tmp_path / "a")}
+    for missing, export in exports.items():
+        monkeypatch.setitem(sys.modules, missing, None)
+        with pytest.raises(ImportError, match=f"needs {missing}, .* pip install"):
+            export()
+    assert list(tmp_path.iterdir()) == []

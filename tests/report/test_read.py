@@ -1,0 +1,153 @@
+"""Reading a monitor's database: for reading alone, whatever a hand has changed, with errors that say what to do."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from ragstone.live import SQLiteSink, SQLSink
+from ragstone.report import Report, ResultsError, report_page
+from ragstone.results.read import open_results
+
+from .data import NOON, database, health, records
+
+
+@pytest.fixture
+def path(tmp_path):
+    return database(tmp_path / "a?b#c%20d.db", records(5), health())
+
+
+def test_the_file_is_never_changed(path):
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    report_page(path)
+    report_page(str(path))
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    opened = open_results(path)
+    with pytest.raises(ResultsError, match="readonly"), opened._opened() as query:
+        list(query("DELETE FROM outcomes", {}))
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path):
+    for name in (tmp_path / "no.db", f"sqlite:///{tmp_path / 'no.db'}"):
+        with pytest.raises(ResultsError, match=r"no.db: no such file; pass a results file"):
+            report_page(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_are_no_database_of_ours(tmp_path):
+    path = tmp_path / "a.db"
+    for content in (b"hello " * 1_000, b"SQLite format 3\x00" + b"\xff" * 4_096):
+        path.write_bytes(content)
+        with pytest.raises(ResultsError, match=r"a.db: (has no results: |is not a ragstone database; |cannot be read)"):
+            report_page(path)
+        assert path.read_bytes() == content
+
+
+def test_a_writer_at_work_is_neither_waited_for_nor_stopped(path):
+    writing = sqlite3.connect(path, isolation_level=None)
+    writing.execute("BEGIN IMMEDIATE")
+    writing.execute("DELETE FROM outcomes")
+    assert len(list(open_results(path).records())) == 20
+    writing.execute("ROLLBACK")
+    writing.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_all_that_is_read_is_of_one_moment(tmp_path, request, kind):
+    if kind == "sqlite":
+        where = tmp_path / "a.db"
+        sink = SQLiteSink(where)
+    else:
+        server = request.getfixturevalue("postgres")
+        where = server.url(server.new_database())
+        sink = SQLSink(where)
+    given = list(records(20))
+    sink.write(given[:40])
+    reading = open_results(where).records()
+    first = next(reading)
+    sink.write(given[40:])  # is not waited for
+    assert len([first, *reading]) == 40
+    assert len(list(open_results(where).records())) == 80
+    sink.close()
+
+
+def test_postgresql_says_the_same(postgres, tmp_path):
+    given = list(records(40))
+    url = postgres.url(postgres.new_database())
+    sink = SQLSink(url)
+    sink.write(given)
+    sink.health(health())
+    sink.close()
+    here, there = Report.load(database(tmp_path / "a.db", given, health())), Report.load(url)
+    assert list(there.results()) == list(here.results())
+    assert (there.health(), str(there).partition("\n")[2]) == (here.health(), str(here).partition("\n")[2])
+    page = report_page(url, since="1970-01-02")
+    assert "40 samples, 160 outcomes" in page
+    assert "p@ss" not in page
+    assert "p%40ss" not in page
+    assert "ragstone@127.0.0.1" in page
+
+
+def test_a_server_that_does_not_answer():
+    pytest.importorskip("psycopg")
+    with pytest.raises(ResultsError, match=r"postgresql\+psycopg://me@127.0.0.1:1/rag: .* failed") as raised:
+        report_page("postgresql+psycopg://me:secret@127.0.0.1:1/rag")
+    assert "secret" not in str(raised.value)
+
+
+def test_what_was_written_is_read(tmp_path):
+    given = sorted(records(30), key=lambda record: record.sample_id)
+    found = open_results(database(tmp_path / "a.db", given))
+    for row, (one, back) in enumerate(zip(given, found.records(), strict=True)):
+        assert (back.sample_id, back.row) == (one.sample_id, row // 4)
+        assert found.sample(back) == one.sample
+    kept = {back.key: back for back in found.records()}
+    for one in given:
+        back = kept[one.key]
+        assert back.outcome == one.outcome
+        assert (back.judge, back.submitted_at, back.scored_at) == (one.judge, one.submitted_at, one.scored_at)
+        assert (back.rate, back.chosen_by) == (one.rate, one.chosen_by)
+
+
+def test_since_leaves_out_what_was_submitted_before(tmp_path):
+    path = database(tmp_path / "a.db", records(10))
+    times = sorted({record.submitted_at for record in open_results(path).records()})
+    found = Report(open_results(path), since=times[5] + 1)
+    assert found.aggregates().period() == (times[6], times[-1])
+    assert found.aggregates().rows == 4
+    assert "Nothing was submitted since 9000-01-01" in report_page(path, since="9000-01-01")
+
+
+def change(path, sql, *values):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(sql, values)
+        connection.commit()
+
+
+LOST = [
+    ("value", "high"), ("value", float("inf")), ("value", None), ("status", "odd"), ("submitted_at", 1e18),
+    ("scored_at", "noon"), ("rate", "half"), ("input_tokens", "many"), ("passed", 7), ("verdicts", "{"),
+    ("verdicts", '[{"id": 1}]'), ("judge", b"\xff"), ("verdicts", "[" * 100_000), ("breakdown", "[1]"),
+    ("breakdown", '{"a": "b", "c": NaN}'), ("suspected", "[[]]"), ("sample_id", b"\x00\xff"),
+]  # fmt: skip
+KEPT = [
+    ("detail", b"\xff\xfe"), ("rate", 0), ("rate", 1e-320), ("llm_calls", -3), ("sample", "[]"), ("sample", '{"response": 5}'),
+    ("sample", '{"response": "\\ud83d \\u0000"}'),
+]  # fmt: skip
+
+
+def test_what_a_hand_has_changed_stops_nothing(tmp_path):
+    given = [record for record in records(40) if record.outcome.metric == "context_relevancy"]
+    scored = [record for record in given if record.outcome.value is not None][: len(LOST) + len(KEPT)]
+    path = database(tmp_path / "a.db", scored, health())
+    for record, (column, value) in zip(scored, [*LOST, *KEPT], strict=True):
+        change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = ?", value, record.sample_id)
+    change(path, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x', started_at = 'y'")
+    whole = Report.load(path)
+    (summary,) = whole.aggregates()
+    assert (summary.scored, summary.total) == (len(KEPT), len(KEPT))
+    assert whole.notes == (f"{len(LOST)} row(s) hold no outcome that can be read and were left out",)
+    assert sum(each.n for each in summary.spread.bins()) == summary.scored
+    assert 0 <= summary.mean <= 1
+    assert whole.html().count("</section>") == 4
+    assert NOON - 4 * 86_400 < summary.first < summary.last <= NOON

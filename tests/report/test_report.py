@@ -1,0 +1,360 @@
+"""What a report adds up, says and keeps."""
+
+import math
+import pickle
+import re
+import statistics
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragstone import ContextRelevancy, Sample, Verdict
+from ragstone.outcome import Suspicion
+from ragstone.report import MetricInfo, Report, ResultsError, compare
+from ragstone.report.report import seconds_since
+from ragstone.results.read import MemoryResults
+from ragstone.results.record import Record, encode
+from ragstone.sample import BadLine
+from ragstone.testing import FakeLLM
+
+from .reports import data_of, records, report, rich, scored, unscored, without_scripts
+from .test_page import Text
+
+
+def only(found):
+    (summary,) = found.summary().values()
+    return summary
+
+
+def test_a_mean_is_of_the_scored_rows_alone():
+    found = only(report([0.5, None, 1.0, None, None]))
+    assert (found.mean, found.rows, found.scored, found.total) == (0.75, 2, 2, 5)
+    assert found.failures == {"timeout": 3}
+    assert found.examples == {"timeout": "q1: after 60 s"}
+    assert found.low <= 0.75 <= found.high
+    assert (found.cost.usage.llm_calls, found.cost.usage.input_tokens) == (4, 20)
+    assert (found.noise, found.noise_reach, found.draws, found.passed) == (None, None, 1, None)
+
+
+def test_draws_of_a_row_are_averaged_first():
+    found = only(report([[0.0, 0.0, 0.0, 0.3], [1.0], [0.5, None, 0.7]]))
+    assert found.mean == pytest.approx(statistics.fmean([0.075, 1.0, 0.6]))
+    assert (found.rows, found.scored, found.total, found.draws) == (3, 7, 8, 4)
+    assert found.noise.rows == 2
+    squares = 3 * 0.075**2 + 0.225**2 + 2 * 0.1**2
+    assert found.noise.sd == pytest.approx(math.sqrt(squares / 4))
+    assert found.noise_reach == pytest.approx(1.96 * found.noise.sd / 3 * math.sqrt(1 / 4 + 1 + 1 / 2), rel=1e-4)
+
+
+def test_agreement_and_passing_are_of_the_scores_that_have_a_threshold():
+    outcomes = [*(scored(0.5, passed=passed) for passed in (True, True, False, None)), unscored()]
+    found = only(Report.of(Record("a", each, "j", 0, draw) for draw, each in enumerate(outcomes)))
+    assert found.noise.agreement == pytest.approx(1 / 3)
+    assert found.passed == pytest.approx(2 / 3)
+
+
+rows = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=3), max_size=12)
+
+
+@given(rows)
+@settings(deadline=None, max_examples=60)
+def test_never_a_nan(values):
+    found = report(values, name="any")
+    for each in found.summary().values():
+        numbers = (each.mean, each.low, each.high, each.passed, each.noise_reach)
+        assert all(number is None or math.isfinite(number) for number in numbers)
+        means = [statistics.fmean(filled) for of in values if (filled := [v for v in of if v is not None])]
+        assert each.mean == (pytest.approx(statistics.fmean(means)) if means else None)
+        assert each.scored + sum(each.failures.values()) == each.total == sum(map(len, values))
+    html = found.html()
+    assert not values or len(data_of(html)["rows"]) == len(values)
+    for shown in (str(found), found._repr_html_(), without_scripts(html)):
+        assert "nan" not in shown.lower().replace("finance", "")
+
+
+def test_no_row_at_all():
+    found = Report.of([])
+    assert (str(found), found.summary(), found.usage.llm_calls) == ("0 rows", {}, 0)
+    assert "Nothing was scored." in found.html()
+    summary = Report.of([], [ContextRelevancy(llm=FakeLLM(lambda request: ""))]).summary()["context_relevancy"]
+    assert (summary.mean, summary.low, summary.total) == (None, None, 0)
+
+
+def test_a_report_is_a_sequence_of_its_records(tmp_path):
+    found = report([0.5, [None, 1.0]])
+    found.to_json(tmp_path / "a.jsonl")
+    for one in (found, Report.load(tmp_path / "a.jsonl")):
+        assert [record.outcome.value for record in one] == [0.5, None, 1.0]
+        assert (len(one), one[-1].draw, [record.sample_id for record in one[1:]]) == (3, 1, ["q1", "q1"])
+        with pytest.raises(IndexError):
+            one[3]
+    assert Report.of([]), "an empty one is no False"
+
+
+def test_a_report_of_nothing_but_bad_rows_says_so():
+    found = report([], name="run", metrics=[ContextRelevancy(llm=FakeLLM(lambda _: ""))], bad_rows=[BadLine(1, "<b>")])
+    for shown in (str(found), found._repr_html_(), found.html()):
+        assert "nothing was scored" in shown.lower()
+        assert "1 row, and none held a sample" in shown
+        assert "\u2013" not in shown, "no table of dashes"
+
+
+def test_versions_and_judges_are_not_mixed():
+    given = [*records([0.0, 0.0]), *records([1.0, 1.0], version="2"), *records([0.5], judge="")]
+    found = Report.of(given).summary()
+    assert [(name, each.mean) for name, each in found.items()] == [
+        ("demo (version 1, judge judge)", 0.0),
+        ("demo (version 2, judge judge)", 1.0),
+        ("demo (version 1, judge unknown)", 0.5),
+    ]
+
+
+def test_the_worst_rows_come_first_with_what_cost_them():
+    values = [[0.9, 0.1], [0.4, 0.4], [1.0], [0.2]]
+    samples = [Sample(user_input=f"question {i}") for i in range(4)]
+    metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0))]
+    page = report(values, samples=samples, metrics=metrics).html()
+    places = [page.index(f"<bdi>q{i}</bdi>") for i in (3, 1, 0)]
+    assert places == sorted(places)
+    assert "<bdi>q2</bdi>" not in page  # nothing cost a full score
+    assert "mean of 2 draws; the worst, 0.100, is shown" in page
+    assert "question 3" in page
+    lower = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
+    page = report(values, samples=samples, metrics=lower).html()
+    places = [page.index(f"<bdi>q{i}</bdi>") for i in (2, 0, 1, 3)]
+    assert places == sorted(places)
+
+
+def test_json_and_back(tmp_path):
+    metrics = [MetricInfo("alignment_coverage", "1", "judge", (-1.0, 1.0), False, 0.25)]
+    rich_one = rich("Grüße \udcff\x00\n</script>", 4)
+    samples = [rich_one.sample(next(rich_one.results()))] * 4
+    given = Report.of(rich_one.results(), metrics, samples=samples, bad_rows=[BadLine(9, "x")], name="n")
+    path = tmp_path / "report.json"
+    given.to_json(path)
+    back = Report.load(path)
+    assert back.name == given.name
+    kept = list(given.results())
+    assert [replace(each, sample=None) for each in back.results()] == kept
+    assert (back.metrics, back.bad_rows) == (given.metrics, given.bad_rows)
+    assert [back.sample(each) for each in kept] == [given.sample(each) for each in kept]
+    assert str(back) == str(given)
+    assert str(pickle.loads(pickle.dumps(back))) == str(given)
+
+
+def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
+    around = {}
+    around["itself"] = around
+    samples = [Sample(response="a", metadata={"x": {1, 2}, "n": float("nan"), "3": object(), "around": around})]
+    report([0.5], samples=samples).to_json(tmp_path / "a.json")
+    assert Report.load(tmp_path / "a.json").sample(Record("q0", unscored())).metadata["x"] == [1, 2]
+    assert ": NaN" not in (tmp_path / "a.json").read_text()
+
+
+def lines_of(values, **changes):
+    return [f"{encode(record)}\n".encode() for record in records(values, **changes)]
+
+
+def test_a_file_of_lines_alone(tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(lines_of([0.5, None, [0.7, 0.9]], metric="context_relevancy")))
+    found = Report.load(path)
+    assert list(found.results()) == list(records([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
+    assert found.metrics == (MetricInfo("context_relevancy", "1", "judge", (0.0, 1.0)),)
+    assert (found.notes, found.name, found.sample(Record("q0", unscored()))) == ((), "", None)
+    assert "The texts are not stored" in found.html()
+
+
+def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
+    path = tmp_path / "report.json"
+    report([0.5, 1.0, 0.25], samples=[Sample(response=c) for c in "abc"]).to_json(path)
+    whole = path.read_bytes()
+    ends = [i for i, byte in enumerate(whole) if byte == 10]
+    for end in range(ends[1] + 2, len(whole) - 1, 97):
+        path.write_bytes(whole[:end])
+        found = Report.load(path)
+        assert found.notes == ("report.json: its end is missing, as where a run was killed: what is whole was read",)
+        assert [r.outcome.value for r in found.results()] == [0.5, 1.0, 0.25][: only(found).total]
+        assert only(found).total >= 1
+
+
+def test_other_lines_are_left_out_and_said_so(tmp_path):
+    path = tmp_path / "run.jsonl"
+    one, two = lines_of([0.5, 1.0])
+    path.write_bytes(b"\n" + one + b'{"id": "x"}\n[]\nnull\n' + two)
+    found = Report.load(path)
+    assert only(found).mean == 0.75
+    assert found.notes == ("run.jsonl: 3 line(s) hold no result and were left out: 3, 4, 5",)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"question": "Why?"}\n' * 3, "has no results: pass an unchanged file"),
+        (b"\x89PNG\r\n", "has no results: pass an unchanged file"),
+        (b"[[[[", "has no results: pass an unchanged file"),
+        (b'{"ragstone_results": 2}\n', "written by a newer ragstone"),
+        (b'{"ragstone_results": 1, "metrics": 5}\n', "its first line was changed"),
+    ],
+)
+def test_what_is_no_report_of_ours_is_refused(tmp_path, content, problem):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ResultsError, match=rf"a\.jsonl: .*{problem}"):
+        Report.load(path)
+
+
+def test_a_file_that_changed_is_not_taken_for_what_was_loaded(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5, 1.0]).to_json(path)
+    found = Report.load(path)
+    report([0.5, 1.0, 0.0]).to_json(path)
+    assert only(found).mean == 0.75  # what was counted stays
+    with pytest.raises(ValueError, match="has changed since it was loaded"):
+        list(found.results())
+
+
+def test_half_a_file_never_stands_in_for_one(tmp_path):
+    path = tmp_path / "a.json"
+    report([0.5]).to_json(path)
+    before = path.read_bytes()
+
+    class Broken(MemoryResults):
+        read = 0
+
+        def records(self, since=None):
+            self.read += 1
+            yield from records([1.0])
+            if self.read > 1:  # it has been counted before
+                raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        Report(Broken([])).to_json(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_terminal_obeys_nothing_of_it():
+    shown = str(rich("\x1b[31m\r\x07 \u202e"))
+    assert not [c for c in shown if not (c.isprintable() or c == "\n")]
+
+
+def test_rows_weigh_as_many_as_they_stand_for():
+    given = [Record(f"s{i}", scored(float(i > 9), passed=i > 9), row=i, rate=0.1 if i > 9 else 1.0) for i in range(20)]
+    found = only(Report.of(given))
+    assert found.weighted
+    assert (found.mean, found.passed) == (pytest.approx(100 / 110),) * 2
+    assert (found.spread.bins()[0].n, found.spread.bins()[-1].n) == (10, 10)
+    assert found.spread.bins()[-1].share == pytest.approx(100 / 110)
+    assert not only(report([0.5])).weighted
+    assert only(Report.of([Record("a", scored(0.5), rate=0.0), Record("b", scored(1.0), row=1)])).mean == 0.75
+
+
+def test_of_equal_ones_the_first_stay_or_the_latest_where_times_are_known():
+    values = [0.25 if i % 2 else 0.5 for i in range(40)]
+    batch = only(report(values))
+    assert [worst.record.row for worst in batch.worst()] == list(range(1, 20, 2))
+    live = only(Report.of(replace(each, submitted_at=9.0 + each.row) for each in records([*values, None, None])))
+    assert [worst.record.row for worst in live.worst()] == list(range(39, 20, -2))
+    assert live.examples == {"timeout": "q41: after 60 s"}
+    assert (live.first, live.last) == (9.0, 50.0)
+
+
+def test_attacks_on_the_judge_are_counted_by_row_and_shown():
+    flags = [Suspicion(field="response", start=4, end=10, kind="order")]
+    given = [
+        Record("a", scored(0.5, metric, suspected=flags if row else ()), row=row)
+        for row in range(3)
+        for metric in ("demo", "other")
+    ]
+    found = Report.of(given, samples=[Sample(response="now obey <b>me</b>")] * 3)
+    assert found.aggregates().flagged == 2
+    assert "2 rows with a passage that looks like an attack on the judge; first: a, order in response" in str(found)
+    assert "obey &lt;" in found.html()
+    assert data_of(found.html())["rows"][1]["suspected"] == [["order", "response", 4, 10]]
+    assert "attack" not in without_scripts(report([0.5]).html()) + str(report([0.5]))
+
+
+def test_the_main_cause_is_what_cost_the_most_points_not_what_is_most_frequent():
+    def low(value, *words):
+        verdicts = [Verdict(id="1", kind="claim", text="", verdict=word, lowers_score=word != "yes") for word in words]
+        return scored(value, verdicts=verdicts)
+
+    outcomes = [low(0.9, "vague", "yes"), low(0.9, "vague"), low(0.1, "wrong", "wrong", "vague"), low(1.0, "yes")]
+    info = MetricInfo("demo", "1", "judge", (0.0, 1.0))
+    given = [Record(f"q{row}", each, "judge", row) for row, each in enumerate(outcomes)]
+    assert only(Report.of(given, [info])).main_cause == ("claim judged “wrong”", 1)
+    assert only(Report.of(given[3:], [info])).main_cause is None
+    assert "Main cause: claim judged “wrong” (1 of 4 samples)." in " ".join(
+        Text(Report.of(given, [info]).html()).text.split()
+    )
+
+
+def test_a_refusal_is_right_where_no_context_holds_an_answer():
+    refusing, empty = {"noncommittal": 1.0}, {"sentence": 0.0}
+    rows = [(refusing, empty), (refusing, {"sentence": 0.5}), ({"noncommittal": 0.5}, empty)]
+    names = "response_relevancy", "context_relevancy"
+    given = [
+        Record(f"q{row}", scored(0.0, name, breakdown=each), "j", row)
+        for row, of in enumerate(rows)
+        for name, each in zip(names, of, strict=True)
+    ]
+    found = Report.of(given)
+    assert found.aggregates().unanswerable == 1
+    assert "1 sample refused, and no context holds an answer." in Text(found.html()).text
+    assert Report.of(given[:1]).aggregates().unanswerable == 0
+
+
+NOW = datetime(2026, 9, 24, 12, tzinfo=timezone.utc).timestamp()
+
+
+def test_since_when():
+    for since, expected in (
+        ("30m", "2026-09-24T11:30Z"),
+        ("24h", "2026-09-23T12:00Z"),
+        (" 7d ", "2026-09-17T12:00Z"),
+        ("2026-09-01", "2026-09-01T00:00Z"),
+        ("2026-09-01 10:30:00+02:00", "2026-09-01T08:30Z"),
+        ("2026-09-01T10:30:00Z", "2026-09-01T10:30Z"),
+        (timedelta(hours=1), "2026-09-24T11:00Z"),
+        (datetime(2026, 9, 1), "2026-09-01T00:00Z"),  # noqa: DTZ001 - naive is what is tested
+        (datetime(2026, 9, 1, tzinfo=timezone(timedelta(hours=-3))), "2026-09-01T03:00Z"),
+    ):
+        begin = seconds_since(since, now=NOW)
+        assert f"{datetime.fromtimestamp(begin, timezone.utc):%Y-%m-%dT%H:%MZ}" == expected
+    assert seconds_since(None, now=NOW) is None
+    for since in ("", "yesterday", "7", "-3d", "1w", "2026-13-01", "24 h", "9999999999d", "\x00"):
+        with pytest.raises(ValueError, match="since: .* is no time; write 30m, 24h or 7d"):
+            seconds_since(since, now=NOW)
+
+
+def test_draws_that_never_differ_are_no_noise_of_0():
+    """Three rows whose draws agree do not show a judge without noise; and no difference is smaller than none."""
+    found = report([[0.5, 0.5], [0.7, 0.7], [1.0, 1.0]], metrics=[MetricInfo("demo", "1", "judge", (0.0, 1.0))])
+    text, page, same = str(found), found.html(), str(compare(found, found))
+    assert "judge's noise in demo: none seen in 3 rows with several draws" in text
+    assert "no noise seen" in page
+    assert "no difference is shown: +0.000" in same
+    assert "±0.000" not in text + page + same
+
+
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0), (-1.0, 1.0), (0.0, math.inf)])
+@pytest.mark.parametrize("values", [[], [None], [0.5], [1.0, 1.0], [1.0] * 20, [0.0] * 20, [0.2, 0.9], [0.5, None]])
+def test_an_interval_has_a_width_or_says_why_there_is_none(values, bounds):
+    metrics = [MetricInfo("demo", "1", "judge", bounds)]
+    found = report(values, metrics=metrics)
+    summary = found.summary()["demo"]
+    scores = [value for value in values if value is not None]
+    text, page = str(found), found.html()
+    if summary.low is None:
+        why = {0: "–", 1: "no interval: one value"}.get(len(scores), "no interval: bounds unknown")
+        assert why in text
+        assert not scores or why in page
+    else:
+        assert summary.low <= summary.mean <= summary.high
+        assert summary.high - summary.low > 0.1
+    assert (summary.low is None) == (len(scores) < 2 or (len(set(scores)) == 1 and bounds not in ((0, 1), (-1, 1))))
+    assert not re.search(r"\bnan\b|\binf\b", text.lower())
