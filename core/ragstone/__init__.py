@@ -2,63 +2,46 @@
 
 from typing import TYPE_CHECKING
 
-from ragstone import metrics
-from ragstone._version import __version__
-from ragstone.judge import LLM, BaseEmbedder, BaseLLM, Embedder, LLMReply, LLMRequest
-from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
-from ragstone.outcome import Evidence, Outcome, Score, Suspicion, Unscored, Usage, Verdict
-from ragstone.sample import Sample, Turn
-
 if TYPE_CHECKING:
-    from ragstone.batch.evaluate import aevaluate, evaluate
-    from ragstone.clients import OpenAICompatible
-    from ragstone.live import Monitor, trace_id
-    from ragstone.report import Report
+    from ragstone._version import __version__ as __version__
+    from ragstone.batch.evaluate import aevaluate as aevaluate, evaluate as evaluate
+    from ragstone.clients import OpenAICompatible as OpenAICompatible
+    from ragstone.judge import (
+        LLM as LLM,
+        BaseEmbedder as BaseEmbedder,
+        BaseLLM as BaseLLM,
+        Embedder as Embedder,
+        LLMReply as LLMReply,
+        LLMRequest as LLMRequest,
+    )
+    from ragstone.live import Monitor as Monitor, trace_id as trace_id
+    from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
+    from ragstone.outcome import (
+        Evidence as Evidence,
+        Outcome as Outcome,
+        Score as Score,
+        Suspicion as Suspicion,
+        Unscored as Unscored,
+        Usage as Usage,
+        Verdict as Verdict,
+    )
+    from ragstone.report import Report as Report
+    from ragstone.sample import Sample as Sample, Turn as Turn
+else:
+    from ragstone import metrics
+    from ragstone._front_door import front_door
 
-__all__ = [
-    "LLM",
-    "BaseEmbedder",
-    "BaseLLM",
-    "Embedder",
-    "Evidence",
-    "LLMReply",
-    "LLMRequest",
-    "Monitor",
-    "OpenAICompatible",
-    "Outcome",
-    "Report",
-    "Sample",
-    "Score",
-    "Suspicion",
-    "Turn",
-    "Unscored",
-    "Usage",
-    "Verdict",
-    "__version__",
-    "aevaluate",
-    "evaluate",
-    "trace_id",
-]
-__all__ += metrics.__all__
-
-# Loaded by those who use them: they would add a third to everybody's import.
-_LATER = {
-    "Monitor": "ragstone.live",
-    "OpenAICompatible": "ragstone.clients",
-    "Report": "ragstone.batch",
-    "aevaluate": "ragstone.batch",
-    "evaluate": "ragstone.batch",
-    "trace_id": "ragstone.live",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LATER:
-        from importlib import import_module
-
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone._version": "__version__",
+            "ragstone.batch.evaluate": "aevaluate evaluate",
+            "ragstone.clients": "OpenAICompatible",
+            "ragstone.judge": "LLM BaseEmbedder BaseLLM Embedder LLMReply LLMRequest",
+            "ragstone.live": "Monitor trace_id",
+            "ragstone.metrics": " ".join(metrics.__all__),
+            "ragstone.outcome": "Evidence Outcome Score Suspicion Unscored Usage Verdict",
+            "ragstone.report": "Report",
+            "ragstone.sample": "Sample Turn",
+        },
+    )

@@ -1,7 +1,19 @@
 """For your tests: fakes for the judge's words, the contract of every LLM and Embedder, assertions of scores."""
 
-from ragstone.testing.assertions import assert_not_worse, assert_score
-from ragstone.testing.contracts import EmbedderContract, LLMContract
-from ragstone.testing.fakes import FakeEmbedder, FakeLLM, Reply
+from typing import TYPE_CHECKING
 
-__all__ = ["EmbedderContract", "FakeEmbedder", "FakeLLM", "LLMContract", "Reply", "assert_not_worse", "assert_score"]
+if TYPE_CHECKING:
+    from ragstone.testing.assertions import assert_not_worse as assert_not_worse, assert_score as assert_score
+    from ragstone.testing.contracts import EmbedderContract as EmbedderContract, LLMContract as LLMContract
+    from ragstone.testing.fakes import FakeEmbedder as FakeEmbedder, FakeLLM as FakeLLM, Reply as Reply
+else:
+    from ragstone._front_door import front_door
+
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone.testing.assertions": "assert_not_worse assert_score",
+            "ragstone.testing.contracts": "EmbedderContract LLMContract",
+            "ragstone.testing.fakes": "FakeEmbedder FakeLLM Reply",
+        },
+    )
