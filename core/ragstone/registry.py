@@ -146,7 +146,8 @@ def metric_class(name: str) -> "type[Metric]":
     """
     known = _metrics()
     if name in known:
-        return known[name]
+        cls: type[Metric] = getattr(import_module("ragstone.metrics"), known[name])
+        return cls
     if name in GROUPS:
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
     if not is_entry_point(name):
@@ -161,7 +162,7 @@ def _near_metric(name: str, known: Sequence[str]) -> str:
     """Return which metric may be meant, by another library's name or a slip of the finger; "" where none is near."""
     import difflib  # loaded when first used
 
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().removesuffix("_metric")
+    words = _words(name).removesuffix("_metric")
     meant = words if words in known else _ELSEWHERE.get(words)
     near = [meant] if meant else difflib.get_close_matches(words, known, n=1, cutoff=0.85)
     return f". Did you mean {near[0]}?" if near else ""
@@ -439,8 +440,11 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
 
 
-def _metrics() -> "dict[str, type[Metric]]":
-    room = import_module("ragstone.metrics")
-    names: list[str] = room.__all__
-    classes = (getattr(room, name) for name in names if name not in ("Metric", "Criterion"))
-    return {cls.name: cls for cls in classes}
+def _metrics() -> dict[str, str]:
+    """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
+    names: list[str] = import_module("ragstone.metrics").__all__
+    return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
+
+
+def _words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

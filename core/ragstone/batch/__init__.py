@@ -1,42 +1,41 @@
 """Scoring a data set: the runner, its journal and report, and which of two systems is better."""
 
-from ragstone.batch.estimation import Estimate, MetricEstimate, estimate
-from ragstone.batch.evaluate import Interrupted, RunOptions, aevaluate, evaluate
-from ragstone.batch.journal import Journal, JournalError
-from ragstone.report import (
-    Comparison,
-    MetricComparison,
-    MetricInfo,
-    MetricSummary,
-    NotComparableError,
-    Report,
-    ResultsError,
-    compare,
-)
-from ragstone.results.record import Record
-from ragstone.sources import BadLine, Row, SourceError, rows_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BadLine",
-    "Comparison",
-    "Estimate",
-    "Interrupted",
-    "Journal",
-    "JournalError",
-    "MetricComparison",
-    "MetricEstimate",
-    "MetricInfo",
-    "MetricSummary",
-    "NotComparableError",
-    "Record",
-    "Report",
-    "ResultsError",
-    "Row",
-    "RunOptions",
-    "SourceError",
-    "aevaluate",
-    "compare",
-    "estimate",
-    "evaluate",
-    "rows_of",
-]
+from ragstone.batch.evaluate import aevaluate as aevaluate, evaluate as evaluate  # its module has this name, too
+
+if TYPE_CHECKING:
+    from ragstone.batch.estimation import (
+        Estimate as Estimate,
+        MetricEstimate as MetricEstimate,
+        estimate as estimate,
+    )
+    from ragstone.batch.evaluate import Interrupted as Interrupted, RunOptions as RunOptions
+    from ragstone.batch.journal import Journal as Journal, JournalError as JournalError
+    from ragstone.report import (
+        Comparison as Comparison,
+        MetricComparison as MetricComparison,
+        MetricInfo as MetricInfo,
+        MetricSummary as MetricSummary,
+        NotComparableError as NotComparableError,
+        Report as Report,
+        ResultsError as ResultsError,
+        compare as compare,
+    )
+    from ragstone.results.record import Record as Record
+    from ragstone.sources import BadLine as BadLine, Row as Row, SourceError as SourceError, rows_of as rows_of
+else:
+    from ragstone._front_door import front_door
+
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone.batch.estimation": "Estimate MetricEstimate estimate",
+            "ragstone.batch.evaluate": "Interrupted RunOptions aevaluate evaluate",
+            "ragstone.batch.journal": "Journal JournalError",
+            "ragstone.report": "Comparison MetricComparison MetricInfo MetricSummary NotComparableError Report "
+            "ResultsError compare",
+            "ragstone.results.record": "Record",
+            "ragstone.sources": "BadLine Row SourceError rows_of",
+        },
+    )

@@ -1,38 +1,42 @@
 """Scoring live traffic: the monitor, its budget and counters, and where its outcomes go."""
 
-from ragstone.limits.budget import Budget, Entry, Ledger, MemoryLedger
-from ragstone.live.alarms import Alarm, LowScore
-from ragstone.live.alerts import Alert
-from ragstone.live.counters import FlushResult, SinkStats, Stats
-from ragstone.live.database import SQLiteSink, SQLSink
-from ragstone.live.jsonl import JSONLSink
-from ragstone.live.monitor import Monitor
-from ragstone.live.otel import OpenTelemetrySink
-from ragstone.live.sink import CallableSink, Sink
-from ragstone.live.trace import trace_id
-from ragstone.results.record import Record
-from ragstone.results.traffic import Feedback, Health
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Alarm",
-    "Alert",
-    "Budget",
-    "CallableSink",
-    "Entry",
-    "Feedback",
-    "FlushResult",
-    "Health",
-    "JSONLSink",
-    "Ledger",
-    "LowScore",
-    "MemoryLedger",
-    "Monitor",
-    "OpenTelemetrySink",
-    "Record",
-    "SQLSink",
-    "SQLiteSink",
-    "Sink",
-    "SinkStats",
-    "Stats",
-    "trace_id",
-]
+if TYPE_CHECKING:
+    from ragstone.limits.budget import (
+        Budget as Budget,
+        Entry as Entry,
+        Ledger as Ledger,
+        MemoryLedger as MemoryLedger,
+    )
+    from ragstone.live.alarms import Alarm as Alarm, LowScore as LowScore
+    from ragstone.live.alerts import Alert as Alert
+    from ragstone.live.counters import FlushResult as FlushResult, SinkStats as SinkStats, Stats as Stats
+    from ragstone.live.database import SQLiteSink as SQLiteSink, SQLSink as SQLSink
+    from ragstone.live.jsonl import JSONLSink as JSONLSink
+    from ragstone.live.monitor import Monitor as Monitor
+    from ragstone.live.otel import OpenTelemetrySink as OpenTelemetrySink
+    from ragstone.live.sink import CallableSink as CallableSink, Sink as Sink
+    from ragstone.live.trace import trace_id as trace_id
+    from ragstone.results.record import Record as Record
+    from ragstone.results.traffic import Feedback as Feedback, Health as Health
+else:
+    from ragstone._front_door import front_door
+
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone.limits.budget": "Budget Entry Ledger MemoryLedger",
+            "ragstone.live.alarms": "Alarm LowScore",
+            "ragstone.live.alerts": "Alert",
+            "ragstone.live.counters": "FlushResult SinkStats Stats",
+            "ragstone.live.database": "SQLSink SQLiteSink",
+            "ragstone.live.jsonl": "JSONLSink",
+            "ragstone.live.monitor": "Monitor",
+            "ragstone.live.otel": "OpenTelemetrySink",
+            "ragstone.live.sink": "CallableSink Sink",
+            "ragstone.live.trace": "trace_id",
+            "ragstone.results.record": "Record",
+            "ragstone.results.traffic": "Feedback Health",
+        },
+    )

@@ -1,18 +1,26 @@
 """What was scored, shown: one report for batches and live traffic, statistics, comparisons, exports."""
 
-from ragstone.report.aggregates import MetricInfo, MetricSummary
-from ragstone.report.comparison import Comparison, MetricComparison, NotComparableError, compare
-from ragstone.report.report import Report, report_page
-from ragstone.results.read import ResultsError
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Comparison",
-    "MetricComparison",
-    "MetricInfo",
-    "MetricSummary",
-    "NotComparableError",
-    "Report",
-    "ResultsError",
-    "compare",
-    "report_page",
-]
+if TYPE_CHECKING:
+    from ragstone.report.aggregates import MetricInfo as MetricInfo, MetricSummary as MetricSummary
+    from ragstone.report.comparison import (
+        Comparison as Comparison,
+        MetricComparison as MetricComparison,
+        NotComparableError as NotComparableError,
+        compare as compare,
+    )
+    from ragstone.report.report import Report as Report, report_page as report_page
+    from ragstone.results.read import ResultsError as ResultsError
+else:
+    from ragstone._front_door import front_door
+
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone.report.aggregates": "MetricInfo MetricSummary",
+            "ragstone.report.comparison": "Comparison MetricComparison NotComparableError compare",
+            "ragstone.report.report": "Report report_page",
+            "ragstone.results.read": "ResultsError",
+        },
+    )

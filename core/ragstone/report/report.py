@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, overload
 from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage
-from ragstone.page.page import report_html
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.report.statistics import Estimate
@@ -301,6 +300,8 @@ class Report(Shown):
                 behind. What `corrected` takes and raises.
             drawn_at_random: As for `corrected`.
         """
+        from ragstone.page.page import report_html  # loaded when first used
+
         change = None
         if against is not None:
             comparison = import_module("ragstone.report.comparison")  # by name: it compares these reports
