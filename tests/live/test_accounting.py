@@ -145,15 +145,14 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
 @pytest.mark.parametrize(
     ("gives", "reason", "detail"),
     [
-        (lambda own: 0.5, "cancelled", "the metric returned float, not an outcome"),
         (lambda own: end_thread(), "cancelled", "BaseException was raised in the judge"),
         (lambda own: own.no_such_thing, "judge_error", "AttributeError: 'Odd' object has no attribute 'no_such_thing'"),
     ],
-    ids=["number", "ends_threads", "raises"],
+    ids=["ends_threads", "raises"],
 )
-def test_a_metric_that_gives_back_nonsense(gives: Any, reason: str, detail: str) -> None:
+def test_a_metric_that_raises(gives: Any, reason: str, detail: str) -> None:
     class Odd(Second):
-        def score(self, sample: Sample, *, meter: Any = None) -> Any:
+        def flow(self, sample: Sample) -> Any:
             return gives(self)
 
     with live([Odd(llm=metric().llm), metric()], sinks=(sink := Kept())) as monitor:

@@ -4,14 +4,17 @@ import asyncio
 import re
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragstone import ContextRelevancy, Monitor, Unscored
+from ragstone import ContextRelevancy, Metric, Monitor, Sample, Unscored
 from ragstone.live import worker
 from ragstone.testing import FakeLLM
+from ragstone.text import split_sentences
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Second, adds_up, live, metric, ours, sample, submit, yes
@@ -223,3 +226,47 @@ def test_an_app_that_is_cancelled_is_closed_all_the_same() -> None:
     monitor = live(sinks=(sink := Kept()))
     asyncio.run(main())
     assert sink.ids == {"s1"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computing(Metric):
+    """Computes as `work` does, and asks nobody."""
+
+    name = "computing"
+    version = "1"
+    required_fields = ("response",)
+    needs_llm = False
+    work: Callable[[Sample], object] = field(hash=False)
+
+    def _flow(self, sample: Sample) -> Any:
+        self.work(sample)
+        return self._score(1.0, "Done.")
+
+
+def test_one_thread_computes_at_a_time() -> None:
+    alone = threading.Lock()
+
+    def work(_: Sample) -> None:
+        assert alone.acquire(blocking=False)
+        split_sentences("It was so. " * 500)
+        alone.release()
+
+    with live(Computing(work=work), sinks=(sink := Kept()), workers=4) as monitor:
+        submit(monitor, range(12))
+        assert monitor.flush(PATIENCE)
+    assert monitor.stats().scored == len(sink.records) == 12
+
+
+def test_computing_without_end_keeps_the_others_back_until_its_timeout_at_most() -> None:
+    free = threading.Event()
+
+    def work(asked: Sample) -> None:
+        assert asked.id != "s0" or free.wait(PATIENCE)
+
+    monitor = live(Computing(work=work), sinks=(sink := Kept()), workers=2, timeout=0.5)
+    submit(monitor, range(6))
+    assert monitor.flush(PATIENCE)
+    assert sink.ids == {f"s{i}" for i in range(6)}
+    assert monitor.stats().scored >= 4  # two at most were in hand when the time was up
+    free.set()
+    assert monitor.close(PATIENCE)

@@ -10,7 +10,6 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,7 +19,6 @@ from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import one_line, sendable
 from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.pace import current
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,8 +185,7 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
     try:
         replies: tuple[object, ...] | None = None
         while True:
-            with current.get() or nullcontext():
-                step = advance(flow, replies)
+            step = advance(flow, replies)
             if not isinstance(step, tuple):
                 return _with_usage(step, meter)
             meter.asking(step)

@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Sequence
 
 from ragstone.outcome import Suspicion, SuspicionKind
-from ragstone.pace import search
 from ragstone.sample import Sample, TextField
 
 MOST = 20
@@ -145,24 +144,20 @@ def _spans(text: str) -> dict[SuspicionKind, tuple[int, int]]:
     for kind, cues, pattern in _SIGNS[: len(_LATIN)] if text.isascii() else _SIGNS:
         for cue in cues:  # no any(): it would cost as much as all the searches
             if cue in lower:
-                if kind not in spans and (match := _first(pattern, lower)):
+                if kind not in spans and (match := pattern.search(lower)):
                     spans[kind] = match.end() - len(match[0].lstrip(_BEFORE)), match.end()
                 break
     if "verdict" not in spans and lower.count(":") >= _SHOTS:
-        shots = [match.span() for match, _ in zip(search(_SHOT, lower), range(_SHOTS), strict=False)]
+        shots = [match.span() for match, _ in zip(_SHOT.finditer(lower), range(_SHOTS), strict=False)]
         if len(shots) == _SHOTS:
             spans["verdict"] = shots[0]
     if run := _encoded(text):
         spans["encoded"] = run
-    if not text.isascii() and _first(_INVISIBLE, text):
-        hidden = _first(_HIDDEN, text) or (None if _first(_RIGHT_TO_LEFT, text) else _first(_BIDI, text))
+    if not text.isascii() and _INVISIBLE.search(text):
+        hidden = _HIDDEN.search(text) or (None if _RIGHT_TO_LEFT.search(text) else _BIDI.search(text))
         if hidden:
             spans["hidden"] = hidden.span()
     return spans
-
-
-def _first(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    return next(search(pattern, text), None)
 
 
 def _says_nothing(text: str) -> bool:
@@ -176,7 +171,7 @@ def _says_nothing(text: str) -> bool:
 
 def _encoded(text: str) -> tuple[int, int] | None:
     """Return the first long run of base64 that decodes to words: hardly a byte is lost, most of it letters."""
-    for match in search(_BASE64, text):
+    for match in _BASE64.finditer(text):
         run = match[0].rstrip("=").translate({ord("-"): "+", ord("_"): "/"})[:_DECODED]
         decoded = base64.b64decode(run[: len(run) // 4 * 4]).decode("utf-8", "ignore")
         whole = len(decoded.encode()) >= 0.9 * (len(run) * 3 // 4) and decoded.isprintable()

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
-from ragstone.pace import paced, pieces
 from ragstone.text.sentences import language_name
 
 DATA_NOTICE = (
@@ -42,7 +41,7 @@ def fence(data: Mapping[str, str]) -> str:
 
 def sendable(text: str) -> str:
     """Return the text with what a transport may choke on replaced by U+FFFD, one for one."""
-    return "".join(_UNSENDABLE.sub("\ufffd", piece) for piece in pieces(text))
+    return _UNSENDABLE.sub("\ufffd", text)
 
 
 def _nonce(data: Mapping[str, str]) -> str:
@@ -70,7 +69,7 @@ def numbered(items: Iterable[str], first: int = 1) -> str:
         [1] One.
         [2] Two [3] no.
     """
-    return "\n".join(f"[{i}] {one_line(item)}" for i, item in enumerate(paced(items), first))
+    return "\n".join(f"[{i}] {one_line(item)}" for i, item in enumerate(items, first))
 
 
 def one_line(text: str) -> str:

@@ -17,7 +17,6 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact, facts_of
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Score
-from ragstone.pace import paced
 from ragstone.plain import clean_key, is_list, printable
 from ragstone.results.record import Record
 
@@ -130,7 +129,7 @@ def count(tally: Tally, scores: Iterable[LowScore], below: float, bounds: tuple[
     bets = bets_against(mean)
     limit = 1 / (ALPHA * share(tally.place) if by else ALPHA)
     stakes = np.asarray(tally.stakes) if len(tally.stakes) == len(bets) else np.zeros(len(bets))
-    for score in paced(scores):
+    for score in scores:
         if not tally.windows or tally.windows[-1].samples == _WINDOW:
             tally.windows = [*tally.windows[1 - _WINDOWS :], Window()]
         window = tally.windows[-1]

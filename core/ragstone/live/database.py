@@ -12,7 +12,6 @@ from ragstone.live.alarms import TABLE as TALLIES
 from ragstone.live.alarms import Tallies
 from ragstone.live.pending import FORGOTTEN_TABLE, facts_in, not_forgotten, note_forgotten
 from ragstone.live.sink import Sink, SinkError
-from ragstone.pace import paced
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
 from ragstone.results.connection import Kind, SqliteFile
 from ragstone.results.record import COLUMNS, to_row
@@ -107,7 +106,7 @@ class DatabaseSink(Sink):
                 do, and never a password.
         """
         if records:
-            by_key = {_key(row): (row, record) for record in paced(records) for row in [to_row(record)]}
+            by_key = {_key(row): (row, record) for record in records for row in [to_row(record)]}
             rows = [by_key[key][0] for key in sorted(by_key)]  # in one order: no two processes wait for each other
             count: Callable[[Tallies, Sequence[Record]], None] | None = getattr(self._counting, "count", None)
             with self._database.transaction() as connection:

@@ -13,7 +13,6 @@ from ragstone.errors import describe
 from ragstone.live.alarms import Alarm
 from ragstone.live.counters import Counters, SinkStats
 from ragstone.live.sink import Sink
-from ragstone.pace import Pace, current
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback, Health
 
@@ -228,9 +227,7 @@ class Delivery:
 
 
 def start_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon thread with a pace of its own and nothing of the app's context: no trace, no callbacks."""
-    context = contextvars.Context()
-    context.run(current.set, Pace(threading.Lock()))
-    thread = threading.Thread(target=context.run, args=(work,), name=name, daemon=True)
+    """Start a daemon thread with nothing of the app's context: no trace, no callbacks."""
+    thread = threading.Thread(target=contextvars.Context().run, args=(work,), name=name, daemon=True)
     thread.start()
     return thread

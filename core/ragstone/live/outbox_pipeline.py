@@ -14,7 +14,6 @@ from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Pending
 from ragstone.live.pipeline import Pipeline
 from ragstone.live.worker import Settings, Task, TaskQueue
-from ragstone.pace import paced
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
 
@@ -263,7 +262,7 @@ class OutboxPipeline(Pipeline):
         counted: Counter[str] = Counter()
         items: list[tuple[str, Item]] = []
         free, free_bytes = (0, 0) if leave else self._room()
-        for task in paced(self._unwritten):
+        for task in self._unwritten:
             fits = free > 0 and free_bytes >= task.size
             if not outbox.add(task, mine=fits):
                 counted["duplicate"] += len(task.todo)

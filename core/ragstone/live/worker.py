@@ -9,8 +9,9 @@ from queue import Empty, SimpleQueue
 from sys import getsizeof
 from typing import Any, Literal, cast
 
-from ragstone.errors import CannotScore, score_safely, unscored
+from ragstone.errors import CannotScore, unscored
 from ragstone.judge import Meter
+from ragstone.judging.flow import Flow, run
 from ragstone.limits.budget import Account, Budget, BudgetMeter
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Alert
@@ -23,7 +24,6 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Score
-from ragstone.pace import Pace, current
 from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record
 
@@ -33,6 +33,8 @@ MOST_ATTEMPTS = 11
 
 # Threads that hang are replaced, but no more of them than this per worker: then judging stands still.
 _LOST_PER_WORKER = 8
+# Seconds after which a thread computes beside another one that does not end.
+_LONGEST_COMPUTING = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +137,31 @@ class TaskQueue:
             self._tasks.put(None)
 
 
+def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock) -> Flow[Outcome]:
+    """Run a flow so that one thread splits texts and builds prompts at a time: each further one slows the app."""
+    replies: tuple[object, ...] | None = None
+    try:
+        while True:
+            alone = computing.acquire(timeout=_LONGEST_COMPUTING)
+            try:
+                round_ = next(flow) if replies is None else flow.send(replies)
+            finally:
+                if alone:
+                    computing.release()
+            replies = yield round_
+    except StopIteration as stop:
+        return cast("Outcome", stop.value)
+    finally:
+        flow.close()
+
+
 class _Evaluation:
     """A sample that a thread scores by one metric."""
 
-    def __init__(self, task: Task, computing: threading.Lock) -> None:
+    def __init__(self, task: Task) -> None:
         self.task = task
         self.choice = task.todo[0]
         self.started = time.monotonic()
-        self.pace = Pace(computing)
         self.meter: Meter | BudgetMeter = Meter()
 
 
@@ -170,7 +189,7 @@ class Workers:
         self._done = done
         self._late = late
         self._stopped = threading.Event()
-        self._computing = threading.Lock()  # held by the one thread that splits texts and builds prompts
+        self._computing = threading.Lock()
         self._alive = 0  # threads that take tasks
         self._hanging: set[_Evaluation] = set()
         self.allowed = threading.Event()  # cleared by a pause: no further task is taken
@@ -198,7 +217,7 @@ class Workers:
             if not self._ends(evaluation):
                 self._hanging.discard(evaluation)
                 continue
-            evaluation.pace.give_up()
+            self._computing = threading.Lock()  # the other one may never be free again
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
             outcome = unscored(self._metric(evaluation.choice), error, Meter())
@@ -220,10 +239,7 @@ class Workers:
         self.allowed.set()
         if self.account is not None:
             self.account.closed.set()
-        ended = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
-        for evaluation in ended:
-            evaluation.pace.give_up()
-        return [evaluation.task for evaluation in ended]
+        return [evaluation.task for evaluation in self.evaluations.copy() if self._ends(evaluation)]
 
     def _run(self) -> None:
         while True:
@@ -242,8 +258,7 @@ class Workers:
         """Do all that is left to do in a task; False when it took so long that the task was given to others."""
         meter = Meter()
         while task.todo and not self._stopped.is_set():
-            evaluation = _Evaluation(task, self._computing)
-            current.set(evaluation.pace)
+            evaluation = _Evaluation(task)
             self.evaluations.add(evaluation)
             if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
@@ -254,8 +269,7 @@ class Workers:
                 self._hanging.discard(evaluation)  # another thread may be started, where too many hung
                 self._settle(meter)
                 return False
-            with evaluation.pace:
-                self._note(task, evaluation.choice, outcome, meter)
+            self._note(task, evaluation.choice, outcome, meter)
         self.unsettled.add(meter)  # before the hand-over: afterwards nothing waits for it
         try:
             self._hand_on(task)
@@ -285,16 +299,16 @@ class Workers:
         try:
             if self.account is not None:
                 evaluation.meter = BudgetMeter(self.account, evaluation.choice[:2])
-            outcome = cast("object", score_safely(metric, evaluation.task.sample, evaluation.meter))
-        except Exception as error:  # ours: an exception of a judge or a metric is an outcome already
+            try:
+                flow = _one_at_a_time(metric.flow(evaluation.task.sample), self._computing)
+                return run(flow, metric.judge, metric.judge_embedder, evaluation.meter)
+            except Exception as error:
+                return unscored(metric, error, evaluation.meter)
+        except Exception as error:  # ours
             self._counters.failed("evaluation", error)
             detail = f"{type(error).__name__} was raised inside the monitor; see the log of ragstone.live"
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             detail = f"{type(error).__name__} was raised in the judge"
-        else:
-            if isinstance(outcome, Outcome):
-                return outcome
-            detail = f"the metric returned {type(outcome).__name__}, not an outcome"  # one of the user's own
         return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
     def _note(self, task: Task, choice: Choice, outcome: Outcome, meter: Meter | None = None) -> None:

@@ -25,7 +25,6 @@ from ragstone.metrics.items import (
     share_of,
 )
 from ragstone.outcome import Evidence, Finding, Score, Verdict
-from ragstone.pace import paced
 from ragstone.sample import Sample, SampleField
 
 _CHOOSE = (
@@ -209,7 +208,7 @@ class ContextRelevancy(SplittingMetric):
                 evidence=(sentence,),
                 lowers_score=not needed and sentence.chunk not in spared,
             )
-            for i, (sentence, needed, answer) in enumerate(paced(zip(sentences, relevant, answers, strict=True)), 1)
+            for i, (sentence, needed, answer) in enumerate(zip(sentences, relevant, answers, strict=True), 1)
         ]
         return self._score(
             self.value_of(verdicts, sample, {"granularity": self.granularity}),
@@ -318,7 +317,7 @@ class ContextRelevancy(SplittingMetric):
             yield 1, sentences  # at most: nothing to look at one by one
             return
         first, size = 0, 0
-        for i, sentence in enumerate(paced(sentences)):
+        for i, sentence in enumerate(sentences):
             own = tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD
             if i > first and size + own > room:
                 yield first + 1, sentences[first:i]

@@ -12,7 +12,6 @@ from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_o
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, Fitted
 from ragstone.outcome import Evidence, Score, Verdict
-from ragstone.pace import paced
 from ragstone.sample import Sample, SampleField
 from ragstone.text import Splitter, language_of, split_sentences
 
@@ -140,7 +139,7 @@ def verdicts_of(
             evidence=answer.evidence,
             lowers_score=lowers_score,
         )
-        for i, (item, answer, lowers_score) in enumerate(paced(zip(items, answers, low, strict=True)), 1)
+        for i, (item, answer, lowers_score) in enumerate(zip(items, answers, low, strict=True), 1)
     ]
 
 
@@ -381,7 +380,7 @@ def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, languag
     sentences: list[Evidence] = []
     for i, text in enumerate(sample.texts(field)):
         chunk = i if field == "retrieved_contexts" else None
-        for _, start, end in paced(splitter(text, language or language_of(text))):
+        for _, start, end in splitter(text, language or language_of(text)):
             piece = text[start:end]
             bare = piece.strip()
             if bare:
@@ -393,7 +392,7 @@ def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, languag
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:
     """Return the sentences as numbered lines, with a blank line between chunks."""
     blocks: dict[int | None, list[str]] = {}
-    for sentence in paced(sentences):
+    for sentence in sentences:
         blocks.setdefault(sentence.chunk, []).append(sentence.text)
     lines: list[str] = []
     for block in blocks.values():

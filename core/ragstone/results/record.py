@@ -19,7 +19,6 @@ from pydantic import Field, TypeAdapter
 from ragstone.judge import LLMReply
 from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
-from ragstone.pace import paced
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, is_list, to_json, to_plain
 from ragstone.sample import Sample
 
@@ -177,7 +176,7 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
 
 def _json_cell(value: object) -> str:
     if is_list(value):  # of verdicts: ten thousand in one piece would hold up the app's threads
-        return f"[{','.join(map(_json_cell, paced(value)))}]"
+        return f"[{','.join(map(_json_cell, value))}]"
     if not isinstance(value, Sample):  # whose metadata may be of any kind
         with suppress(ValueError):  # half a surrogate pair
             return pydantic_core.to_json(value).decode()
@@ -278,7 +277,7 @@ def without_texts(outcome: Outcome) -> Outcome:
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": without_reply(outcome.detail)}) if quotes else outcome
     verdicts: list[Verdict] = []
-    for verdict in paced(outcome.verdicts):  # there may be ten thousand
+    for verdict in outcome.verdicts:  # there may be ten thousand
         evidence = tuple([each.model_copy(update={"text": ""}) for each in verdict.evidence])
         verdicts.append(verdict.model_copy(update={"text": "", "evidence": evidence}))
     return outcome.model_copy(update={"reason": "", "verdicts": tuple(verdicts)})

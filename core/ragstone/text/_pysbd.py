@@ -10,12 +10,10 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
-from types import FunctionType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, Protocol
-
-from ragstone.pace import step
 
 # Matches what pysbd's NUMBERED_REFERENCE_REGEX matches, with the same groups 2 and 7 (the only ones that are
 # used), but every list of numbers can be read in one way only. pysbd's own takes minutes over
@@ -28,15 +26,6 @@ _ODD_CASE = frozenset("ıİſ")
 _INK = re.compile(r"\S")
 # How far beyond its expected place a sentence is looked for when characters in front of it were changed.
 _REACH = 256
-_LISTS = ("scan_lists", "iterate_alphabet_array")
-_PARTS = (
-    "replace_abbreviations",
-    "replace_numbers",
-    "replace_continuous_punctuation",
-    "split_into_segments",
-    "check_for_punctuation",
-    "post_process_segments",
-)
 
 _lock = threading.Lock()
 _processors: dict[str, Callable[[str], Any]] = {}
@@ -106,34 +95,10 @@ def _processor(language: str) -> Callable[[str], Any]:
                 {
                     "NUMBERED_REFERENCE_REGEX": _REFERENCE,
                     "AbbreviationReplacer": _narrowed(rules.AbbreviationReplacer),
-                    "Processor": _stepping(rules),
                 },
             )
             known = _processors[language] = segmenter.processor  # reads the segmenter, never writes to it
     return known
-
-
-def _stepping(rules: Any) -> type:  # noqa: ANN401 - pysbd has no types
-    """Return the rules' processor with a step in front of each of its parts: a window takes it some 20 ms."""
-    processor: Any = getattr(rules, "Processor", None) or importlib.import_module("pysbd.processor").Processor
-    lists: Any = importlib.import_module("pysbd.lists_item_replacer").ListItemReplacer
-    process = processor.process
-    names = {**process.__globals__, "ListItemReplacer": type("ListItemReplacer", (lists,), _stepped(lists, _LISTS))}
-    own = {"process": FunctionType(process.__code__, names, closure=process.__closure__)}
-    return type("Processor", (processor,), _stepped(processor, _PARTS) | own)
-
-
-def _stepped(kind: Any, names: Iterable[str]) -> dict[str, Any]:  # noqa: ANN401 - as above
-    """Return methods of a class, each with a step in front."""
-
-    def stepped(own: Callable[..., Any]) -> Callable[..., Any]:
-        def part(self: object, *arguments: object, **options: object) -> object:
-            step()
-            return own(self, *arguments, **options)
-
-        return part
-
-    return {name: stepped(getattr(kind, name)) for name in names}
 
 
 class _Replacer(Protocol):
@@ -169,8 +134,7 @@ def _narrowed(replacer: type) -> type:
             self.lang = everything
         return replaced
 
-    own = _stepped(base, ["scan_for_replacements"]) | {"search_for_abbreviations_in_string": search}
-    return type("AbbreviationReplacer", (replacer,), own)
+    return type("AbbreviationReplacer", (replacer,), {"search_for_abbreviations_in_string": search})
 
 
 def _possible(abbreviations: list[str], line: str) -> list[str]:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from ragstone.pace import search, step
 from ragstone.text import _pysbd
 
 WINDOW = 6000
@@ -191,7 +190,6 @@ def _all_starts(text: str, language: str) -> list[int]:
     # Everything in front of `begin` is decided; a window shows pysbd the text from `left` on.
     left = begin = starts[0]
     while True:
-        step()
         own = _easy_window(text, begin) if language == "en" and starts[-1] == begin else None
         if own is None:
             size = _window_size(text, begin)
@@ -302,7 +300,7 @@ def language_of(text: str) -> str:
         >>> [language_of(text) for text in ("यह किताब है।", "ما هذا؟")]
         ['hi', 'fa']
     """
-    if text.isascii() or next(search(_FOREIGN, text), None) is None:
+    if text.isascii() or _FOREIGN.search(text) is None:
         return "en"
     words = dict.fromkeys(_CODES, 0)
     for word in _SCRIPT_WORD.finditer(text):
