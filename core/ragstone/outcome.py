@@ -24,7 +24,7 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Evidence(_Frozen):
@@ -180,7 +180,7 @@ class Score(_Shown):
     reason: str
     breakdown: dict[str, Finite] = Field(default_factory=dict[str, float])
     verdicts: tuple[Verdict, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = Field(default_factory=Usage)
     version: str
     suspected: tuple[Suspicion, ...] = ()
 
@@ -205,7 +205,7 @@ class Unscored(_Shown):
     metric: str
     reason: UnscoredReason
     detail: str
-    usage: Usage = Usage()
+    usage: Usage = Field(default_factory=Usage)
     version: str
     suspected: tuple[Suspicion, ...] = ()
 

@@ -77,7 +77,7 @@ class Turn(BaseModel):
         'user'
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     role: Annotated[Literal["user", "assistant"], BeforeValidator(_role)]
     content: _Text
@@ -123,7 +123,7 @@ class Sample(BaseModel):
         ('Emma is a novel by Jane Austen.',)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     user_input: _Text | None = None
     retrieved_contexts: Annotated[Sequence[_Text], BeforeValidator(_contexts)] = ()
