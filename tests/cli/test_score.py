@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import Score, Unscored
 from ragstone.batch.runner import GIVE_UP_AFTER
 from ragstone.registry import GROUPS, metric_names
+from ragstone.results.record import decode_rows
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import MODEL, judge, row
@@ -30,15 +30,10 @@ def out(tmp_path):
 
 def results(path):
     """Every line as it validates: (id, line, outcome)."""
-    forms = {"scored": Score, "unscored": Unscored}
-    read = []
-    for text in path.read_text("utf-8").splitlines()[1:]:  # the first says what is known of the run
-        value = json.loads(text)
-        form = forms[value.pop("status")]
-        assert value.pop("draw") == 0
-        assert value.pop("judge")
-        value.pop("sample", None)
-        read.append((value.pop("id"), value.pop("row") + 1, form.model_validate(value)))
+    lines = path.read_bytes().splitlines()[1:]  # the first says what is known of the run
+    records = list(decode_rows(lines))
+    assert all(record is not None and record.judge for record in records)
+    read = [(record.sample_id, record.row + 1, record.outcome) for record in records if record is not None]
     return sorted(read, key=lambda each: each[1])
 
 
@@ -315,6 +310,7 @@ def test_asking_is_for_all_metrics_and_set_goes_before_it(score, rows):
 
 POLITE = """
 from dataclasses import dataclass
+from ragstone.results.record import decode_rows
 from ragstone import LLMRequest, Metric
 from ragstone.judging import ask
 

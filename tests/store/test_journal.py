@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ragstone import Criterion, Evidence, LLMReply, Sample, Score, Unscored, Usage, Verdict, evaluate
 from ragstone.batch.journal import Journal, JournalError
-from ragstone.results.record import decode_outcome, decode_reply, encode_outcome, encode_reply
+from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply
 from ragstone.testing import FakeLLM
 
 from .journals import run_alone, run_together, score, start, unscored
@@ -70,7 +70,7 @@ def through_sqlite(text):
 @example(Score(metric="demo", value=-0.0, reason="", breakdown={"a\ud83d": 1.0}, version="1"), LLMReply(""))
 @example(Score(metric="demo", value=1e-320, reason="", usage=Usage(seconds=float("inf")), version="1"), LLMReply(""))
 def test_outcomes_and_replies_come_back_exactly(outcome, reply):
-    read = decode_outcome(through_sqlite(encode_outcome(outcome)))
+    read = decode(through_sqlite(encode(Record("", outcome)))).outcome
     assert (read, repr(read)) == (outcome, repr(outcome))  # 0.0 == -0.0 and 1 == 1.0 would pass
     assert repr(decode_reply(through_sqlite(encode_reply(reply)))) == repr(reply)
 

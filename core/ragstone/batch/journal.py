@@ -15,7 +15,7 @@ from ragstone.outcome import Outcome
 from ragstone.plain import printable
 from ragstone.results.connection import Kind, SqliteFile
 from ragstone.results.private_files import Lease
-from ragstone.results.record import decode_outcome, decode_reply, encode_outcome, encode_reply, is_final
+from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply, is_final
 
 __all__ = ["Journal", "JournalError"]
 
@@ -117,7 +117,7 @@ class Journal:
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        return self._read("outcome", key, decode_outcome)
+        return self._read("outcome", key, lambda text: decode(text).outcome)
 
     def put_outcome(self, key: str, outcome: Outcome) -> None:
         """Keep an outcome, unless it is one that a later run should ask for again. Its claim ends.
@@ -131,7 +131,7 @@ class Journal:
             self.release((key,))
             return
         self._write(
-            (_PUT, ("outcome", key, encode_outcome(outcome))),
+            (_PUT, ("outcome", key, encode(Record("", outcome)))),
             ("DELETE FROM claims WHERE key = ?", (key,)),
         )
         self._put += 1

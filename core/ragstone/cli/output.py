@@ -16,7 +16,7 @@ from ragstone.outcome import Outcome, Unscored
 from ragstone.plain import printable, to_json
 from ragstone.report.tables import outcome_lines
 from ragstone.results.private_files import lock_file, open_private, replacing
-from ragstone.results.record import Record, encode
+from ragstone.results.record import Record, encode_rows
 from ragstone.sample import Sample
 
 _CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
@@ -142,7 +142,7 @@ class ResultsFile:
 
     def write(self, records: Sequence[Record]) -> None:
         """Write a line for each record: a sample's lines are handed over whole before the next sample is taken up."""
-        text = "".join(f"{encode(record, texts=self._texts)}\n" for record in records)
+        text = "".join(f"{line}\n" for line in encode_rows(records, texts=self._texts))
         if not self.begun and self.out != "-":
             text = f"{to_json(self._head)}\n{text}"
             if self._path.is_file():

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, tee
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -31,7 +31,7 @@ from ragstone.live.database import RESULTS, sqlite_path
 from ragstone.plain import to_plain
 from ragstone.results.connection import Query, is_made
 from ragstone.results.private_files import replacing
-from ragstone.results.record import COLUMNS, Record, decode, encode, from_row
+from ragstone.results.record import COLUMNS, Record, decode, decode_rows, encode, encode_rows, from_row
 from ragstone.results.traffic import Feedback, Health
 from ragstone.sample import Sample
 
@@ -128,10 +128,8 @@ def write_results(
     with replacing(path) as target:
         head = json.dumps(to_plain({_MARK: _VERSION, **info}), ensure_ascii=False)
         target.write(f"{head}\n".encode("utf-8", "backslashreplace"))
-        row = None
-        for record in records:
-            first, row = (record.row, record.sample_id) != row, (record.row, record.sample_id)
-            target.write(f"{encode(replace(record, sample=sample_of(record) if first else None))}\n".encode())
+        for line in encode_rows(records, sample_of):
+            target.write(f"{line}\n".encode())
 
 
 def open_results(source: str | os.PathLike[str]) -> Results:
@@ -201,13 +199,12 @@ class FileResults(Results):
         bad: list[int] = []
         number = good = 0
         with self._opened() as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip() or (number == 1 and self.info):
-                    continue
-                try:
-                    record = decode(line)
-                except ValueError:
-                    bad.append(number)
+            if self.info:
+                file.readline()
+            lines, copies = tee(line for line in file)
+            for number, (line, record) in enumerate(zip(lines, decode_rows(copies), strict=True), 1 + bool(self.info)):
+                if record is None:
+                    bad += [number] if line.strip() else []
                     continue
                 good += 1
                 if since is None or record.submitted_at >= since:

@@ -1,35 +1,32 @@
 r"""One outcome with what is known of its sample, and its one form as JSON: in results files, journals, sinks, queues.
 
-    {"id": "q1", "row": 4, "draw": 0, "judge": "qwen3", "status": "scored", the outcome's fields, "sample": {...}}
+    {"id": "q1", "row": 4, "status": "scored", the outcome's fields, "judge": "qwen3", "sample": {...}}
 
-What concerns live traffic alone is left out where it has its default. The text is UTF-8 and one line; half a surrogate
-pair, which a judge may write, stands in it as JSON's `\ud83d`.
+What has its default is left out. The text is UTF-8 and one line; half a surrogate pair, which a judge may write,
+stands in it as JSON's `\ud83d`.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, fields
-from math import isfinite
-from typing import Annotated, Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from itertools import groupby
+from operator import attrgetter
+from typing import Annotated, Any
 
-import pydantic_core
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from ragstone.judge import LLMReply
 from ragstone.judging.flow import without_reply
-from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
-from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, is_list, to_json, to_plain
+from ragstone.outcome import Outcome, Score, Suspicion, Unscored, Usage, Verdict
+from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_plain
 from ragstone.sample import Sample
 
 _Place = Annotated[int, Field(ge=0, lt=1 << 62)]
 _Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: what a calendar can show
 _NOT_FINAL = frozenset({"judge_error", "timeout", "cancelled", "over_budget"})
-_DAMAGE = (AttributeError, KeyError, TypeError, RecursionError)
-_KINDS: Mapping[str, tuple[type[Score] | type[Unscored], frozenset[str]]] = {
-    "scored": (Score, frozenset(Score.model_fields)),
-    "unscored": (Unscored, frozenset(Unscored.model_fields)),
-}
+_DAMAGE = (AttributeError, IndexError, KeyError, TypeError, RecursionError)
+_KINDS: Mapping[str, type[Score] | type[Unscored]] = {"scored": Score, "unscored": Unscored}
 
 COLUMNS = {
     "sample_id": "key", "metric": "key", "version": "key", "status": "text", "value": "real", "passed": "integer",
@@ -99,61 +96,121 @@ class Record:
         return self.sample_id, self.outcome.metric, self.outcome.version
 
 
-_ADAPTER = TypeAdapter(Record)
 _OPTIONAL = tuple(each.name for each in fields(Record) if each.name not in ("sample_id", "outcome"))
 
 
-def encode(record: Record, *, texts: bool = True) -> str:
+def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) -> str:
     """Return a record as one line of JSON, without its end. Never raises.
 
     Args:
         record: The record.
+        sample: The sample that the reader will have, as a line before holds it; a record's own goes first. What a
+            verdict quotes of it is not written again.
         texts: False leaves out the sample's texts (its id and metadata stay), and those of verdicts and evidence.
 
     Example:
         >>> score = Score(metric="demo", value=0.5, reason="", version="1")
-        >>> encode(Record("a", score, row=1))[:66]
-        '{"id":"a","row":1,"draw":0,"judge":"","status":"scored","metric":"'
+        >>> encode(Record("a", score, row=1))
+        '{"id":"a","row":1,"status":"scored","metric":"demo","value":0.5,"reason":"","version":"1"}'
     """
-    head = {"id": record.sample_id, "row": record.row, "draw": record.draw, "judge": record.judge}
-    line = f"{_json(head)[:-1]},{encode_outcome(record.outcome if texts else without_texts(record.outcome))[1:]}"
-    tail: dict[str, object] = {}
-    if record.submitted_at or record.scored_at:
-        tail["submitted_at"], tail["scored_at"] = record.submitted_at, record.scored_at
-    if record.rate != 1.0:
-        tail["rate"] = record.rate
-    if record.chosen_by != "rate":
-        tail["chosen_by"] = record.chosen_by
-    for name in ("origin", "run_id", "run_name", "tags", "user_id", "thread_id", "alerts"):
-        if value := getattr(record, name):
-            tail[name] = value
-    if record.sample is not None:
-        tail["sample"] = sample_fields(record.sample, texts=texts)
-    return f"{line[:-1]},{_json(tail)[1:]}" if tail else line
+    return _json(to_fields(record, record.sample or sample, texts=texts))
 
 
-def decode(text: str | bytes) -> Record:
+def encode_rows(
+    records: Iterable[Record],
+    sample_of: Callable[[Record], Sample | None] = attrgetter("sample"),
+    *,
+    texts: bool = True,
+) -> Iterator[str]:
+    """Yield a line for each record; those of a row stand together, and one of them alone holds the sample."""
+    for _, row in groupby(records, row_of):
+        sample = None
+        for record in row:
+            new = sample_of(record) if sample is None else None
+            sample = sample or new
+            yield encode(replace(record, sample=new), sample, texts=texts)
+
+
+def decode_rows(lines: Iterable[bytes]) -> Iterator[Record | None]:
+    """Yield the record of each line, as `encode_rows` wrote them; None for a line that holds none."""
+    place, sample = None, None
+    for line in lines:
+        try:
+            values = json.loads(line)
+            if place != (place := (values.get("row", 0), values["id"])):
+                sample = None
+            record = record_of(values, sample)
+        except (ValueError, *_DAMAGE):
+            yield None
+            continue
+        sample = record.sample or sample
+        yield record
+
+
+def row_of(record: Record) -> tuple[int, str]:
+    """Return what the records of one row have in common: its position and the sample's id."""
+    return record.row, record.sample_id
+
+
+def decode(text: str | bytes, sample: Sample | None = None) -> Record:
     """Return the record that a line of JSON holds. Fields that a newer version added are passed over.
+
+    Args:
+        text: The line.
+        sample: The sample that the writer had; a record's own goes first.
 
     Raises:
         ValueError: It holds none, or is damaged.
     """
     try:
-        values = json.loads(text)
-    except RecursionError as error:
-        raise ValueError("no record: too deep") from error
-    return record_of(values)
+        return record_of(json.loads(text), sample)
+    except RecursionError:
+        raise ValueError("no record: too deep") from None
 
 
-def record_of(values: Mapping[str, object]) -> Record:
-    """Return the record of a JSON object's fields.
+def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = True) -> dict[str, object]:
+    """Return a record as a flat JSON object, without what has its default; the row is always there.
+
+    A verdict is `[id, kind, verdict, lowers_score, evidence, text, probability]`, without the `null`s at its end. Its
+    text is `null` where the first evidence has the same. Evidence is `[place, start, end, text]`, without its text
+    where `sample` has it there; the place is the number of a context, or the name of another field.
+    """
+    outcome = record.outcome if texts else without_texts(record.outcome)
+    status = "scored" if isinstance(outcome, Score) else "unscored"
+    values: dict[str, object] = {"id": record.sample_id, "row": record.row, "status": status, **_set(outcome)}
+    if isinstance(outcome, Score) and outcome.verdicts:
+        known = _texts(sample) if texts else {}
+        values["verdicts"] = [_list(each, known) for each in outcome.verdicts]
+    if outcome.suspected:
+        values["suspected"] = [_set(each) for each in outcome.suspected]
+    if usage := _set(outcome.usage):
+        values["usage"] = usage
+    else:
+        values.pop("usage", None)
+    for name in _OPTIONAL:
+        if (value := getattr(record, name)) != _DEFAULTS[Record].get(name):
+            values[name] = value
+    if record.sample is not None:
+        values["sample"] = sample_fields(record.sample, texts=texts)
+    return values
+
+
+def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record:
+    """Return the record that `to_fields` gave.
 
     Raises:
-        ValueError: They are of none.
+        ValueError: They are the fields of none.
     """
     try:
         named = {name: values[name] for name in _OPTIONAL if name in values}
-        return _ADAPTER.validate_python({"sample_id": values["id"], "outcome": _outcome(values), **named})
+        if "sample" in named:
+            sample = named["sample"] = Sample(**named["sample"])
+        kind = _KINDS[values["status"]]
+        outcome = {name: values[name] for name in kind.model_fields if name in values}
+        if "verdicts" in outcome:
+            known = _texts(sample)
+            outcome["verdicts"] = [_verdict(each, known) for each in outcome["verdicts"]]
+        return _adapter().validate_python({"sample_id": values["id"], "outcome": kind(**outcome), **named})
     except _DAMAGE as error:
         raise ValueError(f"no record: {type(error).__name__}: {error}") from None
 
@@ -166,33 +223,21 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
         >>> row["status"], row["value"], row["reason"], row["detail"]
         ('unscored', None, 'timeout', 'after 30 s')
     """
-    values: dict[str, Any] = {name: getattr(record, name) for name in _OPTIONAL if name in COLUMNS}
-    values |= {**dict(record.outcome), **dict(record.outcome.usage), "sample_id": record.sample_id}
-    values |= {"status": _status(record.outcome)} | {name: record.origin.get(name) for name in ("trace_id", "span_id")}
-    return {
-        name: None if values.get(name) in (None, ()) else _CELLS[kind](values[name]) for name, kind in COLUMNS.items()
-    }
-
-
-def _json_cell(value: object) -> str:
-    if is_list(value):  # of verdicts: ten thousand in one piece would hold up the app's threads
-        return f"[{','.join(map(_json_cell, value))}]"
-    if not isinstance(value, Sample):  # whose metadata may be of any kind
-        with suppress(ValueError):  # half a surrogate pair
-            return pydantic_core.to_json(value).decode()
-    return to_json(value)
+    values = {**_OF_TRAFFIC, **_origin(record.origin), **to_fields(record), **dict(record.outcome.usage)}
+    values["sample_id"] = record.sample_id
+    return {name: None if values.get(name) is None else _CELLS[kind](values[name]) for name, kind in COLUMNS.items()}
 
 
 _CELLS: Mapping[str, Callable[[Any], str | float | int]] = {
     "key": clean_key,
     "text": clean_text,
-    "json": _json_cell,
+    "json": lambda value: _json(value),
     "real": clean_real,
     "integer": clean_integer,
 }
 
 
-def from_row(row: Mapping[str, object], place: int) -> Record:
+def from_row(row: Mapping[str, Any], place: int) -> Record:
     """Return the record of a database's row.
 
     Args:
@@ -204,38 +249,98 @@ def from_row(row: Mapping[str, object], place: int) -> Record:
     """
     try:
         values = {
-            name: json.loads(cast("str", cell)) if COLUMNS[name] == "json" else cell
+            name: json.loads(cell) if COLUMNS[name] == "json" else cell
             for name, cell in row.items()
             if cell is not None
         }
-    except (TypeError, RecursionError) as error:
-        raise ValueError(f"no record: {error}") from None
-    usage = {name: row[name] for name in Usage.model_fields}
-    origin = {name: row[name] for name in ("trace_id", "span_id") if row.get(name) is not None}
-    return record_of({**values, "id": row["sample_id"], "row": place, "usage": usage, "origin": origin})
-
-
-def encode_outcome(outcome: Outcome) -> str:
-    """Return an outcome as JSON: the part of a record that a journal keeps. Never raises.
-
-    Example:
-        >>> score = Score(metric="demo", value=0.5, reason="", version="1")
-        >>> decode_outcome(encode_outcome(score)) == score
-        True
-    """
-    return f'{{"status":"{_status(outcome)}",{_outcome_json(outcome)[1:]}'
-
-
-def decode_outcome(text: str | bytes) -> Outcome:
-    """Return the outcome that `encode_outcome` wrote.
-
-    Raises:
-        ValueError: The text is damaged.
-    """
-    try:
-        return _outcome(json.loads(text))
+        usage = {name: row[name] for name in Usage.model_fields}
     except _DAMAGE as error:
-        raise ValueError(f"no outcome: {type(error).__name__}: {error}") from None
+        raise ValueError(f"no record: {error}") from None
+    facts = {"id": row["sample_id"], "row": place, "usage": usage, "origin": _origin(values)}
+    return record_of({**values, **facts})
+
+
+def _origin(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in ("trace_id", "span_id") if name in values}
+
+
+def _list(verdict: Verdict, known: "_Texts") -> list[object]:
+    evidence: list[list[object]] = []
+    for each in verdict.evidence:
+        place: list[object] = [_place(each.field, each.chunk), each.start, each.end]
+        if known.get((each.field, each.chunk), "")[each.start : each.end] != each.text:
+            place.append(each.text)
+        evidence.append(place)
+    text = None if verdict.evidence and verdict.evidence[0].text == verdict.text else verdict.text
+    values = [verdict.id, verdict.kind, verdict.verdict, verdict.lowers_score, evidence, text, verdict.probability]
+    while values[-1] is None:
+        values.pop()
+    return values
+
+
+def _verdict(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
+    number, kind, word, lowers, places, text, probability = (*values, None, None)[:7]
+    evidence: list[dict[str, object]] = []
+    for at, start, end, *quoted in places:
+        name, chunk = _PLACES.get(type(at), tuple)(at)
+        quote = quoted[0] if quoted else known.get((name, chunk), "")[start:end]
+        evidence.append({"field": name, "chunk": chunk, "start": start, "end": end, "text": quote})
+    return {
+        "id": number,
+        "kind": kind,
+        "verdict": word,
+        "lowers_score": lowers,
+        "evidence": evidence,
+        "text": evidence[0]["text"] if text is None and evidence else text,
+        "probability": probability,
+    }
+
+
+def _place(name: str, chunk: int | None) -> object:
+    if chunk is None:
+        return name
+    return chunk if name == "retrieved_contexts" else [name, chunk]
+
+
+_PLACES: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
+    str: lambda name: (name, None),
+    int: lambda chunk: ("retrieved_contexts", chunk),
+}
+_Texts = Mapping[tuple[str, int | None], str]
+
+
+def _texts(sample: Sample | None) -> _Texts:
+    """Return a sample's texts by field, those of contexts also by number."""
+    if sample is None:
+        return {}
+    texts: dict[tuple[str, int | None], str] = {}
+    for name in ("user_input", "response", "reference"):
+        texts[name, None] = getattr(sample, name) or ""
+    for i, text in enumerate(sample.retrieved_contexts):
+        texts["retrieved_contexts", i] = text
+    return texts
+
+
+@cache
+def _adapter() -> "TypeAdapter[Record]":
+    return TypeAdapter(Record)
+
+
+def _defaults(kind: type[BaseModel]) -> dict[str, object]:
+    named = kind.model_fields.items()
+    return {name: each.get_default(call_default_factory=True) for name, each in named if not each.is_required()}
+
+
+_DEFAULTS: Mapping[type, Mapping[str, object]] = {
+    **{kind: _defaults(kind) for kind in (Score, Unscored, Usage, Suspicion)},
+    Record: {**{each.name: each.default for each in fields(Record)}, "origin": {}, "alerts": {}},
+}
+_OF_TRAFFIC = {name: _DEFAULTS[Record][name] for name in ("judge", "submitted_at", "scored_at", "rate", "chosen_by")}
+
+
+def _set(model: BaseModel) -> dict[str, object]:
+    defaults = _DEFAULTS[type(model)]
+    return {name: value for name, value in model if name not in defaults or value != defaults[name]}
 
 
 def encode_reply(reply: LLMReply) -> str:
@@ -277,7 +382,7 @@ def without_texts(outcome: Outcome) -> Outcome:
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": without_reply(outcome.detail)}) if quotes else outcome
     verdicts: list[Verdict] = []
-    for verdict in outcome.verdicts:  # there may be ten thousand
+    for verdict in outcome.verdicts:
         evidence = tuple([each.model_copy(update={"text": ""}) for each in verdict.evidence])
         verdicts.append(verdict.model_copy(update={"text": "", "evidence": evidence}))
     return outcome.model_copy(update={"reason": "", "verdicts": tuple(verdicts)})
@@ -289,26 +394,9 @@ def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
     return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
 
 
-def _status(outcome: Outcome) -> str:
-    return "scored" if isinstance(outcome, Score) else "unscored"
-
-
-def _outcome(values: Mapping[str, object]) -> Outcome:
-    kind, names = _KINDS[cast("str", values["status"])]
-    return kind.model_validate({name: value for name, value in values.items() if name in names})
-
-
-def _outcome_json(outcome: Outcome) -> str:
-    # pydantic writes null for what JSON has no number for, and something else for half a surrogate pair in a key.
-    if isfinite(outcome.usage.seconds) and (not isinstance(outcome, Score) or all(map(str.isascii, outcome.breakdown))):
-        with suppress(ValueError):  # half a surrogate pair elsewhere
-            return outcome.model_dump_json()
-    return _json(outcome.model_dump())
-
-
 def _json(value: object) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):  # metadata of any kind
+    except Exception:  # metadata of any kind
         text = json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
