@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from typing_extensions import TypedDict, Unpack
 
@@ -37,12 +37,12 @@ from ragstone.registry import (
     needs_llm,
     spread,
 )
-from ragstone.report.report import Report
-from ragstone.report.tables import count
-from ragstone.results.read import SpilledResults
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
+
+if TYPE_CHECKING:
+    from ragstone.report.report import Report
 
 _log = logging.getLogger(__name__)
 Metrics = Metric | str | Sequence[Metric | str] | None
@@ -125,12 +125,12 @@ class Interrupted(KeyboardInterrupt):
         report: What was scored by then.
     """
 
-    def __init__(self, message: str, report: Report) -> None:
+    def __init__(self, message: str, report: "Report") -> None:
         super().__init__(message)
         self.report = report
 
 
-def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOptions]) -> Report:
+def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOptions]) -> "Report":
     """Score every sample by every metric, and report.
 
     Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
@@ -189,7 +189,7 @@ def evaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOpti
     raise Interrupted(run.interrupted(), run.report("The run was ended early: this is what was scored by then."))
 
 
-async def aevaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOptions]) -> Report:
+async def aevaluate(samples: Source, metrics: Metrics = None, **options: Unpack[RunOptions]) -> "Report":
     """Score every sample by every metric on the running event loop; otherwise as `evaluate`.
 
     Cancelled, it calls off what is in flight and leaves no task behind; with a journal, the same call goes on.
@@ -245,6 +245,8 @@ class _Run:
         self.presses = 0  # of Ctrl-C
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
+        from ragstone.results.read import SpilledResults
+
         self._results = SpilledResults(None if self._journal_path is None else self._journal_path.absolute().parent)
 
     def complete(self) -> None:
@@ -317,8 +319,10 @@ class _Run:
         for why in () if options.get("stop_on_give_up") else self._gave_up:  # else the report says it
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
 
-    def report(self, *notes: str) -> Report:
+    def report(self, *notes: str) -> "Report":
         """Return the report of what has been scored."""
+        from ragstone.report.report import Report  # what shows results is loaded when there are some
+
         name = self._options.get("name", "")
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]
         if lacking and self._unread:
@@ -414,6 +418,8 @@ class _Run:
         )
         if not (runner.kept or gate.calls_failed):
             return
+        from ragstone.report.tables import count
+
         facts = [count(gate.llm_calls, "judge call")]
         if gate.calls_failed:
             facts[0] += f", {gate.calls_failed:,} of them failed"
