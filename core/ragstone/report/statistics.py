@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Self
 
@@ -214,6 +213,8 @@ def beta_quantile(a: float, b: float) -> float:
         >>> round(beta_quantile(20, 1), 3), round(0.025 ** (1 / 20), 3)
         (0.832, 0.832)
     """
+    import numpy as np  # loaded when first used
+
     spread = 10 * math.sqrt(1 / a + 1 / b)
     ends = -spread - 10 / a, spread + 10 / b
     odds = math.log(a / b) + np.linspace(*ends, 4_001)
@@ -241,10 +242,13 @@ def of_groups(values: "Numbers", groups: Sequence[str]) -> Mean:
     """Return the mean of values of which those of a group say no more than one: each group's mean, by its size.
 
     Example:
+        >>> import numpy as np
         >>> mean = of_groups(np.array([0.0, 1.0, 1.0, 1.0]), ["a", "a", "b", "c"])
         >>> mean.n, mean.mean
         (3, 0.75)
     """
+    import numpy as np  # loaded when first used
+
     places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
     member = np.array([places[group] for group in groups], np.int64)
     mean = Mean()
@@ -261,9 +265,12 @@ def permutation_p(differences: "Numbers") -> float | None:
     exact. None for no differences.
 
     Example:
+        >>> import numpy as np
         >>> permutation_p(np.array([0.1, 0.2, 0.3]))
         0.25
     """
+    import numpy as np  # loaded when first used
+
     n = len(differences)
     if not n:
         return None
