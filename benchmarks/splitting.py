@@ -17,8 +17,7 @@ from typing import Any
 
 import pysbd
 
-from ragstone.text import WINDOW, split_sentences
-from ragstone.text._pysbd import easy_starts
+from ragstone.text import split_sentences
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DATA = REPOSITORY.parent / "shared/data/dev"
@@ -80,8 +79,6 @@ def agreement(folder: Path, limit: int | None) -> None:
     if not chosen:
         print(f"No development data in {folder}: agreement not measured.\n")
         return
-    short = [text for text in chosen if text.strip() and len(text) <= WINDOW]
-    easy = [text for text in short if easy_starts(text.lstrip()) is not None]
     same_texts = same_sentences = sentences = 0
     for text in chosen:
         expected = plain.segment(text)
@@ -92,10 +89,6 @@ def agreement(folder: Path, limit: int | None) -> None:
     print("| agreement with plain pysbd | equal | of | share |\n|---|---:|---:|---:|")
     print(f"| texts | {same_texts} | {len(chosen)} | {same_texts / len(chosen):.4%} |")
     print(f"| sentences | {same_sentences} | {sentences} | {same_sentences / sentences:.4%} |\n")
-    print("| split without pysbd | easy | of | share |\n|---|---:|---:|---:|")
-    print(f"| texts | {len(easy)} | {len(chosen)} | {len(easy) / len(chosen):.1%} |")
-    in_easy, in_all = sum(map(len, easy)), sum(map(len, chosen))
-    print(f"| characters | {in_easy} | {in_all} | {in_easy / in_all:.1%} |\n")
 
 
 def times(runs: int) -> None:

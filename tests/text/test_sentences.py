@@ -1,10 +1,15 @@
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ragstone.text import WINDOW, Sentence, _pysbd, languages, sentences, split_sentences
+from ragstone.text import WINDOW, Sentence, languages, split_sentences
+
+split_sentences("")  # Python warns of pysbd's own source where it was never compiled before
+pysbd = importlib.import_module("pysbd")
+Processor = importlib.import_module("pysbd.processor").Processor
 
 PLACEHOLDERS = "∯♬♭♨☝☉☈☇☄ȸȹƪ♟♝☏∮✂⌬⎋ᓰᓱᓳᓴᓷᓸ&"
 PARAGRAPH = (
@@ -25,25 +30,17 @@ def assert_tiles(text, found):
     assert position == (len(text) if text.strip() else 0)
 
 
-@pytest.fixture(params=[True, False], ids=["easy", "never easy"])
-def either_way(request, monkeypatch):
-    """With and without the short way around pysbd."""
-    if not request.param:
-        monkeypatch.setattr(_pysbd, "easy_starts", lambda text: None)
-
-
 @pytest.fixture
 def windows(monkeypatch):
     """Lengths of the texts that pysbd is given."""
     sizes: list[int] = []
-    ask = _pysbd.raw_sentences
+    process = Processor.process
 
-    def count(text, language):
-        sizes.append(len(text))
-        return ask(text, language)
+    def count(self):
+        sizes.append(len(self.text))
+        return process(self)
 
-    monkeypatch.setattr(_pysbd, "raw_sentences", count)
-    monkeypatch.setattr(_pysbd, "easy_starts", lambda text: None)
+    monkeypatch.setattr(Processor, "process", count)
     return sizes
 
 
@@ -84,8 +81,6 @@ SAMPLES = {
 
 @pytest.mark.parametrize("language", languages())
 def test_every_language_splits_as_pysbd_does(language):
-    import pysbd
-
     sample = SAMPLES.get(language, "Uno dos. Tres Dr. Cuatro? Cinco! Mr. Seis no. 7.")
     plain = pysbd.Segmenter(language=language, clean=False).segment(sample)
     found = split_sentences(sample, language)
@@ -106,41 +101,21 @@ def test_no_character_is_lost_from_any_text(text, language):
     assert_tiles(text, split_sentences(text, language))
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.text("ab.?!\"'()1 \n∯☉" + "\ud800", max_size=600), st.sampled_from(["en", "de", "ru", "sk"]), st.integers(20, 90)
-)
-def test_no_character_is_lost_across_windows(text, language, window):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sentences, "WINDOW", window)
-        patch.setattr(sentences, "_MARGIN", window // 5)
-        patch.setattr(sentences, "_CONTEXT", window // 4)
-        assert_tiles(text, split_sentences(text, language))
+@settings(max_examples=30, deadline=None)
+@given(st.text("ab.?!\"'()1 \n∯☉\ud800", min_size=50, max_size=600), st.sampled_from(["en", "de", "ru", "sk"]))
+def test_no_character_is_lost_across_windows(unit, language):
+    text = unit * (2 * WINDOW // len(unit))
+    assert_tiles(text, split_sentences(text, language))
 
 
 QUOTED = 'He said, "' + "They come and go. " * 30 + 'We see." Then he left the town. '
 
 
-@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("unit", [PARAGRAPH, QUOTED, PARAGRAPH + QUOTED + "\n"])
 def test_a_long_text_is_split_as_pysbd_does(unit):
-    import pysbd
-
     text = unit * (4 * WINDOW // len(unit))  # several windows; the quotes have no sentence end to pysbd
     plain = pysbd.Segmenter(language="en", clean=False).segment(text)
     assert [s.text for s in split_sentences(text)] == plain
-
-
-def test_one_hard_place_of_a_long_text_is_all_that_pysbd_is_asked_about(monkeypatch):
-    asked: list[str] = []
-    ask = _pysbd.raw_sentences
-    monkeypatch.setattr(_pysbd, "raw_sentences", lambda text, language: asked.append(text) or ask(text, language))
-    easy = "The river flows through the old town. Many people visit the harbour every summer. "
-    text = easy * 300 + "Wait... What? " + easy * 300
-    found = split_sentences(text)
-    assert [s.text for s in found].count("Many people visit the harbour every summer. ") == 600
-    assert len(asked) == 1
-    assert "Wait..." in asked[0]
 
 
 def test_the_work_grows_with_the_length_only(windows):
@@ -149,7 +124,7 @@ def test_the_work_grows_with_the_length_only(windows):
     for times in (1, 4):
         windows.clear()
         split_sentences(text * times)
-        assert max(windows) <= WINDOW + sentences._CONTEXT
+        assert max(windows) <= 1.1 * WINDOW
         work.append(sum(windows) / (len(text) * times))
     assert work[1] < 1.1 * work[0] < 2
 
@@ -167,13 +142,13 @@ def test_hostile_text_neither_crashes_nor_hangs(unit):
 def test_a_sentence_longer_than_a_window_stays_in_one_piece(windows):
     text = "(" + "word " * 4000 + "end) of it." + " " * 2000 + "Then it ends."
     assert [s.end for s in split_sentences("Hello there. " + text)] == [13, 13 + text.index("Then"), 13 + len(text)]
-    assert max(windows) <= WINDOW + sentences._CONTEXT
+    assert max(windows) <= 1.1 * WINDOW
 
 
 def test_pysbd_raises_on_text_that_makes_no_regular_expression():
     text = "Das ist c(-à-d und c.-à-d. so. Ja."
     with pytest.raises(Exception):  # noqa: B017, PT011 (re.error, or what else pysbd runs into)
-        _pysbd.raw_sentences(text, "de")
+        pysbd.Segmenter(language="de").segment(text)
     assert_tiles(text, split_sentences(text, "de"))
 
 
@@ -182,3 +157,147 @@ def test_eight_threads_get_the_same_sentences():
     expected = [split_sentences(text) for text in texts]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(split_sentences, texts)) == expected
+
+
+WORDS = [
+    "the",
+    "The",
+    "cat",
+    "a",
+    "A",
+    "I",
+    "i",
+    "ii",
+    "c",
+    "is",
+    "no",
+    "No",
+    "p",
+    "Mr",
+    "Dr",
+    "e.g",
+    "U.S",
+    "U.S.A",
+    "etc",
+    "art",
+    "may",
+    "town",
+    "Élan",
+    "été",
+    "1",
+    "12",
+    "123",
+    "1984",
+    "3.5",
+    "10.25",
+    "9",
+    "10",
+    "1,000",
+    "a)",
+    "(a)",
+    "(see",
+    "(1993)",
+    "(12)",
+    "12)",
+    "1994)",
+    "(born",
+    "1921)",
+    "Yahoo",
+    "Yum",
+    "well-known",
+    "rock-",
+    "--",
+    "-",
+    "–",
+    "Brown's",
+    "boys'",
+    "don’t",
+    '"plan"',
+    '"a',
+    'b"',
+    '"',
+    "“plan”",
+    "“",
+    "(",
+    ")",
+    "co",
+    "Co",
+    "KG",
+    "Inc",
+    "&",
+    "5%",
+    "a.m",
+    "p.m",
+    "PM",
+    "A.",
+    "It",
+    "What",
+    "st",
+    "ph",
+    "v",
+    "vs",
+    "sea",
+    ";",
+    ":",
+    "viii",
+    "mix",
+    "ſo",
+    "miſs",
+    "20th",
+    "x@y",
+    "pdf",
+    "°",
+    "\\",
+    "[12]",
+    "B.",
+    "*",
+    "1.",
+    "2.",
+    "-1",
+    "12:30",
+    "B2B",
+    "{is}",
+    "d(phil",
+    "d.phil",
+    "İs",
+]
+MARKS = ["", "", "", ",", ".", ".", ".", "?", "!", "...", "?!", "!!!", '."', '?"', ".)", ").", "'.", ". . ."]
+GAPS = [" ", " ", " ", " ", "  ", "\n", " \n\n", ""]
+PROSE = st.lists(st.tuples(*map(st.sampled_from, (WORDS, MARKS, GAPS))).map("".join), min_size=1, max_size=14)
+
+
+@settings(max_examples=300, deadline=None)
+@given(PROSE.map("".join).map(str.strip), st.sampled_from(["en", "en", "es", "it"]))
+def test_looking_at_fewer_abbreviations_changes_nothing(text, language):
+    """Held against pysbd's rules alone: its search for their sentences in the text now and then misplaces one."""
+    try:
+        sentences = [each.strip() for each in pysbd.Segmenter(language=language).processor(text).process()]
+    except Exception:
+        return
+    starts, end = [], 0
+    for sentence in filter(None, sentences):
+        start = text.find(sentence, end)
+        assume(start >= 0 and not text[end:start].strip())  # a character of it was changed on the way
+        starts, end = [*starts, start], start + len(sentence)
+    assume(language == "en" or not any(text[start] in "!?”" for start in starts))  # those are mended
+    assert [each.start for each in split_sentences(text, language)] == starts
+
+
+def test_a_long_list_of_references_does_not_hang():
+    text = "So it is.[" + "101, " * 3000 + "102] and so on. " + "It is.[" + "1" * 5000 + " so."
+    assert "".join(s.text for s in split_sentences(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("found", "starts"),
+    [
+        (["One.", "2!?", "Three.", "Four."], [0, 5, 9, 16]),
+        (["One.", "☉", "Three.", "Four."], [0, 9, 16]),  # one was altered
+        (["One.", "Four."], [0, 16]),  # some were dropped
+        (["One.", "Four.", "Five."], [0, 16]),  # one too many
+        (["", " ", "One."], [0]),
+    ],
+)
+def test_sentences_are_found_back(monkeypatch, found, starts):
+    monkeypatch.setattr(Processor, "process", lambda self: found)
+    assert [each.start for each in split_sentences("One. 2!? Three. Four.")] == starts

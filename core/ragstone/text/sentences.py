@@ -22,9 +22,6 @@ _CONTEXT = 400
 # The effort pysbd may spend on lists in one window, in characters read, before the window is made smaller.
 _MOST_EFFORT = 1_000_000
 _LEAST_WINDOW = 100
-# Easy text of a long one is split in smaller windows: one hard place then makes less of it hard.
-_EASY_WINDOW = 1500
-_EASY_MARGIN = 300
 
 _INK = re.compile(r"\S")
 # The end of a sentence in any of the scripts, where pysbd cannot be asked.
@@ -145,7 +142,7 @@ def languages() -> tuple[str, ...]:
         >>> "en" in languages()
         True
     """
-    return _pysbd.languages()
+    return tuple(sorted(_pysbd.load()))
 
 
 def split_sentences(text: str, language: str = "en") -> list[Sentence]:
@@ -173,7 +170,8 @@ def split_sentences(text: str, language: str = "en") -> list[Sentence]:
         [Sentence(text='Dr. Who left. ', start=0, end=14), Sentence(text='Did he?  ', start=14, end=23), \
 Sentence(text='Yes!', start=23, end=27)]
     """
-    _pysbd.check_language(language)
+    if language not in _pysbd.load():
+        raise ValueError(f"no sentence splitter for {language!r}; the languages are: {', '.join(languages())}")
     starts = _all_starts(text, language)
     if not starts:
         return []
@@ -190,15 +188,11 @@ def _all_starts(text: str, language: str) -> list[int]:
     # Everything in front of `begin` is decided; a window shows pysbd the text from `left` on.
     left = begin = starts[0]
     while True:
-        own = _easy_window(text, begin) if language == "en" and starts[-1] == begin else None
-        if own is None:
-            size = _window_size(text, begin)
-            end, complete = _window_end(text, begin, size)
-            # A sentence that the margin leaves undecided is seen again, whole, by the next window.
-            sure = end if complete else end - min(_MARGIN, (end - begin) // 2)
-            own = [left + start for start in _window_starts(text[left:end], language)], end, sure
-        window, end, sure = own
+        end, complete = _window_end(text, begin, _window_size(text, begin))
+        # A sentence that the margin leaves undecided is seen again, whole, by the next window.
+        sure = end if complete else end - min(_MARGIN, (end - begin) // 2)
         undecided = max(begin, starts[-1] + 1)
+        window = [left + start for start in _window_starts(text[left:end], language)]
         starts += [start for start in window if undecided <= start <= sure]
         if sure == end:
             following = _INK.search(text, end)
@@ -209,15 +203,6 @@ def _all_starts(text: str, language: str) -> list[int]:
         else:
             begin = starts[-1] if starts[-1] > begin else sure
         left = _context(starts, begin, min(_CONTEXT, (end - left) // 2))
-
-
-def _easy_window(text: str, begin: int) -> tuple[list[int], int, int] | None:
-    """Return where sentences begin in an easy window, its end, and up to where that is sure; None if it is not easy."""
-    end, complete = _window_end(text, begin, WINDOW if len(text) <= WINDOW else _EASY_WINDOW)
-    starts = _pysbd.easy_starts(text[begin:end])
-    if starts is None or not (complete or any(start < end - begin - _EASY_MARGIN for start in starts)):
-        return None
-    return [begin + start for start in starts], end, end if complete else end - _EASY_MARGIN
 
 
 def _window_size(text: str, begin: int) -> int:
@@ -248,9 +233,6 @@ def _effort(window: str) -> int:
     is a letter, all that have the same one get a line break each time, each of which is then a line to read.
     """
     lines = 50 + window.count("\n") + window.count("\r")
-    most = window.count(".") + window.count(")")
-    if (bound := most * (len(window) + 8 * most * most) * lines // 50) <= _MOST_EFFORT:
-        return bound  # few enough not to look closer
     markers = Counter(_MARKER.findall(window))
     breaks = sum(count * count for marker, count in markers.items() if marker[0].isalpha())
     return markers.total() * (len(window) + 8 * breaks) * lines // 50
@@ -273,15 +255,10 @@ def _window_starts(window: str, language: str) -> list[int]:
     try:
         places = _pysbd.align(window, _pysbd.raw_sentences(window, language))
     except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
-        places = [end for mark in _BREAK.finditer(window) if (end := _next_ink(window, mark.end())) >= 0]
+        places = [ink.start() for mark in _BREAK.finditer(window) if (ink := _INK.search(window, mark.end()))]
     if language != "en":
         places = [closers.end() if (closers := _CLOSERS.match(window, start)) else start for start in places]
     return sorted({start for start in places if own.start() < start < len(window)})
-
-
-def _next_ink(text: str, position: int) -> int:
-    ink = _INK.search(text, position)
-    return -1 if ink is None else ink.start()
 
 
 def language_of(text: str) -> str:

@@ -1,1 +1,0 @@
-"""What attacks inside the data do to scores. Run as `python benchmarks/injection --judge ... --out DIR`."""
