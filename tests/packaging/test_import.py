@@ -11,7 +11,18 @@ import pytest
 import ragstone
 
 # Loaded when first used, not on import: they are slow, optional, or only the command's.
-LATER = ["numpy", "pysbd", "openai", "xllamacpp", "onnxruntime", "tokenizers", "huggingface_hub", "click", "tqdm"]
+LATER = [
+    "numpy",
+    "pydantic",
+    "pysbd",
+    "openai",
+    "xllamacpp",
+    "onnxruntime",
+    "tokenizers",
+    "huggingface_hub",
+    "click",
+    "tqdm",
+]
 LATER += ["sqlite3", "sqlalchemy", "opentelemetry"]
 OWN_LATER = ["ragstone.batch", "ragstone.cli", "ragstone.clients", "ragstone.local", "ragstone.testing"]
 OWN_LATER += ["ragstone.live", "ragstone.report", "ragstone.live"]
