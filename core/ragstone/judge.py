@@ -147,7 +147,8 @@ class Meter:
         self._started = time.perf_counter()
         self._llm_calls = 0
         self._embed_calls = 0
-        self._tokens: list[tuple[int | None, int | None]] = []
+        self._read: list[int | None] = []
+        self._written: list[int | None] = []
 
     def asking(self, round_: Sequence[object]) -> None:
         """Count the calls of a round that is about to be made."""
@@ -166,22 +167,20 @@ class Meter:
 
     def answered(self, replies: Sequence[Any]) -> None:
         """Note the tokens of a round's replies."""
-        self._tokens += [(reply.input_tokens, reply.output_tokens) for reply in replies if isinstance(reply, LLMReply)]
+        for reply in replies:
+            if isinstance(reply, LLMReply):
+                self._read.append(reply.input_tokens)
+                self._written.append(reply.output_tokens)
 
     def usage(self) -> Usage:
         """Return the cost so far."""
         return Usage(
             llm_calls=self._llm_calls,
             embed_calls=self._embed_calls,
-            input_tokens=_total([read for read, _ in self._tokens]),
-            output_tokens=_total([written for _, written in self._tokens]),
+            input_tokens=None if None in self._read else sum(filter(None, self._read)),
+            output_tokens=None if None in self._written else sum(filter(None, self._written)),
             seconds=time.perf_counter() - self._started,
         )
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 class _OneHalf:

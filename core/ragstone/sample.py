@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -152,11 +152,11 @@ class Sample(BaseModel):
         value: str | None = getattr(self, field)
         return () if value is None else (value,)
 
-    def all_texts(self) -> Iterator[str]:
-        """Yield the texts of all fields."""
-        for name in get_args(SampleField):
-            yield from self.texts(name)
-        yield from self.texts("history")
+    def all_texts(self) -> list[str]:
+        """Return the texts of all fields."""
+        fields = (self.user_input, *self.retrieved_contexts, self.response, self.reference)
+        turns = [turn.content for turn in self.history]
+        return [text for text in fields if text is not None] + turns
 
     def characters(self) -> int:
         """Return the length of all texts together."""

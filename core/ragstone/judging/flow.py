@@ -80,8 +80,8 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
 
 
 def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) -> T:
-    ended = one_line(sendable(str(reply.ended)))[:100]
-    if was_withheld(ended):
+    ended = one_line(sendable(str(reply.ended)))[:100] if reply.ended else ""
+    if ended and was_withheld(ended):
         raise CannotScore(
             "judge_unparseable",
             f"{request.task}: {_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise",
@@ -89,7 +89,7 @@ def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) 
     try:
         return parse(_answer(reply, request))
     except BadReply as bad:
-        if not was_cut_off(ended):
+        if not (ended and was_cut_off(ended)):
             raise
         stopped = "" if reply.output_tokens is None else f"; it stopped at {reply.output_tokens} tokens"
         raise CannotScore(
@@ -155,6 +155,12 @@ def each(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
     return [results[i] for i in range(len(flows))]
 
 
+def given(result: T) -> Flow[T]:
+    """Return a result that takes no request, as a flow."""
+    yield from ()
+    return result
+
+
 def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     """Run two flows of different results side by side."""
     flows: list[Flow[Any]] = [first, second]
@@ -187,7 +193,7 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
         while True:
             step = advance(flow, replies)
             if not isinstance(step, tuple):
-                return _with_usage(step, meter)
+                return step.model_copy(update={"usage": meter.usage()})
             meter.asking(step)
             replies = (call(step[0]),) if len(step) == 1 else _in_threads(call, step)
             meter.answered(replies)
@@ -230,7 +236,7 @@ async def arun(
         while True:
             step = await asyncio.to_thread(advance, flow, replies) if offload else advance(flow, replies)
             if not isinstance(step, tuple):
-                return _with_usage(step, meter)
+                return step.model_copy(update={"usage": meter.usage()})
             meter.asking(step)
             replies = (await call(step[0]),) if len(step) == 1 else await _at_once(call, step)
             meter.answered(replies)
@@ -317,7 +323,3 @@ def needed(embedder: Embedder | None) -> Embedder:
     if embedder is None:
         raise TypeError("this metric embeds texts: name an embedder (its field `embedder` holds one)")
     return embedder
-
-
-def _with_usage(outcome: Outcome, meter: Meter) -> Outcome:
-    return outcome.model_copy(update={"usage": meter.usage()})

@@ -34,7 +34,7 @@ def fence(data: Mapping[str, str]) -> str:
         Why?
         </question ppmc>
     """
-    clean = {name: sendable(text) for name, text in data.items()}
+    clean = {name: _UNSENDABLE.sub("\ufffd", text) for name, text in data.items()}
     nonce = _nonce(clean)
     return "\n".join(f"<{name} {nonce}>\n{text}\n</{name} {nonce}>" for name, text in clean.items())
 
@@ -69,7 +69,7 @@ def numbered(items: Iterable[str], first: int = 1) -> str:
         [1] One.
         [2] Two [3] no.
     """
-    return "\n".join(f"[{i}] {one_line(item)}" for i, item in enumerate(items, first))
+    return "\n".join(f"[{i}] {_LINE_BREAKS.sub(' ', item).strip()}" for i, item in enumerate(items, first))
 
 
 def one_line(text: str) -> str:

@@ -4,6 +4,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, get_args
 
 from ragstone.errors import CannotScore
@@ -294,14 +295,11 @@ class Metric(ABC):
         return await arun(flow, self.judge, self.judge_embedder, meter, offload=offload, answering=answering)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
-        """Return the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
+        """Run the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
         if not isinstance(cast("object", sample), Sample):
             raise TypeError(f"sample: is {type(sample).__name__}; pass ragstone.Sample(...)")
-        if self.lacks_llm:
+        if self.needs_llm and self.llm is None:
             raise TypeError(f'llm: is None; {self.name} needs a judge, such as llm="local"')
-        return self._checked(sample)
-
-    def _checked(self, sample: Sample) -> Flow[Outcome]:
         if self.max_characters is not None and (size := sample.characters()) > self.max_characters:
             return self._unscored(
                 "over_budget",
@@ -310,9 +308,9 @@ class Metric(ABC):
             )
         outcome: Outcome
         follows = self.follows_history and bool(sample.history)
+        texts: list[TextField] = [*self.required_fields]
         try:
-            for name in self.required_fields:
-                self._require(sample, name)
+            self._require(sample, self.required_fields)
             flow = cast("object", self._follow(sample) if follows else self._flow(sample))
             if isinstance(flow, Score) and not self.needs_llm:
                 outcome = flow
@@ -322,7 +320,8 @@ class Metric(ABC):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator that asks with `yield from ask(...)`")
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
-        texts: tuple[TextField, ...] = (*self.required_fields, "history") if follows else tuple(self.required_fields)
+        if follows:
+            texts.append("history")
         signs = suspected(sample, texts)  # at the end: what is called off does not pay for it
         return outcome.model_copy(update={"suspected": signs}) if signs else outcome
 
@@ -340,30 +339,33 @@ class Metric(ABC):
         reason = f"{score.reason} The question was taken as: {question}"
         return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
-    def _require(self, sample: Sample, field: SampleField) -> None:
-        texts = sample.texts(field)
-        if not texts and (field != "retrieved_contexts" or field not in sample.model_fields_set):
-            raise CannotScore("missing_input", f"{field}: is missing; {self.name} needs it")
-        if not any(map(_visible, texts)):
-            raise CannotScore("empty_input", f"{field}: has no visible text; {self.name} needs it")
+    def _require(self, sample: Sample, fields: Sequence[SampleField]) -> None:
+        """Refuse a sample without one of the fields, or with nothing to see in it."""
+        for name in fields:
+            texts = sample.texts(name)
+            if not texts and (name != "retrieved_contexts" or name not in sample.model_fields_set):
+                raise CannotScore("missing_input", f"{name}: is missing; {self.name} needs it")
+            letters = (character for text in texts for character in text)
+            if all(unicodedata.category(letter)[0] in "ZC" or letter in _BLANK for letter in letters):
+                raise CannotScore("empty_input", f"{name}: has no visible text; {self.name} needs it")
 
     def _fits(self, sample: Sample, *fields: SampleField) -> None:
         """Refuse texts that a later prompt could not hold, before anything is spent."""
+        limit = self._limit
         for name in fields:
-            if (size := tokens(*sample.texts(name))) > self._limit:
+            if (size := tokens(*sample.texts(name))) > limit:
                 raise CannotScore(
-                    "over_budget",
-                    f"{name}: has about {size:,} tokens; a prompt may have {self._limit:,} (max_input_tokens)",
+                    "over_budget", f"{name}: has about {size:,} tokens; a prompt may have {limit:,} (max_input_tokens)"
                 )
 
-    @property
+    @cached_property
     def asks_one_by_one(self) -> bool:
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
         if self.asking == "auto" and self.calibration is not None:
             return self.calibration.one_by_one
         return (self.judge.asking if self.asking == "auto" else self.asking) == "one_by_one"
 
-    @property
+    @cached_property
     def expects(self) -> bool:
         """Whether the value is the expected one, by `scoring`, by what the judge declares, or as it was calibrated."""
         if self.scoring != "auto" or not self.has_expected:
@@ -372,7 +374,7 @@ class Metric(ABC):
             return self.calibration.settings.get("scoring") == "expected"
         return self.has_probabilities and self.auto_expects
 
-    @property
+    @cached_property
     def has_probabilities(self) -> bool:
         """Whether each answer comes with probabilities, by what the judge declares."""
         return self.asks_one_by_one and getattr(self.llm, "gives_probabilities", False) is True
@@ -416,16 +418,17 @@ class Metric(ABC):
         instructions = self.instructions.get(step) or self.prompts.get(step)
         if instructions is None:
             raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
-        instructions = filled(instructions, fill or {})
+        if fill:
+            instructions = filled(instructions, fill)
         if self.asks_one_by_one:
             system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
         else:
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
-        if (size := tokens(system, user)) > self._limit:
+        if (size := tokens(system, user)) > (limit := self._limit):
             raise CannotScore(
                 "over_budget",
                 f"{', '.join(data)}: the prompt of {self.name}.{step} has about {size:,} tokens; "
-                f"the limit is {self._limit:,} (max_input_tokens)",
+                f"the limit is {limit:,} (max_input_tokens)",
             )
         return LLMRequest(
             task=f"{self.name}.{step}",
@@ -497,7 +500,7 @@ class Metric(ABC):
             sample_index=sample_index,
             fill=fill,
         )
-        return (yield from ask(request, lambda reply: read(parse(reply.text, schema))))
+        return ask(request, lambda reply: read(parse(reply.text, schema)))
 
     def _score(
         self,
@@ -539,11 +542,6 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
-
-
-def _visible(text: str) -> bool:
-    """Whether the text holds a character that is neither space, control, format, unassigned nor a blank letter."""
-    return any(unicodedata.category(character)[0] not in "ZC" and character not in _BLANK for character in text)
 
 
 def _answer(request: LLMRequest) -> Flow[Answer]:

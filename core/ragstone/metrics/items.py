@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow, each
+from ragstone.judging.flow import Flow, each, given
 from ragstone.judging.prompt import numbered, sendable
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
 from ragstone.metrics.base import ItemKind, Metric
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST = 1e-4  # of a probability
+_CLAIMS = record(claims=listing(TEXT))
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
 
 
@@ -231,17 +232,6 @@ def ask_closed(
     return ask_together(metric, step, {name: text}, "question", questions, words, task)
 
 
-def list_claims(metric: Metric, name: str, text: str) -> Flow[tuple[str, ...]]:
-    """Have the judge list the claims that a text makes; one that is made twice counts once."""
-    return metric.ask_json(
-        "claims",
-        {name: text},
-        f"List the claims of this {name}.",
-        record(claims=listing(TEXT)),
-        lambda value: distinct(value["claims"], "claim"),
-    )
-
-
 @dataclass(frozen=True)
 class Claim:
     """A claim of the response, and where it stands: nowhere, when the judge worded it."""
@@ -276,8 +266,14 @@ class SplittingMetric(Metric):
         A small judge lists claims badly, and a sentence costs no call.
         """
         if self.asks_one_by_one:
-            return self.sentence_claims(sample, field)
-        return tuple(map(Claim, (yield from list_claims(self, name, "".join(sample.texts(field))))))
+            return given(self.sentence_claims(sample, field))
+        return self.ask_json(
+            "claims",
+            {name: "".join(sample.texts(field))},
+            f"List the claims of this {name}.",
+            _CLAIMS,
+            lambda value: tuple(map(Claim, distinct(value["claims"], "claim"))),
+        )
 
     def claims_kind(self, kind: str, source: str) -> ItemKind:
         """Return the kind of claims that a person checks against a text: asked one by one, they are sentences."""
@@ -299,26 +295,25 @@ class SplittingMetric(Metric):
         Asked one by one, probabilities are mapped to the share of supported claims among labelled ones
         (`ragstone.metrics.fitted`).
         """
-        texts = [claim.text for claim in claims]
         if self.asks_one_by_one:
-            data = {"text": "\n".join(sample.texts(field))}
-            answers = by_map(SUPPORTED, (yield from ask_alone(self, "verdict", data, "claim", texts)))
-            return [in_words(answer, claim) for answer, claim in zip(answers, claims, strict=True)]
+            return self._check_alone(claims, "\n".join(sample.texts(field)))
         sentences = sentences_of(sample, field, self.splitter, self.language)
-        return (
-            yield from ask_together(
-                self,
-                "verdicts",
-                {name: listed(sentences)},
-                "claim",
-                texts,
-                CLAIM_WORDS,
-                f"Check each of the {len(claims)} claims. "
-                f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
-                sentences=sentences,
-                reply="verdicts",
-            )
+        return ask_together(
+            self,
+            "verdicts",
+            {name: listed(sentences)},
+            "claim",
+            [claim.text for claim in claims],
+            CLAIM_WORDS,
+            f"Check each of the {len(claims)} claims. "
+            f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
+            sentences=sentences,
+            reply="verdicts",
         )
+
+    def _check_alone(self, claims: Sequence[Claim], text: str) -> Flow[list[Answer]]:
+        asked = yield from ask_alone(self, "verdict", {"text": text}, "claim", [claim.text for claim in claims])
+        return [in_words(answer, claim) for answer, claim in zip(by_map(SUPPORTED, asked), claims, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
