@@ -17,7 +17,7 @@ UnscoredReason = Literal[
     "over_budget",
     "cancelled",
 ]
-SuspicionKind = Literal["order", "verdict", "break_out", "score_claim", "filler", "encoded", "hidden"]
+SuspicionKind = Literal["order", "verdict", "break_out", "score_claim", "filler", "hidden"]
 Finding = Literal["refused", "no_answer_in_contexts"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
