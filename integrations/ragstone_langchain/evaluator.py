@@ -4,8 +4,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ragstone.errors import ascore_safely, describe, score_safely
+from ragstone.errors import describe
 from ragstone.metrics import Metric
+from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import is_mapping
 from ragstone.registry import make_metric

@@ -18,12 +18,13 @@ from pydantic import Field, ValidationError
 
 import ragstone
 from ragstone import AlignmentCoverage, Report, aevaluate, evaluate
-from ragstone.errors import ascore_safely, describe, score_safely
+from ragstone.errors import describe
 from ragstone.judge import Embedder
 from ragstone.judging.prompt import filled
 from ragstone.limits.gate import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.base import check_members
+from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Suspicion, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.registry import make_metric, metric_class, spread
 from ragstone.sample import Row, Sample, SampleField, first_problem

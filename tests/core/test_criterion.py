@@ -9,9 +9,9 @@ import pytest
 
 from ragstone import Criterion, LLMReply, Metric, Monitor, Sample, Score, evaluate
 from ragstone.batch import estimate
-from ragstone.errors import score_safely
 from ragstone.identity import metric_key
 from ragstone.live import CallableSink
+from ragstone.metrics.outcomes import score_safely
 from ragstone.registry import NullJudge, RegistryError, make_metric, metric_name
 from ragstone.testing import FakeLLM
 

@@ -17,8 +17,8 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
-from ragstone.errors import ascore_safely, score_safely
 from ragstone.judging import ask, embed
+from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import step, truth

@@ -11,12 +11,12 @@ from itertools import count
 from math import inf, isfinite
 from typing import Any
 
-from ragstone.errors import unscored
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
 from ragstone.limits.budget import Account, BudgetMeter, MemoryLedger, Price, RunBudget, list_price
 from ragstone.metrics.base import Metric, check_count
+from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.plain import as_dict, as_list
 from ragstone.registry import is_embedded

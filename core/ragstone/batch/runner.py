@@ -12,13 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
 
 from ragstone.batch.journal import JournalError
-from ragstone.errors import CannotScore, unscored
+from ragstone.errors import CannotScore
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key
 from ragstone.judge import LLM, Meter
 from ragstone.limits.budget import BudgetMeter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
+from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from sys import getsizeof
 from typing import Any, Literal, cast
 
-from ragstone.errors import CannotScore, unscored
+from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
 from ragstone.limits.budget import Account, Budget, BudgetMeter
@@ -23,6 +23,7 @@ from ragstone.live.sampling import Sampling
 from ragstone.live.sink import Sink
 from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
+from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record
