@@ -139,13 +139,13 @@ def known_sum(a: int | None, b: int | None) -> int | None:
 
 
 class _Shown(_Frozen):
-    """What `print` shows as `ragstone explain` does, and a notebook as a table of verdicts."""
+    """What `print` shows as `ragstone explain` does, and a notebook, too."""
 
     def __str__(self) -> str:
         return "\n".join(_tables().outcome_lines(self))
 
     def _repr_html_(self) -> str:
-        text: str = _tables().outcome_html(self)
+        text: str = _tables().as_html(self)
         return text
 
 

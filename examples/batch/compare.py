@@ -8,7 +8,7 @@ from ragstone.batch import compare, estimate
 
 
 def main() -> None:
-    """Print an estimate, both reports and the comparison; write compare.html and new.html."""
+    """Print an estimate, both reports and the comparison; write new.html."""
     llm, embedder = judge()
     metrics = [ContextRelevancy(llm=llm), ResponseRelevancy(llm=llm, embedder=embedder)]
     print(estimate(samples(0), metrics), "\n")
@@ -20,7 +20,6 @@ def main() -> None:
     print(new, "\n")
     found = compare(old, new)
     print(found)
-    found.save("compare.html")
     new.save("new.html")
 
 

@@ -7,7 +7,7 @@ import pytest
 from ragstone import Sample, Score, Verdict
 from ragstone.live import Feedback, Record, SQLiteSink
 from ragstone.outcome import Suspicion
-from ragstone.report import Report, compare, report_page
+from ragstone.report import Report, compare
 
 from ..report.data import NOON, database, health, records  # noqa: TID252
 from ..report.reports import report, rich  # noqa: TID252
@@ -69,7 +69,7 @@ def hostile(tmp_path_factory):
     sink = SQLiteSink(path)
     sink.feedback([Feedback(sample_id=ATTACK + "0", value=ATTACK, comment=ATTACK, at=NOON)])
     sink.close()
-    page = report_page(path)
+    page = Report.load(path).html()
     assert all(f"By {facet}" in page for facet in ("feedback", "run name", "tag"))
     return page
 
@@ -121,7 +121,9 @@ def test_a_notebook_stays_as_it_is(show, compared):
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out(show, hostile, tmp_path, width):
-    real = report_page(database(tmp_path / ("long-name-" * 15 + ".db"), records(60), health(), health("web-2:1")))
+    real = Report.load(
+        database(tmp_path / ("long-name-" * 15 + ".db"), records(60), health(), health("web-2:1"))
+    ).html()
     for html in (real, hostile):
         page = show(html, width)
         open_all(page)

@@ -55,8 +55,8 @@ def test_the_change_against_another_run(tmp_path):
     report([0.75] * 20, metrics=metrics).to_json(new)
     report([0.75] * 20, version="2").to_json(tmp_path / "other.jsonl")
     assert run(new, "--against", old, "--out", out).exit_code == 0
-    words = "+0.500 ( +0.247 – +0.584 ) against old.jsonl : better by this judge"
-    assert words.replace(" ", "") in Text(out.read_text("utf-8")).text.replace(" ", "")
+    words = "demo: by this judge, new is better: +0.500 (95 % interval +0.247 – +0.584)"
+    assert words in Text(out.read_text("utf-8")).text
     refused = run(new, "--against", tmp_path / "other.jsonl", "--out", out)
     assert refused.exit_code == 2
     assert "not comparable" in refused.output

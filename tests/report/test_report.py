@@ -112,22 +112,6 @@ def test_versions_and_judges_are_not_mixed():
     ]
 
 
-def test_the_worst_rows_come_first_with_what_cost_them():
-    values = [[0.9, 0.1], [0.4, 0.4], [1.0], [0.2]]
-    samples = [Sample(user_input=f"question {i}") for i in range(4)]
-    metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0))]
-    page = report(values, samples=samples, metrics=metrics).html()
-    places = [page.index(f"<bdi>q{i}</bdi>") for i in (3, 1, 0)]
-    assert places == sorted(places)
-    assert "<bdi>q2</bdi>" not in page  # nothing cost a full score
-    assert "mean of 2 draws; the worst, 0.100, is shown" in page
-    assert "question 3" in page
-    lower = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
-    page = report(values, samples=samples, metrics=lower).html()
-    places = [page.index(f"<bdi>q{i}</bdi>") for i in (2, 0, 1, 3)]
-    assert places == sorted(places)
-
-
 def test_json_and_back(tmp_path):
     metrics = [MetricInfo("alignment_coverage", "1", "judge", (-1.0, 1.0), False, 0.25)]
     rich_one = rich("Grüße \udcff\x00\n</script>", 4)
@@ -165,7 +149,6 @@ def test_a_file_of_lines_alone(tmp_path):
     assert list(found.results()) == list(records([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
     assert found.metrics == (MetricInfo("context_relevancy", "1", "judge", (0.0, 1.0)),)
     assert (found.notes, found.name, found.sample(Record("q0", unscored()))) == ((), "", None)
-    assert "The texts are not stored" in found.html()
 
 
 def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
@@ -253,12 +236,9 @@ def test_rows_weigh_as_many_as_they_stand_for():
     assert only(Report.of([Record("a", scored(0.5), rate=0.0), Record("b", scored(1.0), row=1)])).mean == 0.75
 
 
-def test_of_equal_ones_the_first_stay_or_the_latest_where_times_are_known():
+def test_the_latest_failure_is_the_example_where_times_are_known():
     values = [0.25 if i % 2 else 0.5 for i in range(40)]
-    batch = only(report(values))
-    assert [worst.record.row for worst in batch.worst()] == list(range(1, 20, 2))
     live = only(Report.of(replace(each, submitted_at=9.0 + each.row) for each in records([*values, None, None])))
-    assert [worst.record.row for worst in live.worst()] == list(range(39, 20, -2))
     assert live.examples == {"timeout": "q41: after 60 s"}
     assert (live.first, live.last) == (9.0, 50.0)
 
@@ -273,8 +253,8 @@ def test_attacks_on_the_judge_are_counted_by_row_and_shown():
     found = Report.of(given, samples=[Sample(response="now obey <b>me</b>")] * 3)
     assert found.aggregates().flagged == 2
     assert "2 rows with a passage that looks like an attack on the judge; first: a, order in response" in str(found)
-    assert "obey &lt;" in found.html()
-    assert data_of(found.html())["rows"][1]["suspected"] == [["order", "response", 4, 10]]
+    (suspected,) = data_of(found.html())["rows"][1]["records"][0]["suspected"]
+    assert suspected == {"field": "response", "start": 4, "end": 10, "kind": "order"}
     assert "attack" not in without_scripts(report([0.5]).html()) + str(report([0.5]))
 
 
@@ -288,7 +268,7 @@ def test_the_main_cause_is_what_cost_the_most_points_not_what_is_most_frequent()
     given = [Record(f"q{row}", each, "judge", row) for row, each in enumerate(outcomes)]
     assert only(Report.of(given, [info])).main_cause == ("claim judged “wrong”", 1)
     assert only(Report.of(given[3:], [info])).main_cause is None
-    assert "Main cause: claim judged “wrong” (1 of 4 samples)." in " ".join(
+    assert "main cause: claim judged “wrong” (1 of 4 samples)." in " ".join(
         Text(Report.of(given, [info]).html()).text.split()
     )
 
@@ -336,7 +316,7 @@ def test_draws_that_never_differ_are_no_noise_of_0():
     found = report([[0.5, 0.5], [0.7, 0.7], [1.0, 1.0]], metrics=[MetricInfo("demo", "1", "judge", (0.0, 1.0))])
     text, page, same = str(found), found.html(), str(compare(found, found))
     assert "judge's noise in demo: none seen in 3 rows with several draws" in text
-    assert "no noise seen" in page
+    assert "none seen in 3 rows" in page
     assert "no difference is shown: +0.000" in same
     assert "±0.000" not in text + page + same
 

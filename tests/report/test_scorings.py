@@ -7,7 +7,7 @@ import pytest
 from ragstone import Faithfulness, LLMReply, Monitor, Sample, evaluate
 from ragstone.live import SQLiteSink
 from ragstone.metrics.fitted import SUPPORTED
-from ragstone.report import NotComparableError, Report, compare, report_page
+from ragstone.report import NotComparableError, Report, compare
 from ragstone.testing import FakeLLM
 
 SAMPLE = Sample(id="1", retrieved_contexts=["Jane Austen."], response="It was Austen.")
@@ -30,7 +30,7 @@ def test_a_report_of_both_has_two_lines_and_no_joint_mean(tmp_path):
         f"faithfulness (version {COUNT}, judge fake)": 1.0,
         f"faithfulness (version {EXPECTED}, judge fake)": pytest.approx(BY_JUDGE),
     }
-    assert EXPECTED in report_page(path)
+    assert EXPECTED in Report.load(path).html()
 
 
 def test_compare_refuses_them():

@@ -13,7 +13,7 @@ from ragstone.report import Report, aggregates
 from ragstone.results.read import MemoryResults
 
 from .data import NOON
-from .reports import records
+from .reports import data_of, records
 from .test_page import Text
 
 TAGS = [("canary", "eu"), ("eu",), ("canary", "canary"), ()]
@@ -70,15 +70,14 @@ def test_people_are_told_apart_only_where_asked_for():
     assert "By user id demo user id n mean 95 % interval u0 2 0.300" in Text(report.html()).text
 
 
-def test_many_values_do_not_fill_the_memory_and_the_page_shows_the_worst(monkeypatch):
-    monkeypatch.setattr(aggregates, "_VALUES", 30)
-    given = [replace(each, run_name=f"r{each.row}") for each in records([i / 100 for i in range(100)])]
+def test_many_values_do_not_fill_the_memory_and_the_page_shows_the_worst():
+    given = [replace(each, run_name=f"r{each.row}") for each in records([i / 10_100 for i in range(10_100)])]
     report = Report.of(given)
-    assert len(report.by("run_name")["demo"]) == 30
+    assert len(report.by("run_name")["demo"]) == 10_000
     text = Text(report.html()).text
-    assert "r19 1 0.190" in text
-    assert "r20" not in text
-    assert "and 10 more" in text
+    assert "r19 1 0.002" in text
+    assert "r20 1" not in text
+    assert "and 9,980 more" in text
 
 
 def test_one_value_is_no_section():
@@ -105,8 +104,7 @@ def test_comments_are_shown_where_the_texts_are():
     given = [*records([0.2, 0.4])]
     given[0] = replace(given[0], sample=sample)
     html = answered(given, said(0, "thumbs_down", "<b>wrong"), said(1, "thumbs_up", "secret")).html()
-    assert "thumbs_down &lt;b&gt;wrong" in html
-    assert "Feedback: thumbs_up" in Text(html).text
+    assert [row["feedback"] for row in data_of(html)["rows"]] == [["thumbs_down", "<b>wrong"], ["thumbs_up", ""]]
     assert "secret" not in html
 
 

@@ -2,8 +2,6 @@
 
 import click
 
-from ragstone.cli.options import check_apart, check_writable
-from ragstone.cli.output import write_page
 from ragstone.plain import printable
 from ragstone.report import compare as compared
 from ragstone.report.checks import check_drops, status_of
@@ -13,14 +11,6 @@ from ragstone.report.checks import markdown as as_markdown
 @click.command(short_help="Say which of two systems is better.")
 @click.argument("a", type=click.Path(exists=True, dir_okay=False))
 @click.argument("b", type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "--report",
-    "page",
-    type=click.Path(dir_okay=False),
-    metavar="HTML",
-    help="Write a page, with the samples that moved most. A file that is there is replaced.",
-)
-@click.option("--open", "opened", is_flag=True, help="Show the page of --report in the browser.")
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 @click.option(
     "--labels",
@@ -44,8 +34,6 @@ def compare(
     ctx: click.Context,
     a: str,
     b: str,
-    page: str | None,
-    opened: bool,
     any_version: bool,
     labels: str | None,
     drawn_at_random: bool,
@@ -76,26 +64,15 @@ def compare(
       2    a file holds no results, the scores are not comparable, or a label cannot be used
     """  # noqa: D301 - click's mark for lines that stay as they are
     everywhere, by_name = _drops(drops)
-    if opened and page is None:
-        raise click.UsageError("--open: shows the page of --report; name its file")
-    if page is not None:
-        check_apart([("--report", page)], [("the input A", a), ("the input B", b), ("--labels", labels)])
-        check_writable("--report", page, replaced=True)
     comparison = compared(a, b, any_version=any_version, labels=labels, drawn_at_random=drawn_at_random)
     try:
         checks = check_drops(comparison, everywhere, by_name) if drops else []
     except ValueError as error:
         raise click.UsageError(f"--allow-drop: {error}") from None
-    text = None if page is None else comparison.html()
     if markdown:
         click.echo(as_markdown(comparison, checks))
     else:
         click.echo("\n".join([str(comparison), *(printable(str(each), 1_000) for each in checks)]))
-    if page is not None and text is not None:
-        write_page("--report", page, text)
-        click.echo(f"Report: {page}", err=True)
-        if opened:
-            click.launch(page)
     ctx.exit(status_of(checks))
 
 

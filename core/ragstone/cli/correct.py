@@ -41,7 +41,7 @@ def correct(results: str, labels: str, page: str | None, *, drawn_at_random: boo
         check_apart([("--report", page)], [("RESULTS", database_file(results)), ("--labels", labels)])
         check_writable("--report", page, replaced=True)
     corrections = Report.load(results).corrected(labels, drawn_at_random=drawn_at_random)
-    text = None if page is None else corrections.html()
+    text = None if page is None else corrections.report.html(corrections)
     click.echo(str(corrections))
     if page is not None and text is not None:
         write_page("--report", page, text)

@@ -9,7 +9,7 @@ from ragstone.cli.options import check_apart, database_file, import_from_here, u
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable
 from ragstone.registry import GROUPS, is_entry_point, metric_name
-from ragstone.report import Report, ResultsError
+from ragstone.report import Report, ResultsError, compare
 from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells
 from ragstone.results.read import open_results
@@ -24,13 +24,6 @@ from ragstone.text.plain import text_table
     help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date and time (ISO 8601, UTC).",
 )
 @click.option("--against", metavar="SOURCE", help="Show the change against another run over the same samples.")
-@click.option(
-    "--labels",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show what people would say in front, by these labels: the download of `ragstone label`.",
-)
-@click.option("--drawn-at-random", is_flag=True, help="Take labels of samples that you drew at random yourself.")
 @click.option("--by", type=click.Choice(get_args(Facet)), multiple=True, help="Print and show the means by this, too.")
 @click.option(
     "--out",
@@ -42,11 +35,8 @@ def report(
     source: str,
     since: str | None,
     against: str | None,
-    labels: str | None,
     by: tuple[Facet, ...],
     out: str | None,
-    *,
-    drawn_at_random: bool,
 ) -> None:
     """Make a page of what was scored.
 
@@ -59,12 +49,10 @@ def report(
     Exit status:
       0    done, also where nothing was scored yet
       2    there is no such source, it cannot be read, the runs are
-           not comparable, a label cannot be used, or the page cannot
-           be written
+           not comparable, or the page cannot be written
     """  # noqa: D301 - click's mark for lines that stay as they are
     out = out or unused(f"{Path(database_file(source) or 'ragstone').stem}-report.html")
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
-    inputs.append(("--labels", labels))
     check_apart([("--out", None if out == "-" else out)], inputs)
     try:
         page = Report.load(source, since=since)
@@ -72,8 +60,9 @@ def report(
         raise
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
+    page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
-    write_page("--out", out, page.html(against=against, labels=labels, drawn_at_random=drawn_at_random))
+    write_page("--out", out, page.html(*([] if against is None else [compare(against, page)])))
     outcomes = page.aggregates().cost.outcomes
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:

@@ -89,18 +89,6 @@ def folded(title: str, content: Html) -> Html:
     return tag("details", tag("summary", title, class_="soft"), content)
 
 
-def figures(triples: Iterable[tuple[str, str, str]]) -> Html:
-    """Return figures under their names: (name, figure, small print)."""
-    return tag(
-        "dl",
-        together(
-            tag("div", tag("dt", name), tag("dd", figure, tag("small", f" {small}" if small else "")))
-            for name, figure, small in triples
-        ),
-        class_="figures",
-    )
-
-
 def html_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0) -> Html:
     """Return a table that scrolls where it is too wide. The last `numbers` columns hold numbers."""
     kinds = ["text"] * (len(head) - numbers) + ["number"] * numbers
@@ -120,7 +108,7 @@ def document(title: str, *parts: Html, script: str | None = None, data: object =
         *parts: What it shows. Without scripts, that is all it shows.
         script: A script of ours, which finds in `elements.js` what it shares with others. The page's policy names the
             digest of both, so no other script runs, and nothing is loaded.
-        data: What the script reads, as JSON: its `data`.
+        data: What the script reads: JSON, or what becomes JSON.
     """
     policy, scripts = _POLICY, Html("")
     if script is not None:
@@ -128,7 +116,8 @@ def document(title: str, *parts: Html, script: str | None = None, data: object =
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy = f"{_POLICY}; script-src 'sha256-{digest}'"
         # Within a script element nothing is unescaped; "<" alone could end it.
-        written = showable(json.dumps(data, ensure_ascii=False, separators=(",", ":"))).replace("<", "\\u003c")
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+        written = showable(text).replace("<", "\\u003c")
         scripts = Html(f'<script type="application/json" id="data">{written}</script><script>{script}</script>')
     head = tag(
         "head",

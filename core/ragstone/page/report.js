@@ -1,15 +1,10 @@
-// The table of samples.
+// The table of samples. Its rows hold records as results files do.
 (() => {
-  const lowered = data.texts.map((text) => text.toLowerCase());
   const BATCH = 100;
-
   const bdi = (text) => make("bdi", null, text);
   const number = (value) => value.toFixed(3).replace("-", "\u2212");
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
-  const textOf = (row, field) => {
-    const found = (row.texts || []).find(([slot]) => slot === field);
-    return found ? data.texts[found[2]] : "";
-  };
+  const words = (text) => text.replaceAll("_", " ");
 
   // 0 is the worst value of the metric's scale, 1 the best.
   function share(value, metric) {
@@ -17,6 +12,46 @@
     return metric.up ? part : 1 - part;
   }
   const scored = (cell) => cell !== null && cell.value !== undefined;
+
+  // One metric's draws: their mean, and the worst of them.
+  function cellOf(records, metric) {
+    const of = records.filter((each) => [each.metric, each.version, each.judge || ""].every((part, i) => part === metric.key[i]));
+    if (!of.length) return null;
+    const draws = of.filter((each) => each.status === "scored");
+    if (!draws.length) return { record: of[0] };
+    const record = draws.reduce((a, b) => (share(b.value, metric) < share(a.value, metric) ? b : a));
+    const value = draws.reduce((sum, each) => sum + each.value, 0) / draws.length;
+    return { record, value, draws: draws.length };
+  }
+
+  // The texts of a sample in the order in which they are read: place, name, text.
+  function textsOf(sample) {
+    const texts = [["user_input", "question", sample.user_input]];
+    (sample.history || []).forEach((turn, i) => texts.push([`history ${i}`, turn.role, turn.content]));
+    texts.push(["response", "answer", sample.response], ["reference", "reference", sample.reference]);
+    (sample.retrieved_contexts || []).forEach((text, i) => texts.push([i, `context ${i + 1}`, text]));
+    return texts.filter((each) => each[2] !== null && each[2] !== undefined);
+  }
+
+  for (const row of data.rows) {
+    const first = row.records[0], metadata = (first.sample || {}).metadata || {};
+    row.id = first.id;
+    row.cells = data.metrics.map((metric) => cellOf(row.records, metric));
+    row.texts = first.sample ? textsOf(first.sample) : [];
+    row.suspected = [...new Map(row.records.flatMap((each) => each.suspected || []).map((each) => [JSON.stringify(each), each])).values()];
+    row.filters = { tag: first.tags || [], "run name": first.run_name ? [first.run_name] : [], feedback: row.feedback ? [row.feedback[0]] : [] };
+    for (const [name, value] of Object.entries(metadata)) {
+      if (["string", "number", "boolean"].includes(typeof value) && value !== "") row.filters[name] = [String(value).slice(0, 100)];
+    }
+    row.facts = Object.entries({
+      submitted: first.submitted_at && new Date(1000 * first.submitted_at).toISOString().slice(0, 16).replace("T", " "),
+      "chosen by": first.chosen_by, "trace id": (first.origin || {}).trace_id, "run id": first.run_id, "run name": first.run_name,
+      tags: (first.tags || []).join(", "), user: first.user_id, thread: first.thread_id,
+      feedback: (row.feedback || []).join(" ").trim(), metadata: Object.keys(metadata).length ? JSON.stringify(metadata) : "",
+    }).filter((fact) => fact[1]).map(([name, value]) => [name, value.slice(0, 2000)]);
+    const why = row.cells.filter(Boolean).flatMap((cell) => [cell.record.reason, cell.record.detail, cell.record.cause]);
+    row.all = [row.id, ...row.texts.map((text) => text[2]), ...why, ...row.facts.map((fact) => fact[1])].filter(Boolean).join("\n").toLowerCase();
+  }
 
   // The controls.
   const controls = [];
@@ -26,52 +61,43 @@
     element.addEventListener("input", show);
     return element;
   }
-  function choice(label, options) {
-    const items = options.map(([value, text]) => make("option", { value }, text));
-    return control(label, make("select", null, ...items));
-  }
-  const cells = data.rows.flatMap((row) => row.cells).filter((cell) => cell !== null);
-  const kinds = [
-    ["all", "all samples", true],
-    ["failed", "below the threshold", cells.some((cell) => cell.failed)],
-    ["unscored", "unscored", cells.some((cell) => cell.unscored)],
-    ["suspected", "possible attack on the judge", data.rows.some((row) => row.suspected.length)],
-    ["unanswerable", "refused, and no answer in the contexts", data.rows.some((row) => row.unanswerable)],
-  ];
+  const choice = (label, options) => control(label, make("select", null, ...options.map(([value, text]) => make("option", { value }, text))));
+  const failed = (cell) => cell !== null && cell.record.passed === false;
+  const kinds = {
+    all: ["all samples", () => true],
+    failed: ["below the threshold", (row, cells) => cells.some(failed)],
+    unscored: ["unscored", (row, cells) => cells.some((cell) => cell !== null && !scored(cell))],
+    suspected: ["possible attack on the judge", (row) => row.suspected.length > 0],
+    unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
+  };
   const orders = [["row", "order of the input"], ["low", "lowest score first"], ["id", "sample id"]];
   data.metrics.forEach((metric, i) => {
     orders.push([`${i}+`, `${metric.name}: lowest first`], [`${i}-`, `${metric.name}: highest first`]);
   });
   const find = control("Find text", make("input", { type: "search" }));
   const metricChoice = choice("Metric", [["", "all metrics"], ...data.metrics.map((metric, i) => [i, metric.name])]);
-  const kindChoice = choice("Show", kinds.filter((kind) => kind[2]));
-  const below = control("Score below", make("input", { type: "number", step: "0.05", placeholder: "any" }));
-  const filters = Object.entries(data.filters).map(([name, values]) => [
-    name, choice(name, [["", "all"], ...values.map((value) => [value, value])]),
+  const kindChoice = choice("Show", Object.entries(kinds).filter(([, [, of]]) => data.rows.some((row) => of(row, row.cells))).map(([kind, [text]]) => [kind, text]));
+  const values = {};
+  for (const row of data.rows) {
+    for (const [name, own] of Object.entries(row.filters)) own.forEach((value) => (values[name] ||= new Set()).add(value));
+  }
+  const filters = Object.entries(values).filter(([, of]) => of.size > 1 && of.size <= 50).map(([name, of]) => [
+    name, choice(name, [["", "all"], ...[...of].sort().map((value) => [value, value])]),
   ]);
   const order = choice("Sort by", orders);
   order.value = "low";
 
-  function matches(row, hits, columns) {
-    const shown = columns.map((i) => row.cells[i]).filter((cell) => cell !== null);
-    const kind = kindChoice.value;
-    if (kind === "failed" && !shown.some((cell) => cell.failed)) return false;
-    if (kind === "unscored" && !shown.some((cell) => cell.unscored)) return false;
-    if (kind === "suspected" && !row.suspected.length) return false;
-    if (kind === "unanswerable" && !row.unanswerable) return false;
-    const limit = below.value === "" ? null : Number(below.value);
-    if (limit !== null && !shown.some((cell) => scored(cell) && cell.value < limit)) return false;
-    if (!filters.every(([name, each]) => !each.value || row.filters[name].includes(each.value))) return false;
-    if (hits === null) return true;
-    const texts = [...(row.texts || []).map((text) => text[2]), ...shown.map((cell) => cell.why)];
-    const words = [row.id, ...row.facts.map((fact) => fact[1])];
-    return texts.some((i) => hits[i]) || words.some((word) => word.toLowerCase().includes(find.value.toLowerCase()));
+  function matches(row, columns) {
+    const cells = columns.map((i) => row.cells[i]);
+    return kinds[kindChoice.value][1](row, cells)
+      && filters.every(([name, each]) => !each.value || (row.filters[name] || []).includes(each.value))
+      && row.all.includes(find.value.toLowerCase());
   }
 
   function sorted(rows, columns) {
     const by = order.value;
     if (by === "row") return rows;
-    if (by === "id") return [...rows].sort((a, b) => a.id.localeCompare(b.id, "en", { numeric: true }));
+    if (by === "id") return rows.sort((a, b) => a.id.localeCompare(b.id, "en", { numeric: true }));
     const chosen = by === "low" ? columns : [parseInt(by, 10)];
     const sign = by.endsWith("-") ? -1 : 1;
     const least = (row) => Math.min(...chosen.map((i) => (
@@ -81,38 +107,32 @@
   }
 
   // One row.
-  function cellOf(cell, metric) {
-    const shown = make("td", { role: "cell", "data-label": metric.name, class: "number" });
+  function tdOf(cell, metric) {
+    const shown = make("td", { "data-label": metric.name, class: "number" });
     if (scored(cell)) {
-      const part = share(cell.value, metric);
-      shown.classList.add("heat", part < 0.5 ? "low" : "high");
-      shown.style.setProperty("--share", `${Math.round(200 * (part < 0.5 ? part : part - 0.5))}%`);
-      shown.append(number(cell.value));
-      if (cell.failed) shown.append(make("span", { class: "failed", title: "below the threshold" }, " below"));
+      shown.classList.add("heat");
+      shown.style.setProperty("--share", `${Math.round(100 * share(cell.value, metric))}%`);
+      shown.append(number(cell.value), failed(cell) ? " below" : "");
     } else {
-      shown.append(make("span", { class: "soft" }, cell === null ? "\u2013" : cell.unscored.replaceAll("_", " ")));
+      shown.append(make("span", { class: "soft" }, cell === null ? "\u2013" : words(cell.record.reason)));
     }
     return shown;
   }
 
   function rowOf(row, columns) {
-    const question = textOf(row, "user_input");
+    const [question] = row.texts;
     const button = make("button", { type: "button", "aria-expanded": "false" }, bdi(row.id));
-    const head = make("th", { role: "rowheader", scope: "row", class: "sample" }, button);
-    if (question) head.append(make("div", { class: "question", dir: "auto" }, question.slice(0, 200)));
+    const head = make("th", { scope: "row", class: "sample" }, button);
+    if (question) head.append(make("div", { class: "question soft", dir: "auto" }, question[2].slice(0, 200)));
     if (row.suspected.length) head.append(make("span", { class: "word" }, "possible attack "));
     if (row.unanswerable) head.append(make("span", { class: "soft" }, "refused, and no answer in the contexts"));
-    const line = make("tr", { role: "row" }, head, ...columns.map((i) => cellOf(row.cells[i], data.metrics[i])));
+    const line = make("tr", null, head, ...columns.map((i) => tdOf(row.cells[i], data.metrics[i])));
     line.addEventListener("click", (event) => {
-      if (!event.target.closest("button") && (event.target.closest("a") || String(getSelection()))) return;
+      if (!event.target.closest("button") && String(getSelection())) return;
       const open = button.getAttribute("aria-expanded") !== "true";
       button.setAttribute("aria-expanded", String(open));
-      if (open) {
-        const all = make("td", { role: "cell", colspan: columns.length + 1 }, detailOf(row, columns));
-        line.after(make("tr", { role: "row", class: "detail" }, all));
-      } else {
-        line.nextSibling.remove();
-      }
+      if (open) line.after(make("tr", { class: "detail" }, make("td", { colspan: columns.length + 1 }, detailOf(row, columns))));
+      else line.nextSibling.remove();
     });
     return line;
   }
@@ -120,131 +140,115 @@
   // An opened row.
   function detailOf(row, columns) {
     const marks = marksOf(row, columns);
-    const passages = (row.texts || []).map(([slot, name, i]) => [slot, passageOf(name, data.texts[i], marks[slot] || [])]);
-    const turns = passages.filter(([slot]) => slot.startsWith("history")).map((pair) => pair[1]);
-    const left = make("div", null);
-    let folded = false;
-    for (const [slot, passage] of passages) {
-      if (!slot.startsWith("history")) left.append(passage);
-      else if (!folded) {
-        folded = true;
-        left.append(make("details", null, make("summary", { class: "soft" }, `history (${count(turns.length, "turn")})`), ...turns));
-      }
-    }
-    if (!passages.length) left.append(soft("The texts are not stored."));
+    const left = make("div", null, ...row.texts.map(([place, name, text]) => passageOf(name, text, marks[place] || [])));
+    if (!row.texts.length) left.append(soft("The texts are not stored."));
     const quality = (i) => (scored(row.cells[i]) ? share(row.cells[i].value, data.metrics[i]) : -1);
     const outcomes = columns.filter((i) => row.cells[i] !== null).sort((a, b) => quality(a) - quality(b));
     const right = make("div", null, ...outcomes.map((i) => outcomeOf(row, row.cells[i], data.metrics[i])));
-    for (const [kind, field, start, end] of row.suspected) {
-      right.append(make("p", null, make("span", { class: "word" }, "Possible attack on the judge"), `: ${kind}, in ${field} ${start}\u2013${end}`));
+    for (const each of row.suspected) {
+      right.append(make("p", { class: "word" }, `Possible attack on the judge: ${words(each.kind)}, in ${each.field} ${each.start}\u2013${each.end}`));
     }
-    if (row.facts.length) {
-      right.append(make("dl", { class: "facts" }, ...row.facts.map(([name, value]) => (
-        make("div", null, make("dt", null, name), make("dd", { dir: "auto" }, value))))));
-    }
+    for (const [name, value] of row.facts) right.append(make("p", { dir: "auto" }, make("span", { class: "soft" }, `${name}: `), value));
     return make("div", { class: "sides" }, left, right);
   }
 
-  const quoted = (row, [field, start, end]) => Array.from(textOf(row, field)).slice(start, end).join("");
+  function quoted(row, [place, start, end, text]) {
+    const found = row.texts.find((each) => each[0] === place);
+    if (text !== undefined || !found) return text || "";
+    return Array.from(found[2]).slice(start, end).join("");
+  }
 
   function outcomeOf(row, cell, metric) {
-    const value = scored(cell) ? number(cell.value) : cell.unscored.replaceAll("_", " ");
-    const parts = [make("h3", null, bdi(metric.name), " ", make("b", null, value))];
-    if (scored(cell) && cell.draws[0] > 1) {
-      parts.push(soft(`The mean of ${cell.draws[0]} draws. The worst is shown: ${number(cell.draws[1])}.`));
-    }
-    if (data.texts[cell.why]) parts.push(make("p", { dir: "auto" }, data.texts[cell.why]));
-    const items = (cell.verdicts || []).map(([name, word, i, lowers, probability, evidence]) => {
-      const text = i === null ? quoted(row, evidence[0]) : data.texts[i];
-      const places = text ? "" : evidence.map((span) => `${span[0]} ${span[1]}\u2013${span[2]}`).join(", ");
-      const notes = [probability, places].filter(Boolean).join("; ");
-      return make("li", null, bdi(name), " ", make("span", { class: lowers ? "word" : "word plain" }, bdi(word)),
-        text ? ": " : "", text ? bdi(text) : "", notes ? make("span", { class: "soft" }, ` (${notes})`) : "");
+    const { record } = cell;
+    const parts = [make("h3", null, bdi(metric.name), " ", make("b", null, scored(cell) ? number(cell.value) : words(record.reason)))];
+    if (cell.draws > 1) parts.push(soft(`The mean of ${cell.draws} draws. The worst is shown: ${number(record.value)}.`));
+    const why = [record.status === "scored" ? record.reason : record.detail, record.cause].filter(Boolean).join(" ");
+    if (why) parts.push(make("p", { dir: "auto" }, why));
+    const items = (record.verdicts || []).map(([id, kind, word, lowers, evidence, given, probability]) => {
+      const text = given || (evidence.length ? quoted(row, evidence[0]) : "");
+      const notes = text ? [] : evidence.map(([place, start, end]) => `${place} ${start}\u2013${end}`);
+      if (probability !== undefined) notes.unshift(`probability of the affirmative word ${probability.toFixed(2)}`);
+      return make("li", null, bdi(`${kind} ${id}`), " ", make("span", { class: lowers ? "word" : "" }, bdi(word)),
+        text ? ": " : "", text ? bdi(text) : "", notes.length ? make("span", { class: "soft" }, ` (${notes.join("; ")})`) : "");
     });
-    const lowering = (cell.verdicts || []).filter((verdict) => verdict[3]).length;
-    if (lowering) parts.push(make("ul", { class: "items" }, ...items.slice(0, lowering)));
+    const lowering = (record.verdicts || []).filter((verdict) => verdict[3]).length;
+    if (lowering) parts.push(make("ul", null, ...items.slice(0, lowering)));
     const others = items.slice(lowering);
     if (others.length) {
-      const title = lowering ? `${count(others.length, "verdict")} that cost nothing` : count(others.length, "verdict");
-      parts.push(make("details", null, make("summary", { class: "soft" }, title), make("ul", { class: "items" }, ...others)));
+      const title = count(others.length, "verdict") + (lowering ? " that cost nothing" : "");
+      parts.push(make("details", null, make("summary", { class: "soft" }, title), make("ul", null, ...others)));
     }
-    if (cell.more) parts.push(soft(`${count(cell.more, "further verdict")} not shown.`));
-    const shares = (cell.parts || []).map(([name, part]) => `${name} ${number(part)}`).join(", ");
-    if (shares) parts.push(soft(bdi(shares)));
-    parts.push(soft(cell.cost));
+    const shares = Object.entries(record.breakdown || {}).map(([name, part]) => `${name} ${number(part)}`).join(", ");
+    const usage = record.usage || {};
+    const tokens = [usage.input_tokens, usage.output_tokens].includes(null) ? "tokens unknown"
+      : `${count(usage.input_tokens || 0, "token")} in, ${(usage.output_tokens || 0).toLocaleString("en")} out`;
+    parts.push(soft(bdi(shares)), soft(`${count(usage.llm_calls || 0, "judge call")}, ${tokens}`));
     return make("div", { class: "outcome" }, ...parts);
   }
 
-  // By text, what to mark and why: the passages of verdicts that lowered a score, and what looks like an attack.
+  // By place, what to mark and why: the passages of verdicts that lowered a score, and what looks like an attack.
   function marksOf(row, columns) {
     const marks = {};
-    const add = (span, why) => { (marks[span[0]] ||= []).push([span[1], span[2], why]); };
+    const add = (place, start, end, why) => { (marks[place] ||= []).push([start, end, why]); };
     for (const i of columns) {
-      for (const [name, word, , lowers, , evidence] of (row.cells[i] && row.cells[i].verdicts) || []) {
-        if (lowers) evidence.forEach((span) => add(span, `${data.metrics[i].name}: ${name} ${word}`));
+      for (const [id, kind, word, lowers, evidence] of (row.cells[i] && row.cells[i].record.verdicts) || []) {
+        if (lowers) evidence.forEach(([place, start, end]) => add(place, start, end, `${data.metrics[i].name}: ${kind} ${id} ${word}`));
       }
     }
-    row.suspected.forEach(([kind, ...span]) => add(span, `possible attack: ${kind}`));
+    for (const { field, chunk, start, end, kind } of row.suspected) {
+      add(chunk === undefined ? field : field === "history" ? `history ${chunk}` : chunk, start, end, `possible attack: ${words(kind)}`);
+    }
     return marks;
   }
 
   function passageOf(name, text, marks) {
     const shown = make("div", { class: "text", dir: "auto", tabindex: "0", role: "group", "aria-label": name });
-    const letters = marks.length ? Array.from(text) : []; // offsets count characters, not UTF-16 units
-    const edges = [...new Set(marks.flatMap((mark) => [mark[0], mark[1]]))].sort((a, b) => a - b);
+    const letters = Array.from(text); // offsets count characters, not UTF-16 units
+    const edges = [...new Set([...marks.flatMap((mark) => [mark[0], mark[1]]), letters.length])].sort((a, b) => a - b);
     let at = 0;
-    for (const edge of edges.filter((each) => each > 0).concat(letters.length)) {
+    for (const edge of edges) {
       const piece = letters.slice(at, edge).join("");
       const whys = new Set(marks.filter((mark) => mark[0] <= at && at < mark[1]).map((mark) => mark[2]));
       if (piece) shown.append(whys.size ? make("mark", { title: [...whys].join("; ") }, piece) : piece);
       at = Math.max(at, edge);
     }
-    if (!marks.length) shown.append(text);
     return make("div", { class: "passage" }, make("h3", null, name), shown);
   }
 
   // The table.
-  const body = make("tbody", { role: "rowgroup" });
-  const header = make("tr", { role: "row" });
-  const table = make("table", { role: "table", class: "samples", "aria-label": "Samples by metric" },
-    make("thead", { role: "rowgroup" }, header), body);
-  const end = make("div", { class: "end" });
-  const frame = make("div", { class: "scroll frame", tabindex: "0", role: "region", "aria-label": "Samples" }, table, end);
+  const body = make("tbody", null);
+  const header = make("tr", null);
+  const table = make("table", { class: "samples", "aria-label": "Samples by metric" }, make("thead", null, header), body);
+  const end = make("div", null);
+  const frame = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Samples" }, table, end);
   const status = make("p", { class: "soft", role: "status" });
   let left = [];
   let columns = [];
-
-  function draw(most) {
-    body.append(...left.splice(0, most).map((row) => rowOf(row, columns)));
-  }
+  const draw = () => body.append(...left.splice(0, BATCH).map((row) => rowOf(row, columns)));
 
   function show() {
     columns = data.metrics.map((_, i) => i).filter((i) => metricChoice.value === "" || Number(metricChoice.value) === i);
-    const query = find.value.toLowerCase();
-    const hits = query === "" ? null : lowered.map((text) => text.includes(query));
-    left = sorted(data.rows.filter((row) => matches(row, hits, columns)), columns);
+    left = sorted(data.rows.filter((row) => matches(row, columns)), columns);
     const some = data.total > data.rows.length
       ? ` The table holds ${data.rows.length.toLocaleString("en")} of ${count(data.total, "sample")}: the lowest, and others drawn at random.` : "";
     status.textContent = `${count(left.length, "sample")} shown.${some}`;
-    header.replaceChildren(make("th", { role: "columnheader", scope: "col" }, "sample"), ...columns.map((i) => {
-      const down = order.value === `${i}-`;
-      const sort = order.value === `${i}+` ? "ascending" : down ? "descending" : "none";
+    header.replaceChildren(make("th", { scope: "col" }, "sample"), ...columns.map((i) => {
+      const sort = { [`${i}+`]: "ascending", [`${i}-`]: "descending" }[order.value] || "none";
       const button = make("button", { type: "button", title: "Sort" }, bdi(data.metrics[i].name));
       button.addEventListener("click", () => {
         order.value = sort === "ascending" ? `${i}-` : `${i}+`;
         show();
         header.children[columns.indexOf(i) + 1].firstChild.focus();
       });
-      return make("th", { role: "columnheader", scope: "col", class: "number", "aria-sort": sort }, button);
+      return make("th", { scope: "col", class: "number", "aria-sort": sort }, button);
     }));
-    frame.classList.toggle("tall", left.length > 20);
     frame.scrollTop = 0;
     body.replaceChildren();
-    draw(BATCH);
+    draw();
   }
 
   new IntersectionObserver((entries) => {
-    if (entries.some((entry) => entry.isIntersecting)) draw(BATCH);
+    if (entries.some((entry) => entry.isIntersecting)) draw();
   }, { root: frame, rootMargin: "1000px" }).observe(end);
 
   const section = document.getElementById("samples");

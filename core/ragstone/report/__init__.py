@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         NotComparableError as NotComparableError,
         compare as compare,
     )
-    from ragstone.report.report import Report as Report, report_page as report_page
+    from ragstone.report.report import Report as Report
     from ragstone.results.read import ResultsError as ResultsError
 else:
     from ragstone._front_door import front_door
@@ -20,7 +20,7 @@ else:
         {
             "ragstone.report.aggregates": "MetricInfo MetricSummary",
             "ragstone.report.comparison": "Comparison MetricComparison NotComparableError compare",
-            "ragstone.report.report": "Report report_page",
+            "ragstone.report.report": "Report",
             "ragstone.results.read": "ResultsError",
         },
     )

@@ -1,6 +1,5 @@
 """Records added up as they come: all that a report shows of a metric, in memory that does not grow with the rows."""
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,7 @@ from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import NullJudge, make_metric, metric_class, metric_names
-from ragstone.report.statistics import DAY, NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.report.statistics import NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
 from ragstone.report.tables import cause_of
 from ragstone.results.traffic import FEEDBACK
 
@@ -26,8 +25,6 @@ _LATEST = 253_402_300_799  # the end of the year 9999
 _NO_VERDICT = "no single verdict"
 _ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
-_WORST = 10
-FLAGGED = 5_000
 _VALUES = 10_000
 _KEYS, _KEY_VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
 
@@ -228,7 +225,6 @@ class MetricSummary:
         self._values = Mean()
         self._passed = Mean()
         self._noise = Noise()
-        self._worst: list[tuple[float, float, int, Worst]] = []
 
     def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
@@ -270,9 +266,6 @@ class MetricSummary:
             self._passed.add(float(each), weight)
         if at is not None:
             self.over_time.at(at).add(worst.value, weight)
-        # A heap, the best row first. Of equal ones the latest stay; without times, the first.
-        push = heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop
-        push(self._worst, (-self.info.sign * worst.value, at or 0.0, -self.rows, worst))
 
     def _note_choice(self, chosen_by: str) -> None:
         if chosen_by == "rate":
@@ -390,21 +383,14 @@ class MetricSummary:
         """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs; None without `noise`."""
         return None if self.noise is None else NOISE_REACH * noise_error(self.noise.sd, self.noise.draws)
 
-    def worst(self) -> list[Worst]:
-        """Return the worst rows, worst first, without those that have the best possible score."""
-        bounds = self.info.bounds
-        best = None if bounds is None else bounds[1] if self.info.higher_is_better else bounds[0]
-        return [worst for *_, worst in sorted(self._worst, reverse=True) if worst.value != best]
-
 
 class Aggregates:
     """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
 
     Attributes:
         rows: How many rows were counted.
-        costs: What judging cost, by when it was done.
         flagged: How many rows hold what looks like an attack on the judge.
-        flags: The first such passages, each with where it was seen.
+        first_flag: The first such passage, and where it was seen.
         feedback: What people said of answers, by the sample's id.
         slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
         metadata: Means likewise by a key of the samples' metadata, of the first 20 keys with at most 50 values.
@@ -423,9 +409,8 @@ class Aggregates:
         self.metadata: dict[str, dict[Key, dict[str, Mean]]] = {}
         self.apart: Counter[str] = Counter()
         self.rows = self.unanswerable = 0
-        self.costs: Timeline[Cost] = Timeline(Cost, DAY)
         self.flagged = 0
-        self.flags: list[tuple[Suspicion, Record]] = []
+        self.first_flag: tuple[Suspicion, Record] | None = None
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
     def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
@@ -433,19 +418,16 @@ class Aggregates:
         self.rows += 1
         self.unanswerable += is_unanswerable(records)
         values = {key: text for key, value in (metadata or {}).items() if (text := slice_value(value)) is not None}
-        flags: dict[Suspicion, Record] = {}
-        for record in records:
-            flags |= {suspicion: record for suspicion in record.outcome.suspected if suspicion not in flags}
-            if (at := known_time(record.scored_at)) is not None:
-                self.costs.at(at).add(record.outcome.usage)
+        flagged = [record for record in records if record.outcome.suspected]
+        if flagged:
+            self.flagged += 1
+            self.first_flag = self.first_flag or (flagged[0].outcome.suspected[0], flagged[0])
         for key, of_metric in by_metric(records).items():
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
             self._by_key[key].add(of_metric)
             if row := Worst.of(of_metric, self._by_key[key].info):
                 self._slice(row, key, values)
-        self.flagged += bool(flags)
-        self.flags += list(flags.items())[: FLAGGED - len(self.flags)]
 
     def _slice(self, row: Worst, key: Key, metadata: Mapping[str, str]) -> None:
         record, feedback = row.record, self.feedback.get(row.record.sample_id)

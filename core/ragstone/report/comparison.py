@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from ragstone.outcome import Score
-from ragstone.page.page import comparison_html
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
@@ -197,10 +196,6 @@ class Comparison(Shown):
     metrics: Mapping[str, MetricComparison]
     left_out: Sequence[str]
     repeated_ids: int
-
-    def html(self) -> str:
-        """Return the comparison as a page: one text that loads nothing and runs nothing."""
-        return comparison_html(self)
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""

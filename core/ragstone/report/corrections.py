@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragstone.page.page import report_html
 from ragstone.report.aggregates import MetricSummary
 from ragstone.report.comparison import p_value
 from ragstone.report.statistics import Estimate as Mean
@@ -215,10 +214,6 @@ class Corrections(Shown, Mapping[str, Correction]):
 
     def __len__(self) -> int:
         return len(self._metrics)
-
-    def html(self) -> str:
-        """Return the report's page with them in front: one text that loads nothing."""
-        return report_html(self.report, corrections=self)
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""

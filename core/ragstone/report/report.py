@@ -34,6 +34,7 @@ from ragstone.report.tables import (
     write_csv,
     write_parquet,
 )
+from ragstone.results.private_files import replacing
 from ragstone.results.read import MemoryResults, Results, ResultsError, open_results, write_results
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
@@ -285,30 +286,40 @@ class Report(Shown):
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(), self.sample, info)
 
-    def _forms(self) -> Mapping[str, Callable[[Path], object]]:
-        return {".csv": self.to_csv, ".json": self.to_json, ".jsonl": self.to_json, ".parquet": self.to_parquet}
-
-    def html(
-        self, *, against: "Report | Source | None" = None, labels: Source | None = None, drawn_at_random: bool = False
-    ) -> str:
+    def html(self, *also: Shown) -> str:
         """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
 
         Args:
-            against: Another run over the same samples; the overview then shows the change of each metric. What
-                `compare` takes and raises.
-            labels: A file of people's labels: what people would say then stands in front, and the judge's means
-                behind. What `corrected` takes and raises.
-            drawn_at_random: As for `corrected`.
+            *also: What stands before the scores: `compare(old, report)` shows the change against another run,
+                and corrected means show what people would say.
         """
         from ragstone.page.page import report_html  # loaded when first used
 
-        change = None
-        if against is not None:
-            comparison = import_module("ragstone.report.comparison")  # by name: it compares these reports
-            change = comparison.compare(against, self)
-        return report_html(
-            self, change, None if labels is None else self.corrected(labels, drawn_at_random=drawn_at_random)
-        )
+        return report_html(self, *also)
+
+    def save(self, path: Source) -> None:
+        """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
+
+        Raises:
+            OSError: It cannot be written.
+            ValueError: There is no such form.
+        """
+        path = Path(path)
+        forms: dict[str, Callable[[Path], object]] = {
+            ".html": self._to_html,
+            ".csv": self.to_csv,
+            ".json": self.to_json,
+            ".jsonl": self.to_json,
+            ".parquet": self.to_parquet,
+        }
+        write = forms.get(path.suffix.lower())
+        if write is None:
+            raise ValueError(f"{path.name}: is none of {', '.join(forms)}; the suffix says what is written")
+        write(path)
+
+    def _to_html(self, path: Path) -> None:
+        with replacing(path) as target:
+            target.write(self.html().encode())
 
     def corrected(self, labels: Source, *, drawn_at_random: bool = False) -> "Corrections":
         """Return what people would say of the samples, for each metric that has labels: `print` shows a table.
@@ -382,8 +393,8 @@ class Report(Shown):
         for source in dict.fromkeys(price.source for price in self.prices.values()):
             yield f"cost: the judge's tokens {source}"
         aggregates = self.aggregates()
-        if aggregates.flagged:
-            suspicion, record = aggregates.flags[0]
+        if aggregates.first_flag is not None:
+            suspicion, record = aggregates.first_flag
             yield (
                 f"{count(aggregates.flagged, 'row')} with a passage that looks like an attack on the judge; first: "
                 f"{record.sample_id}, {suspicion.kind.replace('_', ' ')} in {place(suspicion)}"
@@ -404,14 +415,6 @@ def open_report(source: Source, since: Since = None) -> Report:
     except ValidationError:
         raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
     return Report(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
-
-
-def report_page(source: Source, since: Since = None) -> str:
-    """Return the page of a results file or of a monitor's database: one text that loads nothing.
-
-    The same as `Report.load(source, since=since).html()`, and raises what that raises.
-    """
-    return Report.load(source, since=since).html()
 
 
 def seconds_since(since: Since, *, now: float) -> float | None:

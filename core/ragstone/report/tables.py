@@ -1,10 +1,10 @@
 """Numbers as text, and tables: on a terminal, in a notebook, on a page, in a spreadsheet or data frame."""
 
 import csv
+import html
 import importlib
 import io
 import json
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.page.markup import Html, foreign, html_table, tag, together
 from ragstone.plain import printable
 from ragstone.registry import metric_class, metric_names
 from ragstone.results.private_files import replacing
@@ -31,7 +30,6 @@ DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
 _NAME = 100
-_VERDICTS = 20
 
 Cell = str | int | float | bool | None
 # What pandas (polars: with a capital) and Arrow call each type: all have a form for what is missing, so none is NaN.
@@ -167,25 +165,6 @@ def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., s
         yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"
 
 
-def outcome_html(outcome: Outcome) -> Html:
-    """Return an outcome for a notebook: its first lines, and a table of the verdicts, those that lower it first."""
-    lines = outcome_lines(outcome.model_copy(update={"verdicts": ()}) if isinstance(outcome, Score) else outcome)
-    verdicts = sorted(outcome.verdicts, key=lambda each: not each.lowers_score) if isinstance(outcome, Score) else []
-    cells = [
-        (
-            foreign(f"{each.kind} {each.id}"),
-            tag("b" if each.lowers_score else "span", foreign(each.verdict)),
-            certainty(each),
-            foreign(printable(each.text)),
-            ", ".join(map(place, each.evidence)),
-        )
-        for each in verdicts[:_VERDICTS]
-    ]
-    title = f"{count(len(verdicts), 'verdict')}; bold ones lowered the score"
-    table = html_table(title, ("item", "verdict", "probability", "text", "passages"), cells) if cells else ""
-    return together([*(tag("p", foreign(line.strip())) for line in lines), table])
-
-
 def cost_cells(cost: "Cost") -> tuple[str, ...]:
     """Return judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
     calls = [f"{cost.sums[name]:,}" for name in ("llm_calls", "embed_calls")]
@@ -212,7 +191,7 @@ def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[s
 
 
 class Shown(ABC):
-    """What shows itself: `print` as a table with remarks, a notebook likewise, `save` as a page."""
+    """What shows itself: `print` as a table with remarks, a notebook likewise."""
 
     @abstractmethod
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
@@ -222,32 +201,6 @@ class Shown(ABC):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
 
-    @abstractmethod
-    def html(self) -> str:
-        """Return it as a page: one text that loads nothing."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
-
-        Raises:
-            OSError: It cannot be written.
-            ValueError: There is no such form.
-        """
-        path = Path(path)
-        forms = {".html": self._write_page, **self._forms()}
-        write = forms.get(path.suffix.lower())
-        if write is None:
-            raise ValueError(f"{path.name}: is none of {', '.join(forms)}; the suffix says what is written")
-        write(path)
-
-    def _forms(self) -> Mapping[str, Callable[[Path], object]]:
-        """Return what writes each form beside the page, by suffix."""
-        return {}
-
-    def _write_page(self, path: Path) -> None:
-        with replacing(path) as target:
-            target.write(self.html().encode())
-
     def __str__(self) -> str:
         title, head, rows = self.table()
         table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []
@@ -256,10 +209,12 @@ class Shown(ABC):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        title, head, rows = self.table()
-        cells = [[foreign(cell, 2 * _NAME) for cell in row] for row in rows]
-        table = html_table(title, head, cells, numbers=len(head) - 1) if rows else tag("p", foreign(title))
-        return together([table, *(tag("p", foreign(printable(remark))) for remark in self.remarks())])
+        return as_html(self)
+
+
+def as_html(shown: object) -> str:
+    """Return what `print` shows of it, for a notebook."""
+    return f"<pre>{html.escape(str(shown))}</pre>"
 
 
 def to_rows(records: "Iterable[Record]", sample_of: "Callable[[Record], Sample | None]") -> Iterator[dict[str, Cell]]:
