@@ -46,7 +46,6 @@ def files_of_commands(place, url):
     out = ["--out", place / "out.jsonl", "--report", place / "page.html", "--journal", place / "score.db"]
     for args in (
         ["score", given, "--metric", "context_relevancy", "--llm", url, *out],
-        ["compare", place / "out.jsonl", place / "out.jsonl", "--report", place / "compare.html"],
         ["report", place / "sink.db", "--out", place / "monitor.html"],
     ):
         result = CliRunner().invoke(cli, [str(arg) for arg in args])
@@ -72,7 +71,7 @@ LEFT = """
 journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
 sink.db sink.db-shm sink.db-wal sink.jsonl sql.db sql.db-shm sql.db-wal
-compare.html monitor.html out.jsonl page.html score.db
+monitor.html out.jsonl page.html score.db
 """
 
 

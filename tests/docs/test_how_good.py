@@ -48,7 +48,7 @@ def test_every_step_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     exec(blocks[0], names)
     judge = re.search(r"(\d\.\d+)  ", capsys.readouterr().out)[1]
     assert f"By this judge, {100 * float(judge):.0f} % of the answers are right." in text
-    choose, to_label, correct, report = re.findall(r"^\$ ragstone .*$", text, re.MULTILINE)
+    choose, to_label, correct, page = re.findall(r"^\$ ragstone .*$", text, re.MULTILINE)
     ragstone(choose)
     ragstone(to_label)
     label()
@@ -62,5 +62,5 @@ def test_every_step_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     truth = sum(right) / len(right)
     assert f"In this example {100 * truth:.0f} % of the answers are right" in text
     assert low < truth < high < float(judge)
-    ragstone(report)
-    assert "Who says what" in Path("report.html").read_text()
+    ragstone(page)
+    assert "labels alone" in Path("report.html").read_text()

@@ -2,7 +2,6 @@
 
 import json
 import random
-import re
 from dataclasses import replace
 
 import pytest
@@ -292,14 +291,11 @@ def test_a_label_that_does_not_fit_ends_it_before_anything_is_written(tmp_path, 
     extra = json.loads(file.read_text().splitlines()[0]) | change
     file.write_text(f"{file.read_text()}{json.dumps(extra)}\n")
     page = tmp_path / "page.html"
-    for command in (
-        ("correct", tmp_path / "r.jsonl", "--labels", file, "--report", page),
-        ("report", tmp_path / "r.jsonl", "--labels", file, "--out", page),
-    ):
-        done = CliRunner().invoke(cli, list(map(str, command)))
-        assert (done.exit_code, page.exists()) == (2, False)
-        assert said in done.output
-        assert "line 31" in done.output
+    command = ("correct", tmp_path / "r.jsonl", "--labels", file, "--report", page)
+    done = CliRunner().invoke(cli, list(map(str, command)))
+    assert (done.exit_code, page.exists()) == (2, False)
+    assert said in done.output
+    assert "line 31" in done.output
 
 
 def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):
