@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
 from ragstone.errors import describe
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+from ragstone.options import checked
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -232,10 +231,9 @@ def checked_option(name: str, option: str, value: object) -> Any:  # noqa: ANN40
     if isinstance(types[option], str):  # a class of somebody's own, with postponed annotations
         return value
     try:
-        return TypeAdapter[Any](types[option]).validate_python(value)
-    except ValidationError as error:
-        wrong = dict.fromkeys(each["msg"] for each in error.errors(include_url=False, include_input=False))
-        raise RegistryError(f"{name}.{option}: {value!r}: {'; '.join(wrong)}") from None
+        return checked(f"{name}.{option}", value, types[option])
+    except ValueError as error:
+        raise RegistryError(str(error)) from None
 
 
 def _types(cls: "type[Metric]") -> dict[str, Any]:

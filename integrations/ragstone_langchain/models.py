@@ -28,7 +28,7 @@ from ragstone.judging.adapting import (
 )
 from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import was_cut_off
-from ragstone.metrics.base import check_count, check_flag, check_option
+from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
 from ragstone_langchain.shared_model import Async, SharedModel, Sync, input_limit, judge_config, without_callbacks
@@ -96,10 +96,9 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
                 f"model: {type(model).__name__} is not a LangChain model; pass a chat model (from init_chat_model), "
                 "a text model, or a runnable around one"
             )
-        check_option("asking", asking, ("together", "one_by_one"))
-        check_flag("gives_probabilities", gives_probabilities)
-        if max_input_tokens is not None:
-            check_count("max_input_tokens", max_input_tokens)
+        checked("asking", asking, Asking)
+        checked("gives_probabilities", gives_probabilities, Flag)
+        checked("max_input_tokens", max_input_tokens, Count | None)
         super().__init__(model, name=name, timeout=timeout, trace=trace)
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities

@@ -27,7 +27,7 @@ from ragstone.judging.adapting import (
     why_it_ended,
     without_system,
 )
-from ragstone.metrics.base import check_count, check_flag, check_option
+from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
 
@@ -85,10 +85,9 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         max_input_tokens: int | None = None,
         trace: bool = False,
     ) -> None:
-        check_option("asking", asking, ("together", "one_by_one"))
-        check_flag("gives_probabilities", gives_probabilities)
-        if max_input_tokens is not None:
-            check_count("max_input_tokens", max_input_tokens)
+        checked("asking", asking, Asking)
+        checked("gives_probabilities", gives_probabilities, Flag)
+        checked("max_input_tokens", max_input_tokens, Count | None)
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self._max_input_tokens = max_input_tokens

@@ -46,8 +46,12 @@ def test_wrong(run, arguments, message):
 
 def test_impossible_values(score, six):
     for option, value, message in (
-        ("--set", "summarization_score.coeff=2", "summarization_score: coeff: 2.0 is not a number from 0 to 1"),
-        ("--threshold", "context_relevancy=-0.5", "context_relevancy: threshold: -0.5 is not a number from 0 to 1"),
+        ("--set", "summarization_score.coeff=2", "summarization_score.coeff: 2 should be less than or equal to 1"),
+        (
+            "--threshold",
+            "context_relevancy=-0.5",
+            "context_relevancy: threshold: -0.5 should be greater than or equal to 0",
+        ),
     ):
         done = score(six, option, value, "--metric", "rag", "--metric", "summary")
         assert (done.exit_code, message in done.stderr) == (2, True)

@@ -71,9 +71,9 @@ def test_they_are_copied():
     ("given", "error", "message"),
     [
         ({"verdicts": "V."}, ValueError, "instructions: 'verdicts' is not a step; the steps are questions, answers"),
-        ({"questions": " "}, ValueError, "instructions\\['questions'\\]: is blank"),
-        ({"questions": None}, TypeError, "instructions\\['questions'\\]: is NoneType, not text"),
-        ("Be strict.", TypeError, "instructions: is str; pass a mapping from step to text"),
+        ({"questions": " "}, ValueError, r"instructions\['questions'\]: ' ' is blank"),
+        ({"questions": None}, ValueError, r"instructions\['questions'\]: None should be a valid string"),
+        ("Be strict.", ValueError, "instructions: 'Be strict.' should be a valid mapping"),
     ],
 )
 def test_wrong_ones_are_refused_when_the_metric_is_made(given, error, message):

@@ -39,35 +39,35 @@ class OnlyGenerate:
 
 
 @pytest.mark.parametrize(
-    ("metric", "option", "value", "error"),
+    ("metric", "option", "value"),
     [
-        (SummarizationScore, "coeff", 1.7, ValueError),
-        (SummarizationScore, "coeff", math.nan, ValueError),
-        (SummarizationScore, "length_penalty", "no", ValueError),
-        (SummarizationScore, "questions", [], ValueError),
-        (SummarizationScore, "questions", "A?", TypeError),
-        (SummarizationScore, "threshold", 1.5, ValueError),
-        (SummarizationScore, "asking", "nicely", ValueError),
-        (SummarizationScore, "max_characters", 0, ValueError),
-        (SummarizationScore, "scoring", "best", ValueError),
-        (SummarizationScore, "scoring", "expected", ValueError),  # which only asking one by one gives
-        (SummarizationScore, "max_input_tokens", 0, ValueError),
-        (SummarizationScore, "llm", "gpt", ValueError),
-        (AlignmentCoverage, "n_questions", 0, ValueError),
-        (AlignmentCoverage, "source", "response", ValueError),
-        (AlignmentCoverage, "coverage_rule", "answerable", ValueError),
-        (AlignmentCoverage, "assessment_questions", [], ValueError),
-        (AlignmentCoverage, "language", "xx", ValueError),
-        (ContextRelevancy, "granularity", "word", ValueError),
-        (ResponseRelevancy, "strictness", 0, ValueError),
-        (ResponseRelevancy, "sampling", "n", ValueError),
-        (ResponseRelevancy, "noncommittal", "some", ValueError),
-        (ResponseRelevancy, "threshold", -1.1, ValueError),
+        (SummarizationScore, "coeff", 1.7),
+        (SummarizationScore, "coeff", math.nan),
+        (SummarizationScore, "length_penalty", "no"),
+        (SummarizationScore, "questions", []),
+        (SummarizationScore, "questions", "A?"),
+        (SummarizationScore, "threshold", 1.5),
+        (SummarizationScore, "asking", "nicely"),
+        (SummarizationScore, "max_characters", 0),
+        (SummarizationScore, "scoring", "best"),
+        (SummarizationScore, "scoring", "expected"),  # which only asking one by one gives
+        (SummarizationScore, "max_input_tokens", 0),
+        (SummarizationScore, "llm", "gpt"),
+        (AlignmentCoverage, "n_questions", 0),
+        (AlignmentCoverage, "source", "response"),
+        (AlignmentCoverage, "coverage_rule", "answerable"),
+        (AlignmentCoverage, "assessment_questions", []),
+        (AlignmentCoverage, "language", "xx"),
+        (ContextRelevancy, "granularity", "word"),
+        (ResponseRelevancy, "strictness", 0),
+        (ResponseRelevancy, "sampling", "n"),
+        (ResponseRelevancy, "noncommittal", "some"),
+        (ResponseRelevancy, "threshold", -1.1),
     ],
 )
-def test_an_option_out_of_its_range_is_refused_by_name(metric, option, value, error):
+def test_an_option_out_of_its_range_is_refused_by_name(metric, option, value):
     extra = {"embedder": FakeEmbedder()} if metric is ResponseRelevancy else {}
-    with pytest.raises(error, match=option):
+    with pytest.raises(ValueError, match=option):
         metric(**{"llm": yes(), **extra, option: value})
 
 
@@ -78,7 +78,7 @@ def test_what_a_judge_lacks_is_named():
         SummarizationScore(llm=FakeLLM)
     with pytest.raises(TypeError, match=r"embedder: OnlyGenerate has no embed, aembed; .*BaseEmbedder"):
         ResponseRelevancy(llm=yes(), embedder=OnlyGenerate())
-    with pytest.raises(ValueError, match="llm.asking: 'one-by-one' is not one of"):
+    with pytest.raises(ValueError, match="llm.asking: 'one-by-one' should be"):
         SummarizationScore(llm=FakeLLM(lambda request: "yes", asking="one-by-one"))
 
 
@@ -110,7 +110,7 @@ def embeds_without_an_embedder(self, sample):
 @pytest.mark.parametrize(
     ("attributes", "error", "message"),
     [
-        ({"required_fields": ("answer",)}, TypeError, "required_fields"),
+        ({"required_fields": ("answer",)}, ValueError, "required_fields"),
         ({"value": 5.0}, ValueError, "plain: the value .* is outside the metric's bounds 0.0 to 1.0"),
         ({"value": math.nan}, ValueError, "outside the metric's bounds"),
         ({"_flow": no_generator}, TypeError, "_flow must be a generator"),

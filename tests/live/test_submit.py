@@ -393,7 +393,7 @@ def test_options_that_cannot_be() -> None:
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
         ({"sample_rate": float("nan")}, "sample_rate"),
         ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is not a metric"),
-        ({"sample_rate": [0.5]}, r"sample_rate: \[0.5\] is not a number"),
+        ({"sample_rate": [0.5]}, r"sample_rate: \[0.5\] should be a valid number"),
         ({"max_queue": 0}, "max_queue"),
         ({"when_full": "drop"}, "when_full"),
         ({"when_full": "spool"}, "outbox"),

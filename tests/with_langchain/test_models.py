@@ -6,6 +6,7 @@ import json
 import pickle
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,7 +83,7 @@ def test_same_outcome_through_every_kind_of_model(kind: str, asking: str) -> Non
     tokens = kind not in NO_TOKENS
     for core in metrics(counted, asking):
         script = Script(truth)
-        through = type(core)(**{**vars(core), "llm": Told(WRAPPERS[kind](script), script, asking=asking)})
+        through = replace(core, llm=Told(WRAPPERS[kind](script), script, asking=asking))
         expected = plain(core.score(SAMPLE), tokens=tokens)
         assert expected.value is not None
         assert plain(through.score(SAMPLE)) == expected
@@ -157,10 +158,10 @@ def test_async_only_embeddings_work_in_both() -> None:
         (lambda: LangChainLLM("gpt-5"), "model: str is not a LangChain model; pass a chat model"),
         (lambda: LangChainEmbedder(MODEL), "embeddings: FakeListChatModel has no embed_documents; pass LangCh"),
         (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents"),
-        (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' is not one of 'together', 'one_by_one'"),
-        (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 is not True or False"),
+        (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' should be 'together' or 'one_by_one'"),
+        (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 should be a valid boolean"),
         (lambda: LangChainLLM(MODEL, timeout=0), "timeout: 0 is not a number of seconds above 0"),
-        (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 is not a whole number of at least 1"),
+        (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 should be greater than or equal to 1"),
     ],
 )
 def test_what_cannot_work_is_refused_when_made(make, said) -> None:

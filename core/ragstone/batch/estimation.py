@@ -15,8 +15,9 @@ from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
 from ragstone.limits.budget import Account, BudgetMeter, MemoryLedger, Price, RunBudget, list_price
-from ragstone.metrics.base import Metric, check_count
+from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
+from ragstone.options import Count, checked
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.plain import as_dict, as_list
 from ragstone.registry import is_embedded
@@ -220,7 +221,7 @@ def estimate(
 
 
 def _check(repeat: int, input_price: float | None, output_price: float | None) -> None:
-    check_count("repeat", repeat)
+    checked("repeat", repeat, Count)
     for name, price in (("input_price", input_price), ("output_price", output_price)):
         if price is not None and not (isfinite(price) and price >= 0):
             raise ValueError(f"{name}: {price!r} is no price; pass what a million tokens cost, such as 0.25")

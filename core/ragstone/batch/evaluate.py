@@ -22,7 +22,8 @@ from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
-from ragstone.metrics.base import Metric, check_count
+from ragstone.metrics.base import Metric
+from ragstone.options import Count, checked
 from ragstone.outcome import Score, Unscored, Usage
 from ragstone.plain import printable
 from ragstone.registry import (
@@ -217,8 +218,8 @@ class _Run:
         self._options = options
         self._calls = options.get("max_concurrency", 16)
         self._repeat = options.get("repeat", 1)
-        check_count("max_concurrency", self._calls)
-        check_count("repeat", self._repeat)
+        checked("max_concurrency", self._calls, Count)
+        checked("repeat", self._repeat, Count)
         limits = ("requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost")
         for argument in (*limits, "call_timeout", "sample_timeout"):
             value: object = options.get(argument)

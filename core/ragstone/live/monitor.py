@@ -1,6 +1,5 @@
 """Scoring live traffic off the request path."""
 
-import math
 import os
 import time
 import warnings
@@ -21,7 +20,8 @@ from ragstone.live.sampling import Predicate, Sampling, check_function, thumb
 from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
 from ragstone.live.worker import Settings, WhenFull
-from ragstone.metrics.base import Metric, check_count, check_flag, check_number, check_option
+from ragstone.metrics.base import Metric
+from ragstone.options import Count, Flag, Seconds, checked
 from ragstone.plain import seconds_of
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
@@ -127,18 +127,18 @@ class Monitor:
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         for name in ("max_queue", "max_queue_bytes", "keep_unsampled_bytes"):
-            check_count(name, self._options[name])
+            checked(name, self._options[name], Count)
         if workers != 0:
-            check_count("workers", workers)
+            checked("workers", workers, Count)
         elif outbox is None:
             raise ValueError('workers: 0 needs a file through which another process judges: outbox="PATH"')
         for name, flag in (("correlated", correlated), ("store_text", store_text)):
-            check_flag(name, flag)
-        check_option("when_full", when_full, ("drop_newest", "drop_oldest", "spool", "block"))
-        check_number("timeout", timeout, 0.001, math.inf)
+            checked(name, flag, Flag)
+        checked("when_full", when_full, Literal["drop_newest", "drop_oldest", "spool", "block"])
+        checked("timeout", timeout, Seconds)
         _check_type("keep", keep, (Collection,), 'a list such as ["id", "tags"]')
         for fact in keep:
-            check_option("keep", fact, get_args(Fact))
+            checked("keep", fact, Fact)
         _check_type("seed", seed, (str, int), "text or a whole number")
         _check_type("budget", budget, (Budget, type(None)), "ragstone.live.Budget(...)")
         check_function("redact", redact)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 
 from ragstone.live.pending import Choice
-from ragstone.metrics.base import Metric, check_number
+from ragstone.metrics.base import Metric
+from ragstone.options import Share, checked
 from ragstone.results.traffic import FEEDBACK
 from ragstone.sample import Sample
 
@@ -50,7 +51,7 @@ class Sampling:
         if unknown := sorted(set(rates) - names, key=str):
             raise ValueError(f"sample_rate: {unknown[0]!r} is not a metric of this monitor; it has {sorted(names)}")
         for value in rates.values():
-            check_number("sample_rate", value, 0.0, 1.0)
+            checked("sample_rate", value, Share)
         self._choices = [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
         # Of what sampling leaves out and is kept: to be scored when feedback on it comes.
         self._kept = [each._replace(rate=1.0, by=FEEDBACK) for each in self._choices] if keep_unsampled else []

@@ -7,16 +7,16 @@ from typing import Any, ClassVar, Literal
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
-from ragstone.metrics.base import ItemKind, ItemOrigin, check_count, check_option
+from ragstone.metrics.base import ItemKind, ItemOrigin
 from ragstone.metrics.items import (
     SplittingMetric,
     ask_closed,
-    check_questions,
     expected_share,
     least,
     share_of,
     verdicts_of,
 )
+from ragstone.options import Count, Texts
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -129,6 +129,7 @@ class AlignmentCoverage(SplittingMetric):
 
     name: ClassVar[str] = "alignment_coverage"
     version: ClassVar[str] = "3"
+    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
     signals: ClassVar[frozenset[str]] = frozenset({"alignment_expected", "alignment_least", "coverage_expected"})
     prompts: ClassVar[Mapping[str, str]] = {
@@ -143,23 +144,14 @@ class AlignmentCoverage(SplittingMetric):
     }
 
     source: SourceField | None = None
-    assessment_questions: Sequence[str] | None = None
-    n_questions: int = 5
+    assessment_questions: Texts | None = None
+    n_questions: Count = 5
     coverage_rule: CoverageRule = "both_yes"
     threshold: float | None = 0.5
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "required_fields", (self.source_field, "response"))
         super().__post_init__()
-        check_option("source", self.source_field, ("user_input", "retrieved_contexts"))
-        check_option("coverage_rule", self.coverage_rule, ("both_yes", "agreement"))
-        check_count("n_questions", self.n_questions)
-        questions = check_questions("assessment_questions", self.assessment_questions)
-        object.__setattr__(self, "assessment_questions", questions)
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """The original and the summary."""
-        return (self.source_field, "response")
 
     @property
     def source_field(self) -> SampleField:

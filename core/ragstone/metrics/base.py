@@ -3,9 +3,11 @@
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
+
+from annotated_types import Ge, Le
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest, Meter
@@ -14,8 +16,9 @@ from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
 from ragstone.metrics.history import standalone
+from ragstone.options import Count, Text, checked
 from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, Verdict
-from ragstone.registry import NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
+from ragstone.registry import OBJECTS, NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
 from ragstone.sample import Sample, SampleField, TextField
 
 if TYPE_CHECKING:
@@ -88,6 +91,7 @@ class Metric(ABC):
     Attributes:
         name: The metric's name.
         version: Changes with its prompts.
+        required_fields: The sample's fields that must be there and hold something.
         prompts: The instructions by step. A request's task is the metric's name and the step.
         bounds: Lowest and highest possible value.
         higher_is_better: The direction.
@@ -116,6 +120,7 @@ class Metric(ABC):
 
     name: ClassVar[str]
     version: ClassVar[str]
+    required_fields: ClassVar[Sequence[SampleField]]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {}
@@ -129,31 +134,30 @@ class Metric(ABC):
 
     llm: LLM | str | None = None
     threshold: float | None = None
-    asking: Literal["auto"] | Asking = "auto"
+    asking: Literal["auto", "together", "one_by_one"] = "auto"
     scoring: Scoring = "auto"
-    max_input_tokens: int | None = None
-    max_characters: int | None = DEFAULT_MAX_CHARACTERS
-    instructions: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    max_input_tokens: Count | None = None
+    max_characters: Count | None = DEFAULT_MAX_CHARACTERS
+    instructions: Mapping[str, Text] = field(default_factory=dict[str, str], hash=False)
     calibration: "Calibration | None" = None
 
     def __post_init__(self) -> None:
-        for fact in ("name", "version"):
+        for fact in ("name", "version", "required_fields"):
             if not hasattr(self, fact):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
-        fields: object = self.required_fields
-        if isinstance(fields, str) or not set(self.required_fields) <= set(get_args(SampleField)):
-            raise TypeError(f"{self.name}: required_fields: {fields!r} is not a tuple of {get_args(SampleField)}")
+        for option in fields(self):
+            value = getattr(self, option.name)
+            is_plain = option.name not in OBJECTS and not isinstance(option.type, str)
+            if is_plain and value is not option.default:
+                object.__setattr__(self, option.name, checked(option.name, value, option.type))
+        checked("required_fields", self.required_fields, tuple[SampleField, ...])
         self._resolve()
-        check_option("llm.asking", self.judge.asking, ("together", "one_by_one"))
-        check_option("asking", self.asking, ("auto", "together", "one_by_one"))
-        check_option("scoring", self.scoring, get_args(Scoring))
-        low, high = self.bounds
+        checked("llm.asking", self.judge.asking, Asking)
         if self.threshold is not None:
-            check_number("threshold", self.threshold, low, high)
-        for limit, most in (("max_input_tokens", self.max_input_tokens), ("max_characters", self.max_characters)):
-            if most is not None:
-                check_count(limit, most)
-        object.__setattr__(self, "instructions", _check_instructions(self.instructions, self.prompts))
+            checked("threshold", self.threshold, Annotated[float, Ge(self.bounds[0]), Le(self.bounds[1])])
+        if unknown := self.instructions.keys() - self.prompts.keys():
+            steps = ", ".join(self.prompts) or "none"
+            raise ValueError(f"instructions: {min(unknown)!r} is not a step; the steps are {steps}")
         if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
             object.__setattr__(self, "version", f"{self.version}+{digest(changed)}")
         if self.calibration is not None and not hasattr(self.calibration, "answers"):
@@ -228,11 +232,6 @@ class Metric(ABC):
     def calibration_of(self, item: CalibratedItem) -> "Calibration | None":
         """Return the calibration, where it is of this item."""
         return self.calibration if self.calibration is not None and self.calibration.item == item else None
-
-    @property
-    @abstractmethod
-    def required_fields(self) -> Sequence[SampleField]:
-        """The sample's fields that must be there and hold something."""
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -557,30 +556,6 @@ def _answer(request: LLMRequest) -> Flow[Answer]:
     return ask(request, read)
 
 
-def check_option(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a value that is none of the allowed words, with a ValueError."""
-    if value not in allowed:
-        raise ValueError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
-
-
-def check_count(name: str, value: object) -> None:
-    """Refuse what is no whole number of at least 1, with a ValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}: {value!r} is not a whole number of at least 1")
-
-
-def check_number(name: str, value: object, least: float, most: float) -> None:
-    """Refuse what is no number within the bounds, both included, with a ValueError."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not least <= value <= most:
-        raise ValueError(f"{name}: {value!r} is not a number from {least:g} to {most:g}")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Refuse what is neither True nor False, with a ValueError."""
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: {value!r} is not True or False")
-
-
 def check_members(name: str, value: object, members: Sequence[str], instead: str) -> None:
     """Refuse an object that lacks one of the members, or is a class in place of an object, with a TypeError."""
     kind = type(value).__name__
@@ -588,19 +563,3 @@ def check_members(name: str, value: object, members: Sequence[str], instead: str
         raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
     if missing := [member for member in members if not hasattr(value, member)]:
         raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
-
-
-def _check_instructions(instructions: object, prompts: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of the instructions that a user gave, by step; refuse unknown steps and what is no text."""
-    if not isinstance(instructions, Mapping):
-        raise TypeError(f"instructions: is {type(instructions).__name__}; pass a mapping from step to text")
-    checked: dict[str, str] = {}
-    for step, text in cast("Mapping[str, object]", instructions).items():
-        if step not in prompts:
-            raise ValueError(f"instructions: {step!r} is not a step; the steps are {', '.join(prompts) or 'none'}")
-        if not isinstance(text, str):
-            raise TypeError(f"instructions[{step!r}]: is {type(text).__name__}, not text (str)")
-        if not text.strip():
-            raise ValueError(f"instructions[{step!r}]: is blank")
-        checked[step] = text
-    return checked

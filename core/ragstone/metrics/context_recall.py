@@ -1,10 +1,11 @@
 """ContextRecall: how much of a reference answer the retrieved contexts hold."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ragstone.metrics.items import SupportedClaims
+from ragstone.sample import SampleField
 
 _CLAIMS = (
     "List the factual claims that a reference answer makes: every one, each short and understandable on its own, in "
@@ -56,4 +57,5 @@ class ContextRecall(SupportedClaims):
     name: ClassVar[str] = "context_recall"
     version: ClassVar[str] = "1"
     claims_of: ClassVar[Literal["response", "reference"]] = "reference"
+    required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "reference")
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}

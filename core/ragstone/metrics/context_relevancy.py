@@ -10,7 +10,7 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, tokens
 from ragstone.judging.reply import Answer, BadReply, listing, record, whole
-from ragstone.metrics.base import CalibratedItem, ItemKind, check_option
+from ragstone.metrics.base import CalibratedItem, ItemKind
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import (
@@ -126,6 +126,7 @@ class ContextRelevancy(SplittingMetric):
 
     name: ClassVar[str] = "context_relevancy"
     version: ClassVar[str] = "5"
+    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
     has_expected: ClassVar[bool] = True
     signals: ClassVar[frozenset[str]] = frozenset({"chunk_expected", "sentence_expected", "sentence_uncalibrated"})
     auto_expects: ClassVar[bool] = False
@@ -140,19 +141,10 @@ class ContextRelevancy(SplittingMetric):
     granularity: Literal["sentence", "chunk"] = "sentence"
     embedder: Embedder | str | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_option("granularity", self.granularity, ("sentence", "chunk"))
-
     @property
     def judge_embedder(self) -> Embedder | None:
         """The embedder, where it ranks the sentences."""
         return super().judge_embedder if self.has_probabilities else None
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """The question and what was retrieved for it."""
-        return ("user_input", "retrieved_contexts")
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, cast, get_args
 from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import digest
 from ragstone.judging.reply import Answer, listing, one_of, record, whole
-from ragstone.metrics.base import ItemKind, check_number
+from ragstone.metrics.base import ItemKind
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import SplittingMetric, ask_word, listed, pointing, sentences_of
+from ragstone.options import Share, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -77,6 +78,7 @@ class Criterion(SplittingMetric):
         facts: dict[str, object] = {
             "choices": values,
             "sees": tuple(self.sees),
+            "required_fields": tuple(self.sees),
             "prompts": {"verdict": self.question, **(FOLLOW_UP if "user_input" in self.sees else {})},
             "follows_history": "user_input" in self.sees,
             "version": f"{type(self).version}+{digest(content)}",
@@ -84,11 +86,6 @@ class Criterion(SplittingMetric):
         for fact, value in facts.items():
             object.__setattr__(self, fact, value)
         super().__post_init__()
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """The fields that the judge sees."""
-        return self.sees
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -172,7 +169,7 @@ def _values(choices: object) -> dict[str, float]:
         bare = word.replace("_", "").replace("-", "") if isinstance(cast("object", word), str) else ""
         if not bare.isalnum() or word != word.lower():
             raise ValueError(f"choices: {word!r} must be one word in lower case, such as 'yes' or 'very_good'")
-        check_number(f"choices[{word!r}]", value, 0.0, 1.0)
+        checked(f"choices[{word!r}]", value, Share)
     if len(set(values.values())) < 2:
         raise ValueError("choices: needs two words with different values")
     return {word: float(value) for word, value in values.items()}

@@ -84,14 +84,10 @@ class FactualCorrectness(SplittingMetric):
 
     name: ClassVar[str] = "factual_correctness"
     version: ClassVar[str] = "1"
+    required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True
     signals: ClassVar[frozenset[str]] = frozenset({"precision_expected", "recall_expected"})
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """What was answered, and what is right."""
-        return ("response", "reference")
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

@@ -1,10 +1,11 @@
 """Faithfulness: how much of a response the retrieved contexts support."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ragstone.metrics.items import SupportedClaims
+from ragstone.sample import SampleField
 
 _CLAIMS = (
     "List the factual claims that a response makes: every one, each short and understandable on its own, in the "
@@ -58,4 +59,5 @@ class Faithfulness(SupportedClaims):
     name: ClassVar[str] = "faithfulness"
     version: ClassVar[str] = "3"
     claims_of: ClassVar[Literal["response", "reference"]] = "response"
+    required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, each, given
-from ragstone.judging.prompt import numbered, sendable
+from ragstone.judging.prompt import numbered
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, Fitted
@@ -324,11 +324,6 @@ class SupportedClaims(SplittingMetric):
     claims_of: ClassVar[Literal["response", "reference"]]
 
     @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """What was retrieved, and the text that makes the claims."""
-        return ("retrieved_contexts", self.claims_of)
-
-    @property
     def item_kinds(self) -> Sequence[ItemKind]:
         """The claims."""
         return (self.claims_kind("claim", "contexts"),)
@@ -394,20 +389,3 @@ def listed(sentences: Sequence[Evidence], first: int = 1) -> str:
         lines.append(numbered(block, first))
         first += len(block)
     return "\n\n".join(lines)
-
-
-def check_questions(name: str, questions: Iterable[str] | None) -> tuple[str, ...] | None:
-    """Return a user's questions as a tuple, None for None; refuse an empty list, a blank question, what is no text."""
-    if questions is None:
-        return None
-    if isinstance(questions, str):
-        raise TypeError(f"{name}: is one str; pass a list of questions")
-    checked = tuple(questions)
-    if not checked:
-        raise ValueError(f"{name}: is empty; pass None to let the judge write questions from the source")
-    for i, question in enumerate(cast("tuple[object, ...]", checked)):
-        if not isinstance(question, str):
-            raise TypeError(f"{name}[{i}]: is {type(question).__name__}, not text (str)")
-        if not question.strip():
-            raise ValueError(f"{name}[{i}]: is blank")
-    return tuple(map(sendable, checked))

@@ -62,14 +62,10 @@ class ResponseCompleteness(Metric):
 
     name: ClassVar[str] = "response_completeness"
     version: ClassVar[str] = "3"
+    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
     follows_history: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"parts": _PARTS, "answered": _ANSWERED, "part": _HAS_ANSWER}
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """The question and the response."""
-        return ("user_input", "response")
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

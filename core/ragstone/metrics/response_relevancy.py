@@ -8,10 +8,11 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
-from ragstone.metrics.base import CalibratedItem, ItemKind, Metric, check_count, check_option
+from ragstone.metrics.base import CalibratedItem, ItemKind, Metric
 from ragstone.metrics.fitted import NONCOMMITTAL
 from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
+from ragstone.options import Count
 from ragstone.outcome import Finding, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -130,6 +131,7 @@ class ResponseRelevancy(Metric):
 
     name: ClassVar[str] = "response_relevancy"
     version: ClassVar[str] = "5"
+    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
     follows_history: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
@@ -139,20 +141,9 @@ class ResponseRelevancy(Metric):
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
 
     embedder: Embedder | str | None = None
-    strictness: int = 3
+    strictness: Count = 3
     sampling: Literal["one_call", "n_calls"] = "one_call"
     noncommittal: NoncommittalRule = "all"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("strictness", self.strictness)
-        check_option("sampling", self.sampling, ("one_call", "n_calls"))
-        check_option("noncommittal", self.noncommittal, ("all", "any", "majority", "off"))
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """The question and the response."""
-        return ("user_input", "response")
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

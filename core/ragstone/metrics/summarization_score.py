@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
-from ragstone.metrics.base import ItemKind, ItemOrigin, Metric, check_flag, check_number
-from ragstone.metrics.items import ask_closed, check_questions, expected_share, share_of, verdicts_of
+from ragstone.metrics.base import ItemKind, ItemOrigin, Metric
+from ragstone.metrics.items import ask_closed, expected_share, share_of, verdicts_of
+from ragstone.options import Flag, Share, Texts
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -84,24 +85,14 @@ class SummarizationScore(Metric):
 
     name: ClassVar[str] = "summarization_score"
     version: ClassVar[str] = "2"
+    required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     has_expected: ClassVar[bool] = True
     signals: ClassVar[frozenset[str]] = frozenset({"qa_expected"})
     prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER, "answer": _ANSWER_ALONE}
 
-    length_penalty: bool = True
-    coeff: float = 0.5
-    questions: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("coeff", self.coeff, 0.0, 1.0)
-        check_flag("length_penalty", self.length_penalty)
-        object.__setattr__(self, "questions", check_questions("questions", self.questions))
-
-    @property
-    def required_fields(self) -> Sequence[SampleField]:
-        """The source and the summary."""
-        return (self.source_field, "response")
+    length_penalty: Flag = True
+    coeff: Share = 0.5
+    questions: Texts | None = None
 
     @property
     def source_field(self) -> SampleField:

@@ -1,0 +1,43 @@
+"""Options, checked against their types."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("is blank")
+    return text
+
+
+Count = Annotated[int, Field(strict=True, ge=1)]
+Flag = Annotated[bool, Field(strict=True)]
+Seconds = Annotated[float, Field(strict=True, ge=0.001)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+Text = Annotated[str, AfterValidator(_not_blank)]
+Texts = Annotated[Sequence[Text], Field(min_length=1), AfterValidator(tuple)]
+
+
+def checked(name: str, value: object, kind: Any) -> Any:  # noqa: ANN401 - what a type is, and what is of it
+    """Return an option's value as its type has it; one whose type pydantic does not know is returned unchecked.
+
+    Raises:
+        ValueError: It is not of the type; the message names the option and the value.
+
+    Example:
+        >>> checked("strictness", 0, Count)
+        Traceback (most recent call last):
+        ValueError: strictness: 0 should be greater than or equal to 1
+    """
+    try:
+        return TypeAdapter[Any](kind).validate_python(value)
+    except PydanticSchemaGenerationError:
+        return value
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = "".join(f"[{part!r}]" for part in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        raise ValueError(f"{name}{where}: {first['input']!r} {problem}") from None
