@@ -73,7 +73,7 @@ def test_they_are_copied():
         ({"verdicts": "V."}, ValueError, "instructions: 'verdicts' is not a step; the steps are questions, answers"),
         ({"questions": " "}, ValueError, r"instructions\['questions'\]: ' ' is blank"),
         ({"questions": None}, ValueError, r"instructions\['questions'\]: None should be a valid string"),
-        ("Be strict.", ValueError, "instructions: 'Be strict.' should be a valid mapping"),
+        ("Be strict.", ValueError, "instructions: 'Be strict.' should be a valid dictionary"),
     ],
 )
 def test_wrong_ones_are_refused_when_the_metric_is_made(given, error, message):

@@ -94,7 +94,7 @@ def test_options_are_of_their_types():
         ("colour", "red", "context_relevancy has no option 'colour'; it has asking, "),
         ("llm", "local", "has no option 'llm'"),
         ("splitter", "x", "has no option 'splitter'"),
-        ("threshold", "much", "context_relevancy.threshold: 'much': Input should be a valid number"),
+        ("threshold", "much", "context_relevancy.threshold: 'much' should be a valid number"),
         ("threshold", 7, "context_relevancy: threshold"),
     ):
         with pytest.raises(RegistryError, match=message):
