@@ -1,14 +1,12 @@
 """What the events of live runs come to: samples for the monitor, and counts of the runs that gave none."""
 
 import asyncio
-import functools
 import json
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
@@ -23,7 +21,6 @@ from ragstone_langchain.extraction import (
     find_text,
     if_readable,
     readable_texts,
-    retrieved_texts,
     state_messages,
     stated_contexts,
     to_sample,
@@ -95,7 +92,6 @@ class LiveRun(OpenSample):
 
     def begin(self, inputs: object) -> None:
         """Take what is known of a chain that begins."""
-        _hear_of_traced_retrievers()
         self.enter_block(self.run_id)
         lone = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
         if not isinstance(lone, str) or lone:  # a streamed chain is said to have {"input": ""} until its own are there
@@ -167,37 +163,6 @@ def _run_in_context() -> UUID | None:
     return run_id if isinstance(run_id, UUID) else None
 
 
-def _hear_of_traced_retrievers() -> None:
-    """From now on, hear of what functions return that LangSmith traces as retrievers; LangChain tells no handler.
-
-    Only LangSmith's own class is wrapped, and only where the app has loaded it.
-    """
-    traced: Any = getattr(sys.modules.get("langsmith.run_trees"), "RunTree", None)
-    if traced is None or hasattr(traced.end, "__wrapped__"):
-        return
-
-    @functools.wraps(traced.end)
-    def end_and_tell(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as it comes
-        end_and_tell.__wrapped__(self, *args, **kwargs)
-        with suppress(Exception):
-            if self.run_type == "retriever" and not self.error and "ls_method" in self.metadata:
-                _collect_traced(retrieved_texts([self.outputs]))
-
-    traced.end = end_and_tell
-
-
-def _collect_traced(texts: Sequence[str]) -> None:
-    for run, sample in _followed(_run_in_context()):
-        tree = sample.recorder.runs
-        if set(texts) <= {text for _, texts_inside in sample.items("search", run) for text in texts_inside}:
-            tree.discard(run, "search")  # it has chosen from what retrievers in it found
-        key = uuid4().int
-        tree.start(key, run, kind="retriever")
-        search, _ = tree.end(key)
-        if search is not None and not _in_retriever(search):
-            tree.collect(search, "search", texts)
-
-
 @dataclass(eq=False, repr=False)
 class Recorder:
     """Follows runs from their start to their end, and hands their samples to a monitor; see `MonitorHandler`."""
@@ -255,7 +220,7 @@ class Recorder:
 
     def _parent(self, run_id: UUID | None) -> Run[LiveRun] | None:
         parent = None if run_id is None else self.runs.get(run_id.int, ended=True)
-        # What `RunnableWithFallbacks` runs is told no parent, and what runs in a traced function LangSmith's.
+        # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         if parent is None and (run_id := _run_in_context()) is not None:
             parent = self.runs.get(run_id.int)
         return parent

@@ -1,6 +1,0 @@
-"""What all snippets score: an answer, a file, a data frame."""
-
-question = "Who wrote Emma?"
-contexts = ["Jane Austen wrote Emma. It appeared in 1815."]
-answer = "Jane Austen wrote it."
-rows = [{"user_input": question, "retrieved_contexts": contexts, "response": answer}] * 2

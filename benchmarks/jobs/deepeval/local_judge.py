@@ -1,7 +1,0 @@
-from data import answer, contexts, question
-from deepeval.metrics import FaithfulnessMetric
-from deepeval.models import OllamaModel
-from deepeval.test_case import LLMTestCase
-
-case = LLMTestCase(input=question, actual_output=answer, retrieval_context=contexts)
-print(FaithfulnessMetric(model=OllamaModel("qwen3:8b")).measure(case))

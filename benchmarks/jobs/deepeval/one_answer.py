@@ -1,6 +1,0 @@
-from data import answer, contexts, question
-from deepeval.metrics import FaithfulnessMetric
-from deepeval.test_case import LLMTestCase
-
-case = LLMTestCase(input=question, actual_output=answer, retrieval_context=contexts)
-print(FaithfulnessMetric(model="gpt-4.1-mini").measure(case))

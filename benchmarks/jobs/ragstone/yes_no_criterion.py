@@ -1,6 +1,0 @@
-from data import answer, question
-
-from ragstone import Criterion, Sample
-
-polite = Criterion("polite", "Is the response polite?", llm="openai:gpt-5-mini")
-print(polite.score(Sample(user_input=question, response=answer)).value)
