@@ -17,9 +17,10 @@ from click.testing import CliRunner
 from ragstone import Metric, Monitor, Report, Sample
 from ragstone.cli.main import cli
 from ragstone.live import Alarm, Alert, LowScore, SQLiteSink
-from ragstone.live.alarms import MOST_SLICES, OTHER, TABLE, Tallies, Tally
+from ragstone.live.alarms import MOST_SLICES, OTHER, Tallies, Tally
 from ragstone.live.alerts import count
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
+from ragstone.results.tables import TALLIES
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Kept, live, metric
@@ -134,7 +135,7 @@ def test_a_later_slice_needs_more_evidence() -> None:
 
 def test_slices_are_bounded_and_every_value_has_one() -> None:
     connection = sqlite3.connect(":memory:")
-    connection.execute(TABLE)
+    connection.execute(TALLIES)
     kept = Tallies(connection)
     for i in range(MOST_SLICES + 20):
         part, tally = kept.load("a", f"value {i}")
@@ -177,14 +178,12 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     assert alarm.lowest[0].sample is not None
     assert alarm.lowest[0].sample.response == "0.3"
     assert [line for line in caplog.messages if "told below 0.8" in line] == [str(alarm)]
-    assert Report.load(RESULTS).notes == (str(alarm),)
     assert tallies()["told below 0.8", ""]["told"] is True
 
     done = CliRunner().invoke(cli, ["alarms", RESULTS])
     assert "ALARM" in done.stdout
     assert str(alarm) in done.stdout
     assert CliRunner().invoke(cli, ["alarms", RESULTS, "--reset"]).stdout.endswith("1 start anew\n")
-    assert Report.load(RESULTS).notes == ()
     with told(**options) as monitor:
         give(monitor, [0.0] * 50, 500)
         soon(lambda: len(calls) == 2)
@@ -477,16 +476,6 @@ def test_a_state_that_cannot_be_read_starts_anew(state: str) -> None:
         change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", state)
         give(monitor, [1.0] * 5, 10)
         assert monitor.stats().errors == {}
-    assert counted() == {"": 5}
-
-
-def test_a_database_from_before_alerts() -> None:
-    with told(alerts=()) as monitor:
-        give(monitor, [1.0])
-    change(RESULTS, "DROP TABLE tallies")
-    assert Report.load(RESULTS).notes == ()
-    with told() as monitor:
-        give(monitor, [1.0] * 5, 10)
     assert counted() == {"": 5}
 
 

@@ -219,7 +219,7 @@ def test_urls_that_are_refused(url: str, message: str) -> None:
 
 @pytest.mark.parametrize("missing", ["psycopg", "sqlalchemy"])
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    monkeypatch.delitem(sys.modules, "ragstone.live.server", raising=False)
+    monkeypatch.delitem(sys.modules, "ragstone.results.server", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ImportError, match=r'pip install "ragstone\[sql\]"'):
         SQLSink("postgresql://me@db.test/rag")

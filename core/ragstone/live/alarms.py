@@ -15,10 +15,6 @@ MOST_SLICES = 1_000
 OTHER = "(other values)"
 """The slice of all values beyond the first 1,000."""
 
-TABLE = (
-    "CREATE TABLE IF NOT EXISTS tallies (name TEXT NOT NULL, slice TEXT NOT NULL, place BIGINT NOT NULL, "
-    "state TEXT NOT NULL, raised_at DOUBLE PRECISION, PRIMARY KEY (name, slice))"
-)
 _SAVE = (
     "INSERT INTO tallies (name, slice, place, state, raised_at) VALUES (:name, :slice, :place, :state, :raised_at) "
     "ON CONFLICT (name, slice) DO UPDATE SET state = excluded.state, raised_at = excluded.raised_at"
@@ -145,8 +141,9 @@ class Tallies:
 
     Example:
         >>> import sqlite3
+        >>> from ragstone.results.tables import TALLIES
         >>> connection = sqlite3.connect(":memory:")
-        >>> tallies = Tallies(connection) if connection.execute(TABLE) else None
+        >>> tallies = Tallies(connection) if connection.execute(TALLIES) else None
         >>> tallies.save("demo below 0.5", "a", Tally(place=1, samples=3))
         >>> tallies.load("demo below 0.5", "a")[1].samples, tallies.load("demo below 0.5", "b")[1].place
         (3, 2)

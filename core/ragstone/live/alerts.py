@@ -10,7 +10,7 @@ from heapq import nsmallest
 from math import isfinite
 from typing import TYPE_CHECKING, cast
 
-from ragstone.live.alarms import TABLE, Alarm, LowScore, Tallies, Tally, Window
+from ragstone.live.alarms import Alarm, LowScore, Tallies, Tally, Window
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.delivery import start_thread
 from ragstone.live.sink import Sink
@@ -19,6 +19,7 @@ from ragstone.metrics.base import Metric
 from ragstone.outcome import Score
 from ragstone.plain import clean_key, is_list, printable
 from ragstone.results.record import Record
+from ragstone.results.tables import TALLIES
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -291,7 +292,7 @@ def _in_memory() -> Tallies:
     import sqlite3  # loaded where it is used
 
     connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.execute(TABLE)
+    connection.execute(TALLIES)
     return Tallies(connection)
 
 

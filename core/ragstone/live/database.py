@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote
 
-from ragstone.live.alarms import TABLE as TALLIES
 from ragstone.live.alarms import Tallies
-from ragstone.live.pending import FORGOTTEN_TABLE, facts_in, not_forgotten, note_forgotten
+from ragstone.live.pending import facts_in, not_forgotten, note_forgotten
 from ragstone.live.sink import Sink, SinkError
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
-from ragstone.results.connection import Kind, SqliteFile
+from ragstone.results.connection import SqliteFile
 from ragstone.results.record import COLUMNS, to_row
+from ragstone.results.tables import results_database, sqlite_path
 from ragstone.results.traffic import Feedback, Health
 
 if TYPE_CHECKING:
@@ -23,26 +22,12 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
     from ragstone.limits.budget import Entry
-    from ragstone.live.server import ServerDatabase
     from ragstone.results.record import Record
+    from ragstone.results.server import ServerDatabase
 
 T = TypeVar("T")
 
-_TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}
-_OUTCOMES = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items())
-_TABLES = (
-    f"CREATE TABLE outcomes ({_OUTCOMES}, PRIMARY KEY (sample_id, metric, version))",
-    "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
-    "CREATE TABLE feedback (sample_id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, value TEXT NOT NULL, comment TEXT, "
-    "PRIMARY KEY (sample_id, at))",
-    "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "
-    "reasons TEXT, longest_queue BIGINT)",
-    "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
-    "PRIMARY KEY (name, starts_at))",
-    FORGOTTEN_TABLE,
-    TALLIES,
-)
-RESULTS = Kind(noun="results database", mark=0x72616752, version=2, tables=_TABLES, error=SinkError)  # "ragR"
+RESULTS = results_database(SinkError)
 
 
 def _upsert(table: str, columns: "Iterable[str]", key: "Sequence[str]") -> str:
@@ -69,30 +54,10 @@ _SPENT = "SELECT amount FROM spending WHERE name = :name AND starts_at = :starts
 _KEPT = 2 * 86_400  # seconds after its start that a window is remembered
 
 
-def sqlite_path(url: str) -> Path | None:
-    """Return the file of a SQLite URL; None for the URL of another database.
-
-    Raises:
-        ValueError: The URL names a driver, options, or no file.
-
-    Example:
-        >>> sqlite_path("sqlite:///ragstone.db").name, sqlite_path("postgresql://db.test/rag")
-        ('ragstone.db', None)
-    """
-    scheme, _, rest = url.partition("://")
-    if scheme.partition("+")[0] != "sqlite":
-        return None
-    path = unquote(rest[1:])
-    if scheme != "sqlite" or rest[:1] != "/" or "?" in rest or path in ("", ":memory:"):
-        raise ValueError("url: for SQLite write sqlite:///PATH, without driver or options")
-    return Path(path)
-
-
 class DatabaseSink(Sink):
     """Keeps outcomes in a database."""
 
     _database: "SqliteFile | ServerDatabase"
-    _has_tallies = False
 
     def __init__(self) -> None:
         self._counting = threading.local()  # what `watch` has `write` do besides, on its thread
@@ -161,7 +126,6 @@ class DatabaseSink(Sink):
             SinkError: As for `write`.
         """
         results: list[T] = []
-        self._make_tallies()
         if not records:
             with self._database.transaction() as connection:
                 return count(Tallies(connection), ())
@@ -175,16 +139,6 @@ class DatabaseSink(Sink):
         finally:
             self._counting.count = None
         return results[0] if results else None
-
-    def _make_tallies(self) -> None:
-        if not self._has_tallies:
-            try:
-                with self._database.transaction() as connection:
-                    connection.execute("SELECT place FROM tallies WHERE name = :name", {"name": ""})
-            except SinkError:  # the database is older than alerts
-                with self._database.transaction() as connection:
-                    connection.execute(TALLIES)
-            self._has_tallies = True
 
     def has(self, sample_id: str) -> bool:
         """Return whether an outcome of a sample is there."""
@@ -210,7 +164,6 @@ class DatabaseSink(Sink):
         """
         removed: dict[str, int] = {}
         rows = [{"sample_id": clean_key(each)} for each in sorted(ids)]
-        self._make_tallies()
         with self._database.transaction() as connection:
             tallies = Tallies(connection)  # before other locks, as `write` has it
             connection.execute(self._database.before_deleting)
@@ -325,7 +278,7 @@ class SQLSink(DatabaseSink):
             self._shown = self._url
             self._database = SqliteFile(path.absolute(), RESULTS, _PATIENCE)
         else:
-            from ragstone.live.server import ServerDatabase, read_url, shown_url
+            from ragstone.results.server import ServerDatabase, read_url, shown_url
 
             parsed = read_url(self._url)
             self._shown = shown_url(parsed)

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.live.pending import FORGOTTEN_TABLE, Pending, facts_in, not_forgotten, note_forgotten
+from ragstone.live.pending import Pending, facts_in, not_forgotten, note_forgotten
 from ragstone.plain import clean_key, to_json
 from ragstone.results.connection import Kind, SqliteFile
 from ragstone.results.private_files import Lease
 from ragstone.results.record import Record, decode, encode
+from ragstone.results.tables import FORGOTTEN
 from ragstone.results.traffic import Feedback
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
@@ -46,7 +47,7 @@ _KIND = Kind(
             left_by TEXT, attempts INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
             kept INTEGER, body TEXT NOT NULL)""",
         "CREATE INDEX samples_kept ON samples (not_before, kept) WHERE kept IS NOT NULL",
-        FORGOTTEN_TABLE,
+        FORGOTTEN,
         "CREATE INDEX samples_by_owner ON samples (owner, not_before, seq)",
         """CREATE TABLE records (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, sink TEXT NOT NULL, owner TEXT, body TEXT NOT NULL)""",

@@ -14,7 +14,6 @@ from ragstone.results.record import sample_fields
 from ragstone.sample import Sample
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
-FORGOTTEN_TABLE = "CREATE TABLE forgotten (name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL)"
 _NOTE = "INSERT INTO forgotten VALUES (:name, :at) ON CONFLICT (name) DO UPDATE SET at = excluded.at"
 _REMEMBERED = 30 * 86_400.0  # seconds; no process has a sample in hand for so long
 

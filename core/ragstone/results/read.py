@@ -26,12 +26,11 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.live.alarms import Tally, read_tallies
-from ragstone.live.database import RESULTS, sqlite_path
 from ragstone.plain import to_plain
 from ragstone.results.connection import Query, is_made
 from ragstone.results.private_files import replacing
 from ragstone.results.record import COLUMNS, Record, decode, decode_rows, encode, encode_rows, from_row
+from ragstone.results.tables import results_database, sqlite_path
 from ragstone.results.traffic import Feedback, Health
 from ragstone.sample import Sample
 
@@ -47,7 +46,7 @@ class ResultsError(ValueError):
     """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 
-_KIND = replace(RESULTS, error=ResultsError)
+_KIND = results_database(ResultsError)
 
 
 class Results(ABC):
@@ -82,10 +81,6 @@ class Results(ABC):
     def feedback(self) -> Mapping[str, Feedback]:
         """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
         return {}
-
-    def tallies(self) -> Sequence[tuple[str, str, Tally]]:
-        """Return what alerts have counted: name, slice and tally; nothing for a source that is no database."""
-        return ()
 
 
 class MemoryResults(Results):
@@ -147,7 +142,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
     try:
         path = sqlite_path(text) if "://" in text else Path(text)
         if path is None:
-            from ragstone.live.server import read_url, reading, shown_url
+            from ragstone.results.server import read_url, reading, shown_url
 
             url = read_url(text)
             return DatabaseResults(shown_url(url), partial(reading, url, _KIND))
@@ -286,8 +281,7 @@ class DatabaseResults(Results):
                 except ValueError:
                     damaged += 1
         unread = f"{damaged:,} row(s) hold no outcome that can be read and were left out"
-        alarms = [str(tally.alarm(name, part)) for name, part, tally in self.tallies() if tally.raised_at is not None]
-        self.notes = (*[unread][: bool(damaged)], *alarms)
+        self.notes = (unread,) if damaged else ()
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where texts are not stored."""
@@ -310,12 +304,6 @@ class DatabaseResults(Results):
                 each = Feedback.model_validate(dict(zip(names, row, strict=True)))
                 latest[each.sample_id] = each
         return latest
-
-    def tallies(self) -> Sequence[tuple[str, str, Tally]]:
-        """Return what alerts have counted: name, slice and tally; nothing where the database is older than alerts."""
-        with suppress(ResultsError), self._opened() as query:
-            return read_tallies(query)
-        return ()
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to the database, the newest first."""
