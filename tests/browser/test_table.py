@@ -52,20 +52,17 @@ def ids(page):
     return page.locator(SHOWN).all_inner_texts()
 
 
-def test_five_thousand_rows_are_drawn_as_they_are_scrolled_to(show):
-    page = show(report([(i * 7919 % 5_100) / 5_100 for i in range(5_100)]).html())
-    assert "5,000 samples shown. The table holds 5,000 of 5,100 samples" in page.inner_text("#samples [role=status]")
+def test_many_rows_are_drawn_as_they_are_scrolled_to(show):
+    page = show(report([(i * 7919 % 2_100) / 2_100 for i in range(2_100)]).html())
+    assert "2,000 samples shown. The table holds 2,000 of 2,100 samples" in page.inner_text("#samples [role=status]")
     assert page.locator(SHOWN).count() == 100
     values = page.locator("#samples td.heat").all_inner_texts()
     assert values[0] == "0.000"
     assert values == sorted(values)
-    page.eval_on_selector(".frame", "frame => { frame.scrollTop = frame.scrollHeight; }")
+    page.eval_on_selector("#samples .scroll", "frame => { frame.scrollTop = frame.scrollHeight; }")
     page.locator(SHOWN).nth(150).wait_for(state="attached")
-    page.get_by_label("Find text").fill("q5099")
-    assert ids(page) in ([], ["q5099"])
-    page.get_by_label("Find text").fill("")
-    page.get_by_label("Score below").fill("0.1")
-    assert "510 samples shown" in page.inner_text("#samples [role=status]")
+    page.get_by_label("Find text").fill("q2099")
+    assert ids(page) in ([], ["q2099"])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +76,6 @@ def test_five_thousand_rows_are_drawn_as_they_are_scrolled_to(show):
         ("Find text", "REFUSED THE", ["failed"]),
         ("Find text", "question 3", ["attack"]),
         ("Find text", "green", ["low", "high", "failed", "attack", "no answer"]),
-        ("Score below", "0.2", ["low", "no answer"]),
         ("Sort by", "demo: highest first", ["high", "attack", "low", "failed", "no answer"]),
         ("Sort by", "lowest score first", ["no answer", "low", "high", "attack", "failed"]),
         ("Sort by", "sample id", ["attack", "failed", "high", "low", "no answer"]),
@@ -118,8 +114,8 @@ def test_a_row_opens_by_keyboard_to_all_that_is_known(show, html):
     assert button.get_attribute("aria-expanded") == "true"
     detail = page.locator("#samples .detail")
     text = detail.inner_text()
-    for words in ("Question 0?", "history (1 turn)", "What was retrieved.", "It is right.", "It is 0.1.", "claim 1 no: green",
-                  "2 judge calls, 10 tokens in, 1 out", "t-7", '"language": "en"'):  # fmt: skip
+    for words in ("Question 0?", "Earlier.", "What was retrieved.", "It is right.", "It is 0.1.", "claim 1 no: green",
+                  "2 judge calls, 10 tokens in, 1 out", "t-7", '"language":"en"'):  # fmt: skip
         assert words in text
     assert detail.locator("mark").all_inner_texts() == ["green"]
     assert detail.locator("mark").get_attribute("title") == "demo: claim 1 no"
@@ -127,10 +123,10 @@ def test_a_row_opens_by_keyboard_to_all_that_is_known(show, html):
     assert detail.count() == 0
 
 
-def test_without_scripts_the_page_has_the_lowest_scores(show, html):
+def test_without_scripts_the_page_has_the_means(show, html):
     page = show(html, java_script_enabled=False)
     assert not page.locator("#samples").is_visible()
-    assert page.locator("details.low").count() >= 5
+    assert page.locator("meter").count() >= 2
     assert page.get_by_text("1 sample refused, and no context holds an answer").is_visible()
 
 

@@ -135,7 +135,7 @@ def _overview(report: Scored, aggregates: Aggregates, order: Sequence[str]) -> H
         (tag("a", foreign(name, 200), href=f"#group-{i}"), _meter(summaries[name]), *by_name[name])
         for i, name in enumerate(order)
     ]
-    table = html_table("Mean score by metric", (head[0], "", *head[1:]), cells, numbers=len(head) - 1)
+    table = html_table("Mean score by metric", (head[0], "bar", *head[1:]), cells, numbers=len(head) - 1)
     facts = [f"{name}: {'; '.join(of)}." for name in order if (of := list(_facts(summaries[name])))]
     unanswerable = aggregates.unanswerable
     if unanswerable:
@@ -185,7 +185,7 @@ def _group(summary: MetricSummary, name: str, period: tuple[float, float] | None
     if bins:
         most = max(each.share for each in bins)
         rows = [(_range(each), _bar(each.share, 0.0, most), percent(each.share), f"{each.n:,}") for each in bins]
-        parts.append(html_table("Distribution of scores", ("score", "", "share", "how many"), rows, numbers=2))
+        parts.append(html_table("Distribution of scores", ("score", "bar", "share", "how many"), rows, numbers=2))
     return tag("div", *parts, id=name, class_="sides")
 
 
@@ -202,7 +202,7 @@ def _over_time(summary: MetricSummary, period: tuple[float, float]) -> Html:
         if (e := mean.estimate(summary.info.bounds)) is not None:
             bar = _bar(e.mean, *summary.ends)
             rows.append((tag("time", moment(start)), bar, number(e.mean), interval(e.low, e.high, of=e.n), f"{e.n:,}"))
-    head = ("from", "", "mean", INTERVAL, "scored")
+    head = ("from", "bar", "mean", INTERVAL, "scored")
     return html_table(f"Mean score per {unit} (UTC)", head, rows, numbers=3)
 
 

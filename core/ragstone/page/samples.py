@@ -111,7 +111,7 @@ def _fields(record: Record, sample: Sample | None) -> dict[str, Any]:
             verdict[5] = _cut(verdict[5], _VERDICT_TEXT)
         for place in verdict[4]:
             place[3:] = [_cut(text, _VERDICT_TEXT) for text in place[3:]]
-    return values if cause is None else values | {"cause": cause}
+    return values if cause is None else values | {"cause": f"{cause[:1].upper()}{cause[1:]}."}
 
 
 def _shortened(sample: Sample) -> Sample:
