@@ -232,7 +232,6 @@ class _Run:
         self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
-        self._held = samples if isinstance(samples, (list, tuple)) else ()
         self._bad_rows: list[BadLine] = []
         self._gave_up: list[str] = []
         self._asked_without: list[str] = []
@@ -246,9 +245,9 @@ class _Run:
         self.presses = 0  # of Ctrl-C
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
-        from ragstone.results.read import SpilledResults
+        from ragstone.results.read import MemoryResults
 
-        self._results = SpilledResults(None if self._journal_path is None else self._journal_path.absolute().parent)
+        self._results = MemoryResults()
 
     def complete(self) -> None:
         """Score everything on an event loop of its own: in this thread or, where a loop runs in it, in another one.
@@ -453,9 +452,9 @@ class _Run:
         for record in item.records:
             lacks = isinstance(record.outcome, Unscored) and record.outcome.reason == "missing_input"
             self._lacking[record.outcome.metric] = lacks and self._lacking.get(record.outcome.metric, True)
-        place, sample = item.row.line - 1, item.row.sample
-        held = place < len(self._held) and self._held[place] is sample
-        self._results.add(item.records, sample, held=held)
+        sample = item.row.sample
+        if item.records:
+            self._results.add(item.records, sample)
         bar.done(sum(not isinstance(record.outcome, Score) for record in item.records))
         self._tell("on_result", (replace(item.records[0], sample=sample), *item.records[1:]))
 

@@ -11,18 +11,14 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import threading
 import weakref
 import zlib
 from abc import ABC, abstractmethod
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
-from heapq import merge
-from itertools import groupby, tee
+from itertools import tee
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -39,7 +35,7 @@ _VERSION = 1
 _LEAST = -1e300
 _READ = [name for name in COLUMNS if name != "sample"]
 
-_IN_MEMORY = 2_000
+_UNPACKED = 100  # rows: where there are no more, they are not worth packing
 
 
 class ResultsError(ValueError):
@@ -84,7 +80,7 @@ class Results(ABC):
 
 
 class MemoryResults(Results):
-    """Results in memory.
+    """Results in memory. Those of a long run are packed: a record with many verdicts takes twenty times its JSON.
 
     Args:
         records: The records, those of a row together.
@@ -92,14 +88,30 @@ class MemoryResults(Results):
     """
 
     def __init__(
-        self, records: Iterable[Record], samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
+        self, records: Iterable[Record] = (), samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
     ) -> None:
         self._records = tuple(records)
-        self._samples = samples if isinstance(samples, Mapping) else dict(enumerate(samples or ()))
+        self._rows: list[tuple[int, bytes | Sequence[Record]]] = []
+        self._samples = dict(samples if isinstance(samples, Mapping) else enumerate(samples or ()))
+
+    def add(self, records: Sequence[Record], sample: Sample) -> None:
+        """Keep a row's records, all that there will be, and its sample. They are read in the order of their rows."""
+        row, packed = records[0].row, len(self._rows) >= _UNPACKED
+        self._samples[row] = sample
+        lines = b"\n".join(encode(each, sample).encode() for each in records) if packed else records
+        self._rows.append((row, lines))
 
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield the records."""
-        return (record for record in self._records if since is None or record.submitted_at >= since)
+        return (record for record in self._all() if since is None or record.submitted_at >= since)
+
+    def _all(self) -> Iterator[Record]:
+        yield from self._records
+        for row, records in sorted(self._rows, key=itemgetter(0)):
+            if isinstance(records, bytes):
+                yield from (decode(line, self._samples[row]) for line in records.split(b"\n"))
+            else:
+                yield from records
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record."""
@@ -367,120 +379,3 @@ def _unpacked(path: Path, owner: object) -> Path:
 def _stamp(file: IO[Any]) -> tuple[int, int, int, int]:
     state = os.fstat(file.fileno())
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
-
-
-class SpilledResults(Results):
-    """Keeps the records of a run and the samples; gives them in the order of the input.
-
-    The file has no name and goes away with this object or with the process. Where the disk is full, the rest of the
-    rows is kept in memory. Pickled, it takes all of its rows along.
-
-    Args:
-        folder: Where the file is made; None takes the system's folder for such files.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._file: IO[bytes] | None = None
-        self._rows = array("q")  # the rows in the file, as they came
-        self._places = array("q")  # their places in it, by row
-        self._starts = array("q", [0])  # where each begins, and where the last one ends
-        self._first: list[Record] = []
-        self._rest: list[Record] = []
-        self._samples: dict[int, Sample] = {}
-
-    def add(self, records: Sequence[Record], sample: Sample, *, held: bool = False) -> None:
-        """Keep a row's records, and its sample.
-
-        Args:
-            records: The records of one row, all that there will be.
-            sample: Its sample.
-            held: Whether somebody holds the sample in memory anyway.
-        """
-        if not records:
-            return
-        full = len(self._first) >= _IN_MEMORY
-        held = held or not full or not _is_json(sample.metadata)
-        first = replace(records[0], sample=None if held else sample)
-        if not full or self._rest or not self._written([first, *records[1:]]):
-            (self._rest if full else self._first).extend(records)
-            held = True
-        if held:
-            self._samples[records[0].row] = sample
-
-    def _written(self, records: Sequence[Record]) -> bool:
-        lines = "".join(f"{encode(record)}\n" for record in records).encode()
-        with self._lock:
-            try:
-                if self._file is None:
-                    # Unbuffered: what did not fit on the disk must not be tried again by whoever reads.
-                    self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - it stays open
-                    weakref.finalize(self, self._file.close)
-                self._file.seek(self._starts[-1])
-                rest = memoryview(lines)
-                while rest:
-                    rest = rest[self._file.write(rest) :]
-            except OSError:
-                return False
-            self._rows.append(records[0].row)
-            self._starts.append(self._starts[-1] + len(lines))
-            return True
-
-    def records(self, since: float | None = None) -> Iterator[Record]:
-        """Yield all records, by row."""
-        return (record for record in self._all() if since is None or record.submitted_at >= since)
-
-    def _all(self) -> Iterator[Record]:
-        kept = (sorted(records, key=_row) for records in (self._first, self._rest))
-        return merge(*kept, self._spilled(), key=_row)
-
-    def _spilled(self) -> Iterator[Record]:
-        for place in self._by_row():
-            for record in self._read(place):
-                yield replace(record, sample=None)
-
-    def _by_row(self) -> "array[int]":
-        if len(self._places) < len(self._rows):
-            self._places = array("q", sorted(range(len(self._rows)), key=self._rows.__getitem__))
-        return self._places
-
-    def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record's row."""
-        if record.row in self._samples:
-            return self._samples[record.row]
-        places = self._by_row()
-        found = bisect_left(places, record.row, key=self._rows.__getitem__)
-        if found == len(places) or self._rows[places[found]] != record.row:
-            return None
-        return next(self._read(places[found])).sample
-
-    def _read(self, place: int) -> Iterator[Record]:
-        file = cast("IO[bytes]", self._file)
-        start, end = self._starts[place], self._starts[place + 1]
-        with self._lock:
-            file.seek(start)
-            lines = file.read(end - start).split(b"\n")[:-1]
-        return map(decode, lines)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        rows = [list(records) for _, records in groupby(self.records(), key=lambda record: record.row)]
-        return _restored, ([(records, self.sample(records[0])) for records in rows],)
-
-
-def _row(record: Record) -> int:
-    return record.row
-
-
-def _restored(rows: Iterable[tuple[Sequence[Record], Sample]]) -> SpilledResults:
-    results = SpilledResults()
-    for records, sample in rows:
-        results.add(records, sample)
-    return results
-
-
-def _is_json(value: object) -> bool:
-    try:
-        return not value or json.loads(json.dumps(value)) == value
-    except (TypeError, ValueError, RecursionError):
-        return False

@@ -1,0 +1,27 @@
+"""A run's rows in memory, packed where they are many: nothing is lost, changed or out of order."""
+
+import pytest
+
+from ragstone import Sample, Score, Unscored, Verdict
+from ragstone.results.read import MemoryResults
+from ragstone.results.record import Record
+
+
+def record(row: int, draw: int) -> Record:
+    verdicts = (Verdict(id="1", kind="claim", text="half \ud83d", verdict="yes"),)
+    score = Score(metric="demo", value=1 / (row + 1), reason="Why not.", verdicts=verdicts, version="1")
+    failed = Unscored(metric="demo", reason="judge_error", detail="no", version="1")
+    return Record(f"id {row}", failed if row % 5 == 4 else score, "judge", row, draw)
+
+
+@pytest.mark.parametrize("count", [0, 5, 300])
+def test_what_goes_in_comes_out_in_order_as_often_as_it_is_asked_for(count: int) -> None:
+    kept, records, samples = MemoryResults(), list[Record](), dict[int, Sample]()
+    for row in reversed(range(0, 3 * count, 3)):  # bad lines stand between them
+        own = [record(row, draw) for draw in range(2)]
+        samples[row] = Sample(response=f"{row}", metadata={"any": {row}})
+        kept.add(own, samples[row])
+        records = [*own, *records]
+    assert list(kept.records()) == records == list(kept.records())
+    assert {row: kept.sample(record(row, 0)) for row in samples} == samples
+    assert kept.sample(record(1, 0)) is None
