@@ -3,9 +3,7 @@
 import copy
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +17,7 @@ from ragstone.clients.chat import (
     refused,
     why_refused,
 )
-from ragstone.clients.connection import Call, Connection, Flow, load_openai
+from ragstone.clients.connection import Ask, Connection, Options, load_openai
 from ragstone.identity import public_url, request_digest
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import LeavesOut
@@ -28,15 +26,9 @@ from ragstone.plain import as_dict, as_list
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from openai.types import Batch
 
 _PROBE_TIMEOUT = 10.0
 _LONGEST_REASON = 300
-
-_MARK = "ragstone"
-_MOST_LISTED = 5_000
-_ENDED = ("completed", "failed", "expired", "cancelled")
-_NO_LIST = (404, 405, 501)
 
 
 class OpenAICompatible(LeavesOut):
@@ -47,12 +39,12 @@ class OpenAICompatible(LeavesOut):
     prompt. If it refuses the temperature, the seed or log-probabilities, they are left out. Each object tries each of
     these once.
 
-    Rate limits (429), server errors (5xx) and broken connections are tried again: after the server's Retry-After, else
-    after 0.5, 1, 2, 4, 8, 8... seconds, minus up to a quarter, as long as `timeout` lasts. A quota that is used up
-    (`insufficient_quota`) is not.
+    The `openai` package tries rate limits (429), server errors (5xx) and broken connections again, as long as
+    `timeout` lasts.
 
-    Safe to use from many threads and event loops at once. Connections are closed when the object goes away, the
-    program ends or their event loop is shut down; `close` and `aclose`, or `with` and `async with`, do it sooner.
+    Safe to use from many threads and event loops at once: all calls run on one event loop in a thread of its own.
+    Connections are closed when the object goes away or the program ends; `close` and `aclose`, or `with` and
+    `async with`, do it sooner.
 
     Args:
         model: The model's name on the server.
@@ -63,8 +55,8 @@ class OpenAICompatible(LeavesOut):
         gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
         timeout: Seconds for one call in all: its tries, and the waits between them.
         max_retries: Tries after the first, per call, while its time lasts.
-        max_concurrency: Calls in flight at most, for all threads together and for each event loop. A call
-            that waits for a retry counts, so an overloaded server gets fewer calls.
+        max_concurrency: Calls in flight at most, of all threads and event loops together. A call that waits for a
+            retry counts, so an overloaded server gets fewer calls.
         batch_size: Texts in one request for embeddings, at most; more go out in several, one after the other. Servers
             differ in how many they take: 32 is the default of text-embeddings-inference.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: unknown.
@@ -90,27 +82,21 @@ class OpenAICompatible(LeavesOut):
         asking: Asking = "together",
         gives_probabilities: bool = False,
         timeout: float = 120.0,
-        max_retries: int = 5,
+        max_retries: int = 2,
         max_concurrency: int = 16,
         batch_size: int = 32,
         max_input_tokens: int | None = None,
         max_reply_bytes: int = 10_000_000,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        _check(model, asking, gives_probabilities, timeout, max_retries, max_concurrency, batch_size, max_reply_bytes)
-        access = resolve(base_url, api_key, os.environ)
+        options = Options(timeout, max_retries, max_concurrency, max_reply_bytes)
+        _check(model, asking, gives_probabilities, options, batch_size)
         self.max_concurrency = max_concurrency
-        self._connection = Connection(
-            access,
-            timeout=timeout,
-            max_retries=max_retries,
-            max_concurrency=max_concurrency,
-            max_reply_bytes=max_reply_bytes,
-        )
+        self._connection = Connection(resolve(base_url, api_key, os.environ), options)
         self.model = model
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
-        self._extra_body = copy.deepcopy(dict(extra_body)) if extra_body else None
+        self._extra_body = copy.deepcopy(dict(extra_body or {}))
         self._batch_size = batch_size
         self._top_logprobs = MOST_LOGPROBS
         self.max_input_tokens = max_input_tokens
@@ -174,11 +160,11 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not a chat completion.
         """
-        return self._connection.run(self._chat(request))
+        return self._connection.run(partial(self._chat, request))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request on the running event loop; otherwise as `generate`."""
-        return await self._connection.arun(self._chat(request))
+        return await self._connection.arun(partial(self._chat, request))
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; no text is no call, shape (0, 0).
@@ -187,11 +173,11 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not one vector for each text, all of one length.
         """
-        return self._connection.run(self._vectors(list(texts))) if texts else _no_vectors()
+        return self._connection.run(partial(self._vectors, list(texts))) if texts else _no_vectors()
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text on the running event loop; otherwise as `embed`."""
-        return await self._connection.arun(self._vectors(list(texts))) if texts else _no_vectors()
+        return await self._connection.arun(partial(self._vectors, list(texts))) if texts else _no_vectors()
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the server's models in its order, blocking the calling thread.
@@ -200,50 +186,15 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not a list of models.
         """
-        return self._connection.run(self._names())
-
-    def chat_call(self, request: LLMRequest) -> ChatCall:
-        """Return the call that `generate` would make, for those who send it by another way, such as in a file."""
-        call = chat_call(self.model, request, self._left_out.keys(), self._top_logprobs)
-        return ChatCall({**call.body, **(self._extra_body or {})}, call.optional)
-
-    def learn(self, call: ChatCall, status: int, answer: object) -> bool:
-        """Leave out from now on what a server's error refuses of a call; return whether it is something of that kind.
-
-        Args:
-            call: What was asked.
-            status: The HTTP status.
-            answer: The error's body, parsed if it was JSON.
-        """
-        name = refused(status, answer, call)
-        if name is None:
-            return False
-        if name == "logprobs" and self._take_fewer(call, answer):
-            return True
-        self._refused(name, self._connection.access.redact(why_refused(answer))[:_LONGEST_REASON])
-        return True
-
-    def _take_fewer(self, call: ChatCall, answer: object) -> bool:
-        """Ask for fewer alternatives of each token, as many as the server's error names; whether that is fewer."""
-        asked = call.body.get("top_logprobs")
-        fewer = fewer_logprobs(asked, answer) if isinstance(asked, int) else None
-        if fewer is None:
-            return False
-        self._top_logprobs = min(self._top_logprobs, fewer)
-        return True
-
-    @property
-    def batches(self) -> "Batches":
-        """The server's batch endpoint: files of requests that are answered within a day, at half the price."""
-        return Batches(self._connection)
+        return self._connection.run(self._names)
 
     def close(self) -> None:
-        """Close the connections of `generate`, `embed` and `models`; a later call opens new ones."""
+        """Close the connections; calls in flight are cancelled, a later one opens new connections."""
         self._connection.close()
 
     async def aclose(self) -> None:
-        """Close the connections of `agenerate` and `aembed` on the running event loop."""
-        await self._connection.aclose()
+        """Close the connections, as `close`."""
+        self._connection.close()
 
     def __enter__(self) -> "OpenAICompatible":
         return self
@@ -264,18 +215,31 @@ class OpenAICompatible(LeavesOut):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, base_url={self._connection.access.shown!r})"
 
-    def _chat(self, request: LLMRequest) -> Flow[LLMReply]:
+    async def _chat(self, request: LLMRequest, ask: Ask) -> LLMReply:
         while True:
             call = chat_call(self.model, request, self._left_out.keys(), self._top_logprobs)
             try:
-                content = yield Call("chat", self._with_extra(call.body))
+                content = await ask("/chat/completions", {**call.body, **self._extra_body})
             except load_openai().APIStatusError as error:
-                if not self.learn(call, error.status_code, error.body):
+                if not self._learn(call, error.status_code, error.body):
                     raise
             else:
                 return read_chat(content, request, self._connection.access)
 
-    def _vectors(self, texts: list[str]) -> Flow["NDArray[np.float32]"]:
+    def _learn(self, call: ChatCall, status: int, answer: object) -> bool:
+        """Leave out from now on what a server's error refuses of a call; whether it is something of that kind."""
+        name = refused(status, answer, call)
+        if name is None:
+            return False
+        asked = call.body.get("top_logprobs")
+        fewer = fewer_logprobs(asked, answer) if name == "logprobs" and isinstance(asked, int) else None
+        if fewer is None:
+            self._refused(name, self._connection.access.redact(why_refused(answer))[:_LONGEST_REASON])
+        else:
+            self._top_logprobs = min(self._top_logprobs, fewer)
+        return True
+
+    async def _vectors(self, texts: list[str], ask: Ask) -> "NDArray[np.float32]":
         import numpy as np
 
         server = self._connection.access
@@ -283,20 +247,16 @@ class OpenAICompatible(LeavesOut):
         for start in range(0, len(texts), self._batch_size):
             piece = texts[start : start + self._batch_size]
             # Numbers, not the package's default of base64, which some servers do not know.
-            body = {"model": self.model, "input": piece, "encoding_format": "float"}
-            content = yield Call("embeddings", self._with_extra(body))
+            body = {"model": self.model, "input": piece, "encoding_format": "float", **self._extra_body}
+            content = await ask("/embeddings", body)
             rows.append(read_vectors(content, len(piece), server))
         lengths = sorted({vectors.shape[1] for vectors in rows})
         if len(lengths) > 1:
             raise AnswerError(f"{server.shown} answered with embeddings of lengths {lengths}, which must be one")
         return np.concatenate(rows)
 
-    def _names(self) -> Flow[tuple[str, ...]]:
-        content = yield Call("models", {})
-        return read_models(content, self._connection.access)
-
-    def _with_extra(self, body: dict[str, Any]) -> dict[str, Any]:
-        return {**body, "extra_body": self._extra_body} if self._extra_body else body
+    async def _names(self, ask: Ask) -> tuple[str, ...]:
+        return read_models(await ask("/models"), self._connection.access)
 
 
 def _no_vectors() -> "NDArray[np.float32]":
@@ -305,33 +265,20 @@ def _no_vectors() -> "NDArray[np.float32]":
     return np.empty((0, 0), dtype=np.float32)
 
 
-def _check(
-    model: str,
-    asking: str,
-    gives: object,
-    timeout: float,
-    max_retries: int,
-    max_concurrency: int,
-    batch_size: object,
-    max_reply_bytes: object,
-) -> None:
-    for name, value, wanted, is_right in (
-        ("model", model, "the name of a model on the server", bool(model)),
-        ("asking", asking, "'together' or 'one_by_one'", asking in ("together", "one_by_one")),
-        ("gives_probabilities", gives, "True or False", isinstance(gives, bool)),
-        ("timeout", timeout, "a number of seconds above 0", timeout > 0),
-        ("max_retries", max_retries, "0 or more", max_retries >= 0),
-        ("max_concurrency", max_concurrency, "1 or more", max_concurrency >= 1),
-        ("batch_size", batch_size, "a whole number, 1 or more", isinstance(batch_size, int) and batch_size >= 1),
-        (
-            "max_reply_bytes",
-            max_reply_bytes,
-            "a whole number, 1 or more",
-            isinstance(max_reply_bytes, int) and max_reply_bytes >= 1,
-        ),
-    ):
-        if not is_right:
-            raise ValueError(f"{name} must be {wanted}, not {value!r}")
+def _check(model: str, asking: str, gives_probabilities: object, options: Options, batch_size: object) -> None:
+    wrong = {
+        "model must be the name of a model on the server": not model,
+        "asking must be 'together' or 'one_by_one'": asking not in ("together", "one_by_one"),
+        "gives_probabilities must be True or False": not isinstance(gives_probabilities, bool),
+        "timeout must be a number of seconds above 0": not options.timeout > 0,
+        "max_retries must be 0 or more": options.max_retries < 0,
+        "max_concurrency must be 1 or more": options.max_concurrency < 1,
+        "batch_size must be a whole number, 1 or more": not isinstance(batch_size, int) or batch_size < 1,
+        "max_reply_bytes must be 1 or more": options.max_reply_bytes < 1,
+    }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise ValueError(message)
 
 
 def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.float32]":
@@ -372,88 +319,3 @@ def _data(content: bytes, server: Access) -> list[dict[str, object]]:
     if not isinstance(body.get("data"), list):
         raise missing(body, "data", server)
     return [as_dict(row) for row in as_list(body["data"])]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFacts:
-    """What a server says of a batch.
-
-    Attributes:
-        id: The server's name for it.
-        status: "validating", "in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled".
-        files: The server's names for the files of answers; none while it goes on.
-        completed: Requests answered so far.
-        failed: Requests refused so far.
-        problem: What is wrong with a batch that failed as a whole.
-    """
-
-    id: str
-    status: str
-    files: tuple[str, ...] = ()
-    completed: int = 0
-    failed: int = 0
-    problem: str = ""
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more happens to it."""
-        return self.status in _ENDED
-
-
-class Batches:
-    """Files and batches of one server, blocking; what the server refuses raises `openai.OpenAIError`, after retries."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def upload(self, path: Path) -> str:
-        """Upload a file of requests, one JSON object a line; return the server's name for it."""
-        server = self._connection.access
-        with path.open("rb") as lines:
-            try:
-                file = self._connection.call(lambda client: client.files.create(file=lines, purpose="batch"))
-            except load_openai().NotFoundError as error:
-                raise AnswerError(f"{server.shown} has no file upload, so no batch endpoint: {error}") from error
-        return self._text(file, "id")
-
-    def begin(self, file: str, mark: str) -> BatchFacts:
-        """Begin a batch of an uploaded file, to be done within a day. It is not tried twice: see `find`."""
-        batch = self._connection.call(
-            lambda client: client.batches.create(
-                input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h", metadata={_MARK: mark}
-            ),
-            once=True,
-        )
-        return self._facts(batch)
-
-    def look(self, batch: str) -> BatchFacts:
-        """Return how a batch is doing."""
-        return self._facts(self._connection.call(lambda client: client.batches.retrieve(batch)))
-
-    def find(self, mark: str) -> BatchFacts | None:
-        """Return the batch that was begun with a mark; None if there is none, or if the server lists no batches."""
-        try:
-            listed = self._connection.call(lambda client: list(islice(client.batches.list(limit=100), _MOST_LISTED)))
-        except load_openai().APIStatusError as error:
-            if error.status_code in _NO_LIST:
-                return None
-            raise
-        return next((self._facts(each) for each in listed if (each.metadata or {}).get(_MARK) == mark), None)
-
-    def download(self, file: str) -> bytes:
-        """Return what is in a file."""
-        return self._connection.call(lambda client: client.files.content(file).content)
-
-    def _facts(self, batch: "Batch") -> BatchFacts:
-        name, status = self._text(batch, "id"), self._text(batch, "status")
-        errors = (batch.errors and batch.errors.data) or ()
-        problem = "; ".join(self._connection.access.redact(f"{error.code}: {error.message}")[:300] for error in errors)
-        files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
-        completed, failed = (counts.completed, counts.failed) if (counts := batch.request_counts) else (0, 0)
-        return BatchFacts(name, status, files, completed, failed, problem[:500])
-
-    def _text(self, answer: object, field: str) -> str:
-        value = getattr(answer, field, None)
-        if not isinstance(value, str):  # the openai package checks no answer
-            raise AnswerError(f"{self._connection.access.shown} answered without {field!r}")
-        return value
