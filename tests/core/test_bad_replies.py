@@ -173,18 +173,6 @@ def test_a_good_second_reply_scores_like_a_good_first(asking, task):
     assert set(said.values()) == {2}
 
 
-def test_tokens_of_both_calls_count():
-    metric = build("together", "context_relevancy.sentences", lambda request: LLMReply("no", 100, 7))
-    usage = metric.score(SAMPLE).usage
-    assert (usage.llm_calls, usage.input_tokens, usage.output_tokens) == (2, 200, 14)
-
-
-def test_only_the_part_that_failed_is_asked_again():
-    metric = build("together", "alignment_coverage.claims", lambda request: "oops")
-    metric.score(SAMPLE)
-    assert Counter(step(r) for r in metric.llm.requests) == {"claims": 2, "questions": 1}
-
-
 SAID = st.text(st.characters(codec=None, categories=None), max_size=60) | st.sampled_from(
     ["null", "[1]", '{"ids": "1"}']
 )
@@ -279,19 +267,6 @@ def test_a_provider_has_its_own_word_for_it(ended):
     outcome = ContextRelevancy(llm=judge).score(SAMPLE)
     assert (f"({ended})" in outcome.detail, len(judge.requests)) == (True, 1)
     assert ("raise max_tokens" in outcome.detail) == (ended in CUT_OFF)
-
-
-@pytest.mark.parametrize("ended", ["stop", "end_turn", "tool_calls", "error", "abort", "", None, 7])
-def test_a_reply_that_ended_by_itself_is_asked_for_once_more(ended):
-    judge = FakeLLM(lambda request: LLMReply("", ended=ended))
-    assert "asked twice" in ContextRelevancy(llm=judge).score(SAMPLE).detail
-    assert len(judge.requests) == 2
-
-
-def test_a_second_reply_that_was_cut_off_says_so_too():
-    replies = iter([LLMReply("Hm."), LLMReply('{"ids": [', ended="length")])
-    outcome = ContextRelevancy(llm=FakeLLM(lambda request: next(replies))).score(SAMPLE)
-    assert "cut off (length)" in outcome.detail
 
 
 def test_a_cut_off_reply_of_any_adapter_is_not_read_where_it_holds_thoughts():

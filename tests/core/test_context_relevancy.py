@@ -82,15 +82,6 @@ def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit):
     assert all(("needle" in v.text) == (v.verdict == "relevant") for v in outcome.verdicts)
 
 
-def test_a_batch_ends_before_the_sentence_that_would_not_fit():
-    contexts = [f"{'word ' * 300}{i}." for i in range(4)]  # some 375 tokens each
-    llm = FakeLLM(truth)
-    outcome = ContextRelevancy(llm=llm, max_input_tokens=900).score(
-        Sample(user_input="word?", retrieved_contexts=contexts)
-    )
-    assert (outcome.usage.llm_calls, len(outcome.verdicts)) == (4, 4)
-
-
 SIXTY = Sample(user_input="x?", retrieved_contexts=[f"Sentence number {i} of a chunk." for i in range(60)])
 
 
@@ -98,13 +89,6 @@ def test_ids_of_another_batch_are_unknown():
     outcome = ContextRelevancy(llm=ids(1), max_input_tokens=300).score(SIXTY)
     assert outcome.reason == "judge_unparseable"
     assert "ids.0: 1 is not from 10 to 18" in outcome.detail
-
-
-def test_the_judges_own_limit_counts_unless_the_metric_has_one():
-    llm = FakeLLM(truth)
-    llm.max_input_tokens = 300
-    assert len(next(ContextRelevancy(llm=llm).flow(SIXTY))) > 1
-    assert len(next(ContextRelevancy(llm=llm, max_input_tokens=50_000).flow(SIXTY))) == 1
 
 
 @pytest.mark.parametrize("asking", ["one_by_one", "together"])
@@ -283,17 +267,6 @@ def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentenc
     assert [v.probability for v in passages] == pytest.approx([0.9, 0.3, 0.0])
 
 
-@pytest.mark.parametrize("signal", SENTENCES.weights)
-def test_each_signal_speaks_for_a_sentence(signal):
-    plain = {"passage": 0.0, "cosine": 0.3, "with_previous": 0.3}
-    values = [-9.2, -1.0, 0.0, 1.0, 9.2] if signal == "passage" else [-1.0, 0.0, 0.5, 1.0]
-    answers = [SENTENCES.answers([plain | {signal: value}])[0] for value in values]
-    probabilities = [answer.probability("yes") for answer in answers]
-    assert probabilities == sorted(probabilities)
-    assert probabilities[0] < probabilities[1] <= 1 / (1 + math.exp(-SENTENCES.reach))
-    assert all(sum(answer.probabilities.values()) == pytest.approx(1) for answer in answers)
-
-
 @pytest.mark.parametrize(
     ("z", "chosen"),
     [
@@ -312,16 +285,6 @@ def test_a_fitted_map_says_yes_from_even_odds_on_and_within_reach_of_the_best(z,
     assert [answer.probability("yes") for answer in answers] == pytest.approx(
         [1 / (1 + math.exp(least - one)) for one in z]
     )
-
-
-@pytest.mark.parametrize("rival", [0.5, 0.9])
-def test_another_context_changes_a_sentence_only_where_it_holds_a_better_one(rival):
-    """Padding lowers the share of what is needed, never the probability of the rest: how many there are is no signal."""
-    of_passage, embedder = {"One": 0.4, "Three": 0.45, "Four": rival}, Cosines(Two=0.8, Five=0.4)
-    alone, padded = (of_sentences(ranked(of_passage, embedder, contexts)) for contexts in (CONTEXTS[:1], CONTEXTS))
-    before, after = ([v.probability for v in verdicts[:2]] for verdicts in (alone, padded))
-    assert (after == before) is (rival == 0.5)
-    assert all(a <= b for a, b in zip(after, before, strict=True))
 
 
 @pytest.mark.parametrize(("declared", "asking"), [(False, "one_by_one"), (True, "together"), (False, "together")])

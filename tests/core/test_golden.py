@@ -107,17 +107,3 @@ def test_a_live_sample_has_no_reference(metric):
     assert (
         metric(llm=llm).score(Sample(retrieved_contexts=["A."], response="A.", reference=" ")).reason == "empty_input"
     )
-
-
-def test_evidence_is_a_sentence_of_the_other_text():
-    def judge(of_response, of_reference):
-        def one(number):
-            return {"1": {"evidence": [number], "verdict": S}}
-
-        claims = {"response": ["A."], "reference": ["B."]}
-        return FakeLLM(script(claims=claims, verdicts={"response": one(of_response), "reference": one(of_reference)}))
-
-    sample = Sample(response="Ann ran.", reference="Bob sat. It snowed.")
-    first, second = FactualCorrectness(llm=judge(2, 1)).score(sample).verdicts
-    assert (first.evidence[0].text, second.evidence[0].text) == ("It snowed.", "Ann ran.")
-    assert FactualCorrectness(llm=judge(1, 2)).score(sample).reason == "judge_unparseable"

@@ -5,10 +5,8 @@ import re
 import pytest
 
 from ragstone import (
-    AlignmentCoverage,
     ContextRelevancy,
     Faithfulness,
-    LLMRequest,
     ResponseCompleteness,
     ResponseRelevancy,
     Sample,
@@ -68,13 +66,6 @@ def test_one_prompt_holds_the_history_and_the_others_are_those_of_the_question_i
         assert not any("Who wrote" in getattr(request, "user", "") for request in requests)
 
 
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_without_history_nothing_is_asked_otherwise(asking):
-    for metric in metrics(told, asking):
-        assert asked(metric, Sample(**FIELDS, history=[])) == asked(metric, Sample(**FIELDS))
-        assert "history.question" not in [request.task for request in metric.llm.requests]
-
-
 def test_history_cannot_leave_its_fence_nor_pose_as_another_turn():
     _, rounds = drive(ResponseCompleteness(llm=FakeLLM(told)), SAMPLE)
     nonce = re.search("<conversation (.*?)>", rounds[0][0].user)[1]
@@ -124,15 +115,6 @@ def test_the_outcome_says_as_what_the_question_was_taken(asking):
             assert MEANT not in repr(without_texts(outcome))
 
 
-def test_response_relevancy_is_close_to_what_is_meant():
-    meant = FakeLLM(
-        lambda r: {"questions": [{"question": MEANT, "noncommittal": False}]} if step(r) == "questions" else told(r)
-    )
-    metric = ResponseRelevancy(llm=meant, embedder=FakeEmbedder(), strictness=1)
-    assert metric.score(SAMPLE).value == pytest.approx(1.0)
-    assert metric.score(Sample(**FIELDS)).value < 0.9
-
-
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_a_blank_one_keeps_the_users_words():
     llm = FakeLLM(lambda r: "When?" if step(r) == "question" and "previous" not in r.user else told(r))
     assert ResponseCompleteness(llm=llm).score(SAMPLE).reason.endswith(MEANT)
@@ -153,15 +135,6 @@ def test_it_is_written_in_the_language_of_the_question_or_of_the_turns():
             ResponseCompleteness(llm=FakeLLM(told)), Sample(user_input=question, response="R.", history=history)
         )[0]
         assert ("Write in German." in first.system) == bool(said)
-
-
-def test_its_instructions_can_be_replaced_and_a_metric_of_ones_own_may_follow_history():
-    class Short(ContextRelevancy):
-        name = "short"
-
-    metric = Short(llm=FakeLLM(told), instructions={"question": "Say it in full."})
-    (first,) = next(metric.flow(SAMPLE))
-    assert first.system.startswith("Say it in full.")
 
 
 def test_attacks_in_the_history_are_noted_where_it_is_shown():
@@ -208,13 +181,6 @@ def test_an_estimate_counts_the_call_more():
     assert [b.calls - a.calls for a, b in zip(before.metrics, after.metrics, strict=True)] == [1, 1]
     assert [each.first_calls for each in after.metrics] == [1, 1]
     assert not any(each.first_round_only for each in after.metrics)
-
-
-def test_a_summary_of_a_text_follows_no_conversation():
-    text = "Fact is here."
-    llm = FakeLLM(told)
-    AlignmentCoverage(llm=llm).score(Sample(user_input=text, response=text, history=TURNS))
-    assert not any("Emma" in request.user for request in llm.requests if isinstance(request, LLMRequest))
 
 
 def test_a_record_keeps_history_with_the_texts_alone():

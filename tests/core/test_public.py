@@ -7,15 +7,6 @@ from typing import get_origin
 import pytest
 
 import ragstone
-from ragstone import (
-    AlignmentCoverage,
-    ContextRelevancy,
-    Faithfulness,
-    ResponseCompleteness,
-    ResponseRelevancy,
-    SummarizationScore,
-)
-from ragstone.testing import FakeEmbedder, FakeLLM
 
 WITH_ALL = [
     "ragstone",
@@ -54,28 +45,3 @@ def test_everything_public_says_what_it_is(name):
         assert (own or "").strip(), thing
         if name == "ragstone" and thing.__name__ not in NO_EXAMPLE:
             assert ">>>" in own, thing
-
-
-def test_metric_facts_and_defaults():
-    llm, embedder = FakeLLM(lambda request: ""), FakeEmbedder()
-    summary, alignment, response, context, *_ = made = (
-        SummarizationScore(llm=llm),
-        AlignmentCoverage(llm=llm),
-        ResponseRelevancy(llm=llm, embedder=embedder),
-        ContextRelevancy(llm=llm),
-        Faithfulness(llm=llm),
-        ResponseCompleteness(llm=llm),
-    )
-    assert [(m.name, m.bounds, tuple(m.required_fields), m.threshold) for m in made] == [
-        ("summarization_score", (0.0, 1.0), ("retrieved_contexts", "response"), None),
-        ("alignment_coverage", (0.0, 1.0), ("user_input", "response"), 0.5),
-        ("response_relevancy", (-1.0, 1.0), ("user_input", "response"), None),
-        ("context_relevancy", (0.0, 1.0), ("user_input", "retrieved_contexts"), None),
-        ("faithfulness", (0.0, 1.0), ("retrieved_contexts", "response"), None),
-        ("response_completeness", (0.0, 1.0), ("user_input", "response"), None),
-    ]
-    assert all(m.version.isdecimal() and m.higher_is_better and isinstance(m, ragstone.Metric) for m in made)
-    assert (summary.coeff, summary.length_penalty) == (0.5, True)
-    assert (alignment.n_questions, alignment.coverage_rule, alignment.source_field) == (5, "both_yes", "user_input")
-    assert (response.strictness, response.sampling, response.noncommittal) == (3, "one_call", "all")
-    assert context.granularity == "sentence"

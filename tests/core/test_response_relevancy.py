@@ -233,17 +233,3 @@ def test_the_ends_are_for_the_noncommittal_questions_only():
         assert shown.endswith(" Tail.")
         assert (LONG in shown) is (step(request) == "questions")
         assert step(request) == "questions" or len(shown) <= 360
-
-
-@pytest.mark.parametrize(("vector", "said"), [(lambda text: [1.0, 0.0], True), (lambda text: [1.0, len(text)], False)])
-def test_an_embedder_that_tells_no_texts_apart_is_said_in_the_report(vector, said):
-    class Embedder(BaseEmbedder):
-        model = "flat"
-
-        def embed(self, texts, /):
-            return np.array([vector(text) for text in texts], dtype=np.float32)
-
-    questions = [{"question": f"What is {'it' * i}?", "noncommittal": False} for i in range(3)]
-    metric = ResponseRelevancy(llm=FakeLLM(lambda _: {"questions": questions}), embedder=Embedder())
-    report = evaluate([{"user_input": "Who wrote Emma?", "response": "Ann."}] * 2, metric, progress=False)
-    assert any("the embedder gave one vector for different texts" in each for each in report.remarks()) == said

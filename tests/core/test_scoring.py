@@ -10,11 +10,8 @@ import pytest
 
 from ragstone import Criterion, Faithfulness, LLMReply, Metric, Sample
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.metrics.fitted import SUPPORTED
 from ragstone.registry import make_metric, metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
-
-from .judges import mapped
 
 SAMPLE = Sample(
     user_input="Who wrote Emma, and when?",
@@ -84,16 +81,6 @@ def test_a_reply_without_probabilities_is_no_score_by_count(name):
         assert outcome.detail.endswith("; it declares them"), "it is no matter of the option"
     counted = made(name, judge(declared=False, reply=bare)).score(SAMPLE)
     assert "expected" not in counted.breakdown, "a judge that declares none is counted"
-
-
-def test_passed_goes_by_the_value():
-    counted, expected = (Faithfulness(llm=judge(), scoring=s, threshold=0.99).score(SAMPLE) for s in ("count", "auto"))
-    assert (counted.value, counted.passed, expected.value, expected.passed) == (
-        1.0,
-        True,
-        pytest.approx(mapped(SUPPORTED, 0.75)),
-        False,
-    )
 
 
 class Polite(Metric):

@@ -20,7 +20,6 @@ from ragstone import (
 from ragstone.judging import Meter
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..support.waiting import soon  # noqa: TID252
 from .judges import metrics, step, truth
 
 SAMPLES = [
@@ -157,16 +156,6 @@ def test_under_uvloop():
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         sync, asynchronous = runner.run(inside())
     assert plain(sync) == plain(asynchronous)
-
-
-def test_the_background_loop_ends_with_its_owner():
-    def use():
-        llm = Looping()
-        llm.all_here.set()
-        llm.generate(REQUEST)
-        return llm.seen[0][1]
-
-    soon(use().is_closed)
 
 
 @pytest.mark.parametrize("error", [OSError("reset"), TimeoutError("slow"), StopIteration("scripted replies ran out")])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstone import LLMReply, Sample, Score, SummarizationScore
+from ragstone import LLMReply, Sample, SummarizationScore
 from ragstone.testing import FakeLLM
 
 from .judges import ASKS, graded, script, truth
@@ -110,10 +110,3 @@ def test_probabilities_of_some_questions_only_give_no_expectation():
 def test_no_question_is_undefined():
     outcome = score(50, 0, 0)
     assert (outcome.reason, outcome.detail.split(":")[0], outcome.usage.llm_calls) == ("undefined", "qa", 1)
-
-
-@pytest.mark.parametrize(("threshold", "passed"), [(None, None), (0.5, True), (0.51, False)])
-def test_passing(threshold, passed):
-    outcome = SummarizationScore(llm=judge("yes", "no"), length_penalty=False, threshold=threshold).score(XY)
-    assert isinstance(outcome, Score)
-    assert outcome.passed is passed
