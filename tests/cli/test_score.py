@@ -31,7 +31,7 @@ def out(tmp_path):
 def results(path):
     """Every line as it validates: (id, line, outcome)."""
     lines = path.read_bytes().splitlines()[1:]  # the first says what is known of the run
-    records = list(decode_rows(lines))
+    records = [record for _, record in decode_rows(enumerate(lines))]
     assert all(record is not None and record.judge for record in records)
     read = [(record.sample_id, record.row + 1, record.outcome) for record in records if record is not None]
     return sorted(read, key=lambda each: each[1])

@@ -124,7 +124,7 @@ def test_json_and_back(tmp_path):
     kept = list(given.results())
     assert [replace(each, sample=None) for each in back.results()] == kept
     assert (back.metrics, back.bad_rows) == (given.metrics, given.bad_rows)
-    assert [back.sample(each) for each in kept] == [given.sample(each) for each in kept]
+    assert [back.sample(each) for each in back] == [given.sample(each) for each in kept]
     assert str(back) == str(given)
     assert str(pickle.loads(pickle.dumps(back))) == str(given)
 
@@ -134,7 +134,8 @@ def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
     around["itself"] = around
     samples = [Sample(response="a", metadata={"x": {1, 2}, "n": float("nan"), "3": object(), "around": around})]
     report([0.5], samples=samples).to_json(tmp_path / "a.json")
-    assert Report.load(tmp_path / "a.json").sample(Record("q0", unscored())).metadata["x"] == [1, 2]
+    (found,) = Report.load(tmp_path / "a.json")
+    assert found.sample.metadata["x"] == [1, 2]
     assert ": NaN" not in (tmp_path / "a.json").read_text()
 
 
@@ -148,7 +149,7 @@ def test_a_file_of_lines_alone(tmp_path):
     found = Report.load(path)
     assert list(found.results()) == list(records([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
     assert found.metrics == (MetricInfo("context_relevancy", "1", "judge", (0.0, 1.0)),)
-    assert (found.notes, found.name, found.sample(Record("q0", unscored()))) == ((), "", None)
+    assert (found.notes, found.name, found[0].sample) == ((), "", None)
 
 
 def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):

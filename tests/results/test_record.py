@@ -102,9 +102,8 @@ def test_a_line_gives_the_record_back(record, sample):
 def test_lines_of_a_row_share_its_sample(records, sample):
     rows = [Record(f"q{i // 2}", each.outcome, row=i // 2) for i, each in enumerate(records)]
     lines = [line.encode() for line in encode_rows(rows, lambda _: sample)]
-    found = list(decode_rows(lines))
-    assert [each and each.outcome for each in found] == [each.outcome for each in rows]
-    assert [each and each.sample for each in found] == [(None if i % 2 else sample) for i in range(len(rows))]
+    assert sum(b'"sample":' in line for line in lines) <= (len(rows) + 1) // 2
+    assert [record for _, record in decode_rows(enumerate(lines))] == [replace(each, sample=sample) for each in rows]
 
 
 @given(RECORD)
@@ -144,4 +143,4 @@ def test_what_is_empty_is_not_written():
 def test_a_damaged_line(line):
     with pytest.raises(ValueError, match=r".*"):
         decode(line)
-    assert list(decode_rows([line.encode()])) == [None]
+    assert list(decode_rows([(7, line.encode())])) == [(7, None)]

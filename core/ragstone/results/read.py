@@ -1,23 +1,19 @@
 r"""Results: the records of a run with their samples, in memory, in a results file, or in a monitor's database.
 
-A results file holds one record a line, a row's together, each with its row; gzip may have packed it. The first record
-of a row carries its sample. A first line may say what is known of the run:
+A results file holds one record a line, a row's together, each with its row; gzip may have packed it. One line of a row
+holds its sample, and each of its records has it when it is read. A first line may say what is known of the run:
 {"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
 """
 
 import gzip
 import json
 import os
-import shutil
 import sqlite3
-import tempfile
-import weakref
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
-from itertools import tee
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
@@ -66,9 +62,9 @@ class Results(ABC):
             since: Leave out samples submitted before, in seconds since 1970 (UTC).
         """
 
-    @abstractmethod
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
+        return record.sample
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to a database; nothing for any other source."""
@@ -180,11 +176,9 @@ class FileResults(Results):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._samples: dict[int, int] | None = None  # by row, where the line begins that has the sample
-        self._read_from = _unpacked(self.path, self)
-        with self._read_from.open("rb") as file:
-            self._stamp = _stamp(file)
-            first = file.readline().strip()
+        self._stamp = _stamp(self.path)
+        with self._lines() as lines:
+            first = next(lines, b"").strip()
         if first and first[:1] != b"{":
             raise self._no_results()
         head: object = None
@@ -205,13 +199,13 @@ class FileResults(Results):
         """
         bad: list[int] = []
         number = good = 0
-        with self._opened() as file:
+        with self._lines() as lines:
             if self.info:
-                file.readline()
-            lines, copies = tee(line for line in file)
-            for number, (line, record) in enumerate(zip(lines, decode_rows(copies), strict=True), 1 + bool(self.info)):
+                next(lines)
+            numbered = ((i, line) for i, line in enumerate(lines, 1 + bool(self.info)) if line.strip())
+            for number, record in decode_rows(numbered):
                 if record is None:
-                    bad += [number] if line.strip() else []
+                    bad.append(number)
                     continue
                 good += 1
                 if since is None or record.submitted_at >= since:
@@ -227,30 +221,16 @@ class FileResults(Results):
             notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {some}")
         self.notes = tuple(notes)
 
-    def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record, from the line that has its row's."""
-        if record.sample is not None:
-            return record.sample
-        with self._opened() as file:
-            if self._samples is None:
-                self._samples, at = {}, 0
-                for line in file:
-                    if b'"sample"' in line:
-                        with suppress(ValueError):
-                            if (one := decode(line)).sample is not None:
-                                self._samples.setdefault(one.row, at)
-                    at += len(line)
-            if record.row not in self._samples:
-                return None
-            file.seek(self._samples[record.row])
-            return decode(file.readline()).sample
-
     @contextmanager
-    def _opened(self) -> Generator[IO[bytes], None, None]:
-        with self._read_from.open("rb") as file:
-            if _stamp(file) != self._stamp:
-                raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
-            yield file
+    def _lines(self) -> Generator[Iterator[bytes], None, None]:
+        if _stamp(self.path) != self._stamp:
+            raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
+        with self.path.open("rb") as file:
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            try:
+                yield _unpacked(file) if packed else file
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise ResultsError(f"{self.path}: cannot be read: {error}") from error
 
     def _no_results(self) -> ResultsError:
         return ResultsError(
@@ -361,21 +341,11 @@ def _begun(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _unpacked(path: Path, owner: object) -> Path:
-    """Return a file that can be read from any place: for a packed one a copy, which goes when its owner does."""
-    with path.open("rb") as file:
-        if file.read(2) != b"\x1f\x8b":
-            return path
-    handle, name = tempfile.mkstemp(prefix="ragstone-", suffix=".jsonl")
-    weakref.finalize(owner, Path(name).unlink, missing_ok=True)
-    try:
-        with os.fdopen(handle, "wb") as target, gzip.open(path) as packed, suppress(EOFError):  # what is there is read
-            shutil.copyfileobj(packed, target)
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise ResultsError(f"{path}: cannot be read: {error}") from error
-    return Path(name)
+def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
+    with gzip.open(file) as lines, suppress(EOFError):  # what is there is read
+        yield from lines
 
 
-def _stamp(file: IO[Any]) -> tuple[int, int, int, int]:
-    state = os.fstat(file.fileno())
+def _stamp(path: Path) -> tuple[int, int, int, int]:
+    state = path.stat()
     return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns

@@ -131,20 +131,23 @@ def encode_rows(
             yield encode(replace(record, sample=new), sample, texts=texts)
 
 
-def decode_rows(lines: Iterable[bytes]) -> Iterator[Record | None]:
-    """Yield the record of each line, as `encode_rows` wrote them; None for a line that holds none."""
+def decode_rows(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Record | None]]:
+    """Yield each line's number and record, as `encode_rows` wrote them, now each with its row's sample.
+
+    It is None for a line that holds none.
+    """
     place, sample = None, None
-    for line in lines:
+    for number, line in lines:
         try:
             values = json.loads(line)
             if place != (place := (values.get("row", 0), values["id"])):
                 sample = None
             record = record_of(values, sample)
         except (ValueError, *_DAMAGE):
-            yield None
+            yield number, None
             continue
         sample = record.sample or sample
-        yield record
+        yield number, record if record.sample is sample else replace(record, sample=sample)
 
 
 def row_of(record: Record) -> tuple[int, str]:
