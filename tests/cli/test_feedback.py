@@ -39,46 +39,43 @@ def contents(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def outbox(tmp_path: Path) -> Path:
-    """An outbox that keeps the sample "kept" in case feedback comes."""
+    """An outbox in which a sample waits."""
     path = tmp_path / "o.db"
     with closing(Outbox(path)) as opened, opened.transaction():
-        choice = Choice("context_relevancy", "1", 1.0, "feedback")
-        sample = Sample(id="kept", metadata={"user_id": "ann"})
-        opened.keep_unsampled(Pending(sample, "kept", 1_000.0, [choice]))
+        choice = Choice("context_relevancy", "1", 1.0, "rate")
+        sample = Sample(id="waits", metadata={"user_id": "ann"})
+        opened.add(Pending(sample, "waits", 1_000.0, [choice]), mine=False)
     return path
 
 
-def test_feedback(run: Run, tmp_path: Path, outbox: Path) -> None:
+def test_feedback(run: Run, tmp_path: Path) -> None:
     db = database(tmp_path / "r.db", [record("a")])
     done = run("feedback", db, "a", "down", "--comment", "No.")
     assert (done.exit_code, done.stdout, done.stderr) == (0, f"sqlite:{db}: kept thumbs_down\n", "")
-    done = run("feedback", f"sqlite:///{db}", "kept", "up", "--outbox", outbox)
+    done = run("feedback", f"sqlite:///{db}", "waits", "up")
     assert done.exit_code == 0
-    assert done.stdout.endswith(f"{outbox}: the sample will be scored\n")
-    assert done.stderr == "Note: no outcome of sample 'kept' is there (yet)\n"
-    assert f"{outbox}: no sample of that id is kept" in run("feedback", db, "kept", "up", "--outbox", outbox).stdout
-    assert contents(outbox, "SELECT id, kept, not_before FROM samples") == [("kept", None, 0.0)]
+    assert done.stderr == "Note: no outcome of sample 'waits' is there (yet)\n"
     said = open_results(db).feedback()
     assert {name: (each.value, each.comment) for name, each in said.items()} == {
         "a": ("thumbs_down", "No."),
-        "kept": ("thumbs_up", None),
+        "waits": ("thumbs_up", None),
     }
 
 
 def test_the_worker_delivers_what_an_app_left(run: Run, server: Any, tmp_path: Path, outbox: Path) -> None:
     with closing(Outbox(outbox)) as opened, opened.transaction():
-        for name in ("a", "kept"):
+        for name in ("a", "waits"):
             opened.say(Feedback(sample_id=name, value="thumbs_down", comment="No.", at=1.0))
     db = tmp_path / "r.db"
     done = run("worker", "--outbox", outbox, "--db", db, "--llm", server.url)
     assert done.stdout.endswith("left 0\n"), done.output
-    assert set(open_results(db).feedback()) == {"a", "kept"}
-    assert contents(db, "SELECT sample_id, chosen_by FROM outcomes") == [("kept", "feedback")]
+    assert set(open_results(db).feedback()) == {"a", "waits"}
+    assert contents(db, "SELECT sample_id, chosen_by FROM outcomes") == [("waits", "rate")]
     assert contents(outbox, "SELECT 1 FROM records") == contents(outbox, "SELECT 1 FROM samples") == []
 
 
 def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
-    db = database(tmp_path / "r.db", [record("a", user_id="ann"), record("b"), record("c")], [("kept", "thumbs_up")])
+    db = database(tmp_path / "r.db", [record("a", user_id="ann"), record("b"), record("c")], [("waits", "thumbs_up")])
     done = run("forget", db, "--id", "b")
     assert (done.exit_code, done.stdout) == (0, f"sqlite:{db}: removed 1 outcomes, 0 feedback\n")
     done = run("forget", db, "--user", "ann", "--outbox", outbox)  # what was said of a sample that only the outbox has

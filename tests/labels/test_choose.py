@@ -133,14 +133,11 @@ def test_all_are_drawn_where_there_are_no_more():
 
 
 def test_what_is_left_out_is_counted():
-    by_rule, by_feedback = (
-        next(iter(faithful(n, chosen_by=why).results())) for n, why in ((1, "low"), (1, "feedback"))
-    )
+    by_rule = next(iter(faithful(1, chosen_by="low").results()))
     other = Sample(user_input="Question 0?", response="Another answer.")
     given = [
         replace(by_rule, rate=1.0),
         replace(by_rule, row=1),
-        replace(by_feedback, sample_id="f", row=2),
         Record("u", unscored(metric="faithfulness"), "judge", 3),
         Record("t", scored(0.5, "faithfulness"), "judge", 4),
         replace(by_rule, row=0, draw=1),
@@ -152,7 +149,6 @@ def test_what_is_left_out_is_counted():
     assert len({entry["of"]["sample_digest"] for entry in chosen.entries}) == 2
     assert sorted(chosen.notes[2:]) == [
         "left out: 1 scored again (--repeat)",
-        "left out: 1 scored because of feedback",
         "left out: 1 the same once more",
         "left out: 1 unscored",
         "left out: 1 without texts",
@@ -209,15 +205,13 @@ def test_what_cannot_be_drawn_is_refused(more, message):
         choose(faithful(3), **more)
 
 
-def test_several_metrics_versions_or_only_feedback():
+def test_several_metrics_or_versions():
     both = Report.of([*faithful(2).results(), *records([0.5], metric="other")])
     with pytest.raises(CalibrationError, match="hold faithfulness, other; name the one to label"):
         choose(both)
     mixed = [replace(each, judge=f"j{each.row}") for each in faithful(2).results()]
     with pytest.raises(CalibrationError, match="version and judge 1 j0 and of 1 j1"):
         choose(Report.of(mixed))
-    with pytest.raises(CalibrationError, match="all is scored because of feedback"):
-        choose(faithful(2, chosen_by="feedback"))
 
 
 def run(*args):

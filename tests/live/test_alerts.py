@@ -212,17 +212,6 @@ def test_only_samples_that_the_rate_chose_count(place: str) -> None:
     assert counted() == {"": json.loads(state)["samples"]}
 
 
-def test_what_feedback_chose_never_counts() -> None:
-    with told(sample_rate=0.0, outbox="outbox.db", keep_unsampled="7d") as monitor:
-        give(monitor, [0.0] * 50)
-        for i in range(50):
-            monitor.feedback(f"s{i}", "down")
-        assert monitor.flush(PATIENCE)
-        assert rows(RESULTS, "SELECT count(*) FROM outcomes WHERE chosen_by = 'feedback'") == [(50,)]
-        assert monitor.stats().errors == {}
-    assert counted() == {}
-
-
 def test_unscored_samples_do_not_count() -> None:
     with told() as monitor:
         monitor.submit(Sample(id="none"))

@@ -1,23 +1,19 @@
-"""What people say of answers afterwards: kept beside the outcomes, and what sampling left out is scored for it."""
+"""What people say of answers afterwards: kept beside the outcomes."""
 
-import json
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from ragstone import Sample
 from ragstone.live import CallableSink, Feedback
 from ragstone.live.outbox import Outbox
-from ragstone.live.sampling import Sampling
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Kept, Second, adds_up, live, metric, sample, submit, yes
+from .kit import PATIENCE, Kept, live, submit
 from .live_app import OUTBOX, app, change, rows
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -163,106 +159,10 @@ def test_what_a_process_wrote_that_delivers_nothing_goes_to_all_sinks_of_another
     assert [word for _, word, _ in sinks[0].words] == ["thumbs_up", "thumbs_down"]
 
 
-# --- samples that sampling left out ---------------------------------------------------------------------------------
-
-
-def kept() -> list[str]:
-    return [name for (name,) in rows(OUTBOX, "SELECT id FROM samples WHERE kept IS NOT NULL ORDER BY not_before")]
-
-
-def test_feedback_on_what_sampling_left_out_has_it_scored_by_all_metrics() -> None:
-    sink = Said()
-    metrics = [metric(), Second(llm=metric().judge)]
-    options: dict[str, Any] = {"sample_rate": 0.0, "where": lambda each: each.id != "s2", "keep_unsampled": "7d"}
-    with live(metrics, sink, outbox=OUTBOX, redact=lambda text: text.replace("question", "q"), **options) as monitor:
-        submit(monitor, range(4))
-        assert monitor.flush(PATIENCE)
-        assert sink.ids == set()
-        assert sorted(kept()) == ["s0", "s1", "s3"]
-        assert rows(OUTBOX, "SELECT 1 FROM samples WHERE body LIKE '%question%'") == []
-        assert monitor.stats().not_sampled == 8
-        monitor.feedback("s1", "down")
-        monitor.feedback("s2", "down")
-        assert monitor.flush(PATIENCE)
-        records = list(sink.records.values())
-        assert [(each.sample_id, each.outcome.metric) for each in records] == [
-            ("s1", "context_relevancy"),
-            ("s1", "second"),
-        ]
-        assert {(each.chosen_by, each.rate) for each in records} == {("feedback", 1.0)}
-        assert sorted(kept()) == ["s0", "s3"]
-        assert adds_up(monitor.stats())
-        assert monitor.stats().scored == 2
-
-
-def test_what_is_to_be_kept_waits_while_the_outbox_cannot_be_written() -> None:
-    Path(OUTBOX).write_text("something else, so that SQLite refuses it. " * 100)
-    with live(sample_rate=0.0, outbox=OUTBOX, keep_unsampled="7d") as monitor:
-        submit(monitor, range(3))
-        soon(lambda: monitor.stats().errors.get("outbox"))
-        Path(OUTBOX).unlink()
-        assert monitor.flush(PATIENCE)
-        assert sorted(kept()) == ["s0", "s1", "s2"]
-
-
-def test_what_a_rate_or_a_rule_chose_stays_as_it_is() -> None:
-    def feedback(each: Sample) -> bool:
-        return each.id == "s2"
-
-    sampling = Sampling([metric()], 0.0, None, ["thumbs_down", feedback], keep_unsampled=True)
-    chosen = [sampling.choose(each, "x") for each in (sample(1, metadata={"feedback": "bad"}), sample(2), sample(3))]
-    assert [[(choice.by, choice.rate) for choice in each] for each in chosen] == [
-        [("thumbs_down", 1.0)],
-        [("feedback()", 1.0)],
-        [("feedback", 1.0)],
-    ]
-    assert Sampling([metric()], 1.0, keep_unsampled=True).choose(sample(1), "x")[0].by == "rate"
-
-
-def test_the_oldest_are_removed_beyond_a_time_and_a_size() -> None:
-    with live(sample_rate=0.0, outbox=OUTBOX, keep_unsampled="1h") as monitor:
-        submit(monitor, range(10))
-        assert monitor.flush(PATIENCE)
-        soon(lambda: len(kept()) == 10)
-        change(OUTBOX, "UPDATE samples SET not_before = not_before - 3700 WHERE id IN ('s0', 's4')")
-        soon(lambda: len(kept()) == 8)
-    ((size,),) = rows(OUTBOX, "SELECT max(kept) FROM samples")
-    limit = {"keep_unsampled": "1h", "keep_unsampled_bytes": 5 * size}
-    with live(sample_rate=0.0, outbox=OUTBOX, **limit) as monitor:
-        soon(lambda: len(kept()) < 8)
-        assert kept() == ["s6", "s7", "s8", "s9"]
-        monitor.submit(sample(10))
-        soon(lambda: kept() == ["s6", "s7", "s8", "s9", "s10"])
-
-
-def test_nothing_is_kept_unless_asked_for_and_what_it_needs_is_said() -> None:
-    with live(sample_rate=0.0, outbox=OUTBOX) as monitor:
-        submit(monitor, [1])
-        assert monitor.flush(PATIENCE)
-    assert kept() == []
-    for options, message in (
-        ({"keep_unsampled": "7d"}, 'outbox="PATH"'),
-        ({"keep_unsampled": "7d", "outbox": OUTBOX, "keep": ["tags"]}, "keep="),
-        (
-            {"keep_unsampled": "a week", "outbox": OUTBOX},
-            "keep_unsampled: 'a week' is not a time; write 30m, 24h or 90d",
-        ),
-        ({"keep_unsampled": "0d", "outbox": OUTBOX}, "keep_unsampled: '0d' is not a time"),
-        ({"retain": "tomorrow"}, "retain: 'tomorrow' is not a time"),
-        ({"keep_unsampled_bytes": 0}, "keep_unsampled_bytes"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            live(**options)
-    with pytest.raises(TypeError, match="retain: is int"):
-        live(retain=90)
-
-
-def test_a_kept_sample_is_no_work_that_waits() -> None:
-    with live(metric(yes), sample_rate=0.0, outbox=OUTBOX, keep_unsampled="7d") as monitor:
-        submit(monitor, [1])
-        assert monitor.flush(PATIENCE)
-    with closing(Outbox(monitor.outbox)) as outbox, outbox.transaction():  # type: ignore[arg-type]
-        contents = outbox.contents()
-    assert (contents.samples, contents.waiting(), contents.records) == (0, 0, {})
-    ((body,),) = rows(OUTBOX, "SELECT body FROM samples")
-    assert json.loads(body)["todo"][0][2:] == [1.0, "feedback"]
+@pytest.mark.parametrize(
+    ("retain", "error", "message"),
+    [("tomorrow", ValueError, "retain: 'tomorrow' is not a time; write 30m, 24h or 90d"), (90, TypeError, "is int")],
+)
+def test_what_is_no_time_is_refused(retain: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        live(retain=retain)

@@ -68,14 +68,15 @@ def test_what_a_judge_has_in_hand_does_not_come_back(reply: Any, outbox: str | N
 
 def test_another_process_has_the_files_open_and_goes_on() -> None:
     code = f"""
-monitor = live(sample_rate=0.5, keep_unsampled="7d", store_text=True)
+monitor = live(reply=lambda request: {{"ids": [1]}} if asked(request) % 2 else 1 / 0, store_text=True)
 for i in range(20):
     monitor.submit(sample(i, response="{SECRET}", metadata={{"user_id": "Ann Ananas"}}))
 monitor.flush()
 say("there")
 hear()
 monitor.submit(sample(20, response="It stays."))
-say(monitor.close().done, len(monitor.stats().errors))
+monitor.close()
+say(len(monitor.stats().errors))
 """
     with app(code) as process:
         assert process.hear() == "there"
@@ -89,7 +90,7 @@ say(monitor.close().done, len(monitor.stats().errors))
         assert all(counts)
         assert in_files(SECRET, "Ananas") == []
         process.say()
-        assert process.hear() == "True 0"
+        assert process.hear() == "0"
     assert in_files(SECRET, "Ananas") == []
     assert outcomes() in ([], ["s20"])
 

@@ -85,17 +85,14 @@ def test_one_value_is_no_section():
     assert "By run name" not in Text(Report.of(given).html()).text
 
 
-def test_feedback_and_what_is_scored_only_because_of_it():
-    given = [*records([0.2, 0.4, 0.9, 0.5])]
-    given[3] = replace(given[3], chosen_by="feedback")
-    report = answered(given, said(0, "thumbs_down"), said(1, "thumbs_up"), said(3, "thumbs_down"))
+def test_feedback_is_a_facet():
+    report = answered([*records([0.2, 0.4, 0.9])], said(0, "thumbs_down"), said(1, "thumbs_up"))
     means = report.by("feedback")["demo"]
     assert {word: (each.n, each.mean) for word, each in means.items()} == {
         "thumbs_down": (1, 0.2), "thumbs_up": (1, 0.4), "": (1, 0.9),
     }  # fmt: skip
     text = Text(report.html()).text
     assert "do not stand for the whole traffic" in text
-    assert "scored only because of feedback enters no mean: 1 with thumbs_down ." in text
     assert sum(each.n for each in report.by("run_name")["demo"].values()) == 3
 
 

@@ -150,10 +150,10 @@ def pending(name: str, user: str | None = None, at: float = 1_000.0) -> Pending:
 @pytest.mark.parametrize(
     ("what", "removed"),
     [
-        ({"user": "ann"}, {"samples": ["waits", "kept"], "records": ["scored"]}),
+        ({"user": "ann"}, {"samples": ["waits"], "records": ["scored"]}),
         ({"ids": ["waits", "nobody's"]}, {"samples": ["waits"], "records": ["nobody's"]}),
         ({"before": 500.0}, {"samples": ["old"], "records": []}),
-        ({"before": 5_000.0}, {"samples": ["waits", "kept", "old"], "records": ["scored", "nobody's"]}),
+        ({"before": 5_000.0}, {"samples": ["waits", "old"], "records": ["scored", "nobody's"]}),
     ],
     ids=["user", "id", "older", "all"],
 )
@@ -165,7 +165,6 @@ def test_an_outbox(tmp_path: Path, what: dict[str, object], removed: dict[str, l
     with closing(Outbox(tmp_path / "o.db")) as app, closing(Outbox(tmp_path / "o.db")) as outbox:
         with app.transaction():
             app.add(pending("waits", "ann"), mine=True)
-            app.keep_unsampled(pending("kept", "ann"))
             app.add(pending("old", at=10.0), mine=False)
             app.keep(score("scored", text=LONG, sample=pending("scored", "ann").sample), ["sink"])
             app.say(said("nobody's"))

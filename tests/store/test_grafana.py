@@ -35,13 +35,12 @@ def rows(request: pytest.FixtureRequest, make: Callable[[str], Case]) -> Callabl
         score("b", 0.75, **at),
         score("c", 1.0, **{**at, "submitted_at": NOON + 3600.5}),
         unscored("d", **at),
-        score("e", 0.0, chosen_by="feedback", **at),
         score("old", 0.0, **{**at, "submitted_at": NOON - 90_000.0, "scored_at": NOON - 90_000.0}),
     ]
     case.sink.write(given)
     case.sink.feedback(
         [Feedback(sample_id=name, value=value, at=NOON + i) for i, (name, value) in enumerate(
-            [("a", "thumbs_up"), ("a", "thumbs_down"), ("b", "thumbs_up"), ("e", "thumbs_down")]
+            [("a", "thumbs_up"), ("a", "thumbs_down"), ("b", "thumbs_up")]
         )]
     )  # fmt: skip
     case.sink.health(
@@ -64,10 +63,10 @@ def test_every_panel(rows: Callable[[str], list[tuple[Any, ...]]]) -> None:
     assert rows("Mean score by metric") == [(NOON, "demo", pytest.approx(weighted)), (NOON + 3600, "demo", 1.0)]
     assert rows("Mean score, by") == [("demo", "1", "judge-1", 3, pytest.approx((4 * 0.25 + 0.75 + 1) / 6))]
     assert rows("Unscored") == [(NOON, "timeout", 1)]
-    assert [tuple(map(int, row[:3])) for row in rows("Judge calls")] == [(NOON, 8, 360)]
+    assert [tuple(map(int, row[:3])) for row in rows("Judge calls")] == [(NOON, 6, 270)]
     lowest = rows("Lowest")
     assert [(row[0], row[2], row[5]) for row in lowest] == [
-        (0.0, "e", "u1"), (0.25, "a", "u1"), (0.75, "b", "u1"), (1.0, "c", "u1"),
+        (0.25, "a", "u1"), (0.75, "b", "u1"), (1.0, "c", "u1"),
     ]  # fmt: skip
     assert rows("Scores by feedback") == [("thumbs_down", "demo", 1, 0.25), ("thumbs_up", "demo", 1, 0.75)]
     ((process, _, longest, accepted, *others),) = rows("Queue")

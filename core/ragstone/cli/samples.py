@@ -15,8 +15,7 @@ from ragstone.results.traffic import Feedback
 @click.argument("sample_id", metavar="ID")
 @click.argument("thumb", type=click.Choice(["up", "down"]))
 @click.option("--comment", metavar="TEXT", help="What the person wrote.")
-@click.option("--outbox", metavar="PATH", help="The monitor's outbox=: a sample that it keeps for feedback is scored.")
-def feedback(db: str, sample_id: str, thumb: str, comment: str | None, outbox: str | None) -> None:
+def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
     """Keep what a person said of the answer of sample ID, beside its outcomes in DB.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. The latest feedback on a sample counts.
@@ -27,20 +26,16 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None, outbox: s
         click.echo(printable(f"{sink.name}: kept {thumbs.value}"))
         if not sink.has(sample_id):
             click.echo(f"Note: no outcome of sample {sample_id!r} is there (yet)", err=True)
-    if outbox is not None:
-        with opened_outbox(outbox) as opened, opened.transaction():
-            chosen = opened.choose_kept(sample_id)
-        click.echo(printable(f"{outbox}: {'the sample will be scored' if chosen else 'no sample of that id is kept'}"))
 
 
 @click.command(short_help="Remove outcomes, feedback and samples with their texts.")
 @click.argument("db", metavar="DB")
-@click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait or are kept.")
+@click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait.")
 @click.option("--older-than", metavar="TIME", help="What was submitted longer ago: 90d, 24h or 30m.")
 @click.option("--user", metavar="ID", help="What is of a user's samples, by the metadata's user_id.")
 @click.option("--id", "sample_id", metavar="ID", help="What is of one sample.")
 def forget(db: str, outbox: str | None, older_than: str | None, user: str | None, sample_id: str | None) -> None:
-    """Remove outcomes and feedback from DB, and from the outbox what waits or is kept, with all their texts.
+    """Remove outcomes and feedback from DB, and from the outbox what waits, with all their texts.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Name exactly one of --older-than, --user and
     --id. Monitors may go on; what they have in hand of these samples is not kept either.

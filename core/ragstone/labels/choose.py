@@ -19,7 +19,6 @@ from ragstone.outcome import Score
 from ragstone.page.markup import showable
 from ragstone.report.aggregates import slice_value
 from ragstone.results.record import Record
-from ragstone.results.traffic import FEEDBACK
 from ragstone.sample import first_problem
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def choose(
 ) -> Chosen:
     """Draw samples to label: of one system, or of two over the same samples.
 
-    Each scored sample with texts has the same chance, n / N; what was scored only because of feedback has none. Low and
+    Each scored sample with texts has the same chance, n / N. Low and
     high scores are drawn in proportion to how many there are. Of two systems the ids are drawn that both have a score
     for, in proportion by the difference of their scores. The two answers to an id stand one behind the other, in an
     order by chance, and nothing says whose they are; where the texts are the same they are labelled once.
@@ -164,14 +163,12 @@ def _population(report: "Report", metric: str | None) -> tuple[str, list[Labelle
     """Return the metric, the samples that may be drawn, and how many outcomes are left out, by why."""
     metric = metric_in(report, metric)
     outcomes = Counter(_standing(record) for record in report.results() if record.outcome.metric == metric)
-    samples = [each for each in scored(report, metric) if each.record.chosen_by != FEEDBACK]
+    samples = list(scored(report, metric))
     unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in samples}
     outcomes["without texts"] = outcomes.pop("", 0) - len(samples)
     outcomes["the same once more"] = len(samples) - len(unique)
     if not unique:
-        raise CalibrationError(
-            NO_TEXTS if outcomes["without texts"] else f"{metric}: all is scored because of feedback"
-        )
+        raise CalibrationError(NO_TEXTS)
     _check_one(metric, samples)
     return metric, [unique[key] for key in sorted(unique)], outcomes
 
@@ -180,7 +177,7 @@ def _standing(record: Record) -> str:
     if record.draw:
         return "scored again (--repeat)"
     if isinstance(record.outcome, Score):
-        return "scored because of feedback" if record.chosen_by == FEEDBACK else ""
+        return ""
     return "unscored"
 
 

@@ -27,7 +27,6 @@ from ragstone.report.corrections import ByLabels, Correction, Corrections, Link,
 from ragstone.report.statistics import TIE
 from ragstone.report.statistics import Estimate as Mean
 from ragstone.report.tables import count, number
-from ragstone.results.traffic import FEEDBACK
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = F
 
     The samples with labels say how far the judge is off, and the judge's scores of the others make the answer precise
     (`corrected_mean`). A row that was scored several times counts by the mean of its draws. A live sample weighs
-    1 / `Record.rate`; what was scored only because of feedback is not in.
+    1 / `Record.rate`.
 
     Args:
         report: The results.
@@ -160,7 +159,7 @@ def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, 
     for records in by_row(report.results()):
         sample = report.sample(records[0]) or Sample()
         place = records[0].sample_id, sample_digest(sample)
-        for key, of_metric in by_metric(each for each in records if each.chosen_by != FEEDBACK).items():
+        for key, of_metric in by_metric(records).items():
             if key in rows and (row := Worst.of(of_metric, infos[key])) is not None:
                 rows[key].setdefault(place, []).append(_Row(row.value, weight_of(row.record), sample.metadata))
     return rows
@@ -260,7 +259,6 @@ def _correction(
     skipped = sum(each.skipped for each in matched)
     notes = [
         (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
-        (len(valued) - len(taken), "labelled sample", "scored only because of feedback; left out"),
     ]
     by_labels = _estimated(taken, rest, skipped, notes, corrected_mean)
     correction = Correction(**{each.name: getattr(by_labels, each.name) for each in fields(by_labels)}, summary=summary)

@@ -74,9 +74,6 @@ class Monitor:
         keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
         timeout: Seconds for one evaluation. Then the outcome is `Unscored("timeout")` and its thread is abandoned.
-        keep_unsampled: How long the outbox keeps samples that sampling left out (redacted like all), such as "7d". If
-            `feedback` arrives, all metrics score the sample; means leave out its outcomes.
-        keep_unsampled_bytes: Their largest total size; beyond it, the oldest are removed.
         retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
         alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
             database is the same count together; without a database each process counts for itself, in memory.
@@ -119,14 +116,12 @@ class Monitor:
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
         timeout: float = 300.0,
-        keep_unsampled: str | None = None,
-        keep_unsampled_bytes: int = 100_000_000,
         retain: str | None = None,
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
         self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        for name in ("max_queue", "max_queue_bytes", "keep_unsampled_bytes"):
+        for name in ("max_queue", "max_queue_bytes"):
             checked(name, self._options[name], Count)
         if workers != 0:
             checked("workers", workers, Count)
@@ -154,15 +149,7 @@ class Monitor:
         self._settings = Settings(
             metrics=by_key,
             sinks=list(by_name.values()),
-            sampling=Sampling(
-                list(by_key.values()),
-                sample_rate,
-                where,
-                always,
-                str(seed),
-                correlated=correlated,
-                keep_unsampled=keep_unsampled is not None,
-            ),
+            sampling=Sampling(list(by_key.values()), sample_rate, where, always, str(seed), correlated=correlated),
             max_queue=max_queue,
             max_queue_bytes=max_queue_bytes,
             when_full=when_full,
@@ -172,8 +159,6 @@ class Monitor:
             store_text=store_text,
             keep=frozenset(keep),
             timeout=timeout,
-            keep_unsampled=_seconds("keep_unsampled", keep_unsampled, possible=outbox is not None and "id" in keep),
-            keep_unsampled_bytes=keep_unsampled_bytes,
             retain=_seconds("retain", retain),
             alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
             on_alarm=on_alarm,
@@ -371,12 +356,10 @@ def _alerts(
     return {alert: by_name[alert.metric].bounds for alert in checked.values()}
 
 
-def _seconds(name: str, text: str | None, *, possible: bool = True) -> float | None:
+def _seconds(name: str, text: str | None) -> float | None:
     _check_type(name, text, (str, type(None)), 'a time such as "90d"')
     if text is None:
         return None
-    if not possible:
-        raise ValueError(f'{name}: needs a file for the samples (outbox="PATH") and their ids ("id" in keep=)')
     if not (seconds := seconds_of(text)):
         raise ValueError(f"{name}: {text!r} is not a time; write 30m, 24h or 90d")
     return seconds

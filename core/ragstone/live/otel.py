@@ -8,7 +8,6 @@ from ragstone._version import __version__
 from ragstone.live.sink import Sink
 from ragstone.outcome import Score
 from ragstone.plain import clean_real, clean_text
-from ragstone.results.traffic import FEEDBACK
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -140,8 +139,7 @@ class OpenTelemetrySink(Sink):
             if isinstance(outcome, Score):
                 if outcome.passed is not None:
                     labels[SCORE_LABEL] = PASSED if outcome.passed else FAILED
-                if record.chosen_by != FEEDBACK:  # which enters no mean
-                    self._histogram.record(outcome.value, labels, context)
+                self._histogram.record(outcome.value, labels, context)
                 severity, explanation = SeverityNumber.INFO, outcome.reason
                 attributes[SCORE_VALUE] = outcome.value
             else:

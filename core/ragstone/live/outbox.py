@@ -1,9 +1,8 @@
 """The monitor's memory on disk: what is still to be judged, and what is still to be delivered.
 
-A SQLite file. A row of `samples` is a sample with the metrics that are to score it, or one that is `kept` in case
-feedback on it comes; a row of `records` an outcome, or what a person said of an answer, that one sink has not taken
-yet. In one transaction a judged sample's row goes and its records come, so that a process may be killed at any moment
-and the next one goes on where it stopped.
+A SQLite file. A row of `samples` is a sample with the metrics that are to score it; a row of `records` an outcome, or
+what a person said of an answer, that one sink has not taken yet. In one transaction a judged sample's row goes and its
+records come, so that a process may be killed at any moment and the next one goes on where it stopped.
 """
 
 import json
@@ -40,13 +39,12 @@ class OutboxError(RuntimeError):
 _KIND = Kind(
     noun="outbox",
     mark=0x7261674F,  # "ragO"
-    version=2,
+    version=3,
     tables=(
         """CREATE TABLE samples (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, metrics TEXT NOT NULL, owner TEXT,
             left_by TEXT, attempts INTEGER NOT NULL DEFAULT 0, not_before REAL NOT NULL DEFAULT 0,
-            kept INTEGER, body TEXT NOT NULL)""",
-        "CREATE INDEX samples_kept ON samples (not_before, kept) WHERE kept IS NOT NULL",
+            body TEXT NOT NULL)""",
         FORGOTTEN,
         "CREATE INDEX samples_by_owner ON samples (owner, not_before, seq)",
         """CREATE TABLE records (
@@ -140,31 +138,6 @@ class Outbox:
         )
         return done.rowcount == 1
 
-    def keep_unsampled(self, pending: Pending) -> None:
-        """Keep a sample that is to be scored only if feedback on it comes; `kept` is its size."""
-        body = pending.to_json()
-        self._connection.execute(
-            "INSERT INTO samples (id, metrics, not_before, kept, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (pending.sample_id, _metrics(pending), pending.submitted_at, len(body), body),
-        )
-
-    def limit_unsampled(self, before: float, most_bytes: int) -> None:
-        """Remove kept samples from before a time and, beyond so many bytes, the oldest."""
-        self._connection.execute("DELETE FROM samples WHERE kept IS NOT NULL AND not_before < ?", (before,))
-        ((size,),) = self._connection.execute("SELECT total(kept) FROM samples WHERE kept IS NOT NULL").fetchall()
-        if size > most_bytes:
-            self._connection.execute(
-                "DELETE FROM samples WHERE kept IS NOT NULL AND not_before <= (SELECT max(not_before) FROM (SELECT "
-                "not_before, sum(kept) OVER (ORDER BY not_before DESC) AS size FROM samples WHERE kept IS NOT NULL) "
-                "WHERE size > ?)",
-                (0.9 * most_bytes,),  # not again for every further sample
-            )
-
-    def choose_kept(self, sample_id: str) -> bool:
-        """Have a kept sample scored; return whether there is one of the id."""
-        choose = "UPDATE samples SET kept = NULL, not_before = 0 WHERE id = ? AND kept IS NOT NULL"
-        return self._connection.execute(choose, (sample_id,)).rowcount == 1
-
     def remove(self, sample_id: str) -> None:
         """Forget a sample of this process's that needs no more judging."""
         self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (sample_id, self.owner.name))
@@ -221,7 +194,7 @@ class Outbox:
         known = " OR ".join(["instr(metrics, ?)"] * len(names))
         cursor = self._connection.execute(
             "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
-            "WHERE owner IS NULL AND attempts >= 0 AND kept IS NULL AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
+            "WHERE owner IS NULL AND attempts >= 0 AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
             f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
             (time.time(), put_off_too, me, *names, most),
         )
@@ -250,10 +223,9 @@ class Outbox:
         ]
 
     def say(self, feedback: Feedback) -> None:
-        """Write down what a person said, and have the sample scored if it was kept for that."""
+        """Write down what a person said."""
         insert = "INSERT INTO records (sink, body) VALUES (?, ?)"
         self._connection.execute(insert, (_ANY_SINK, to_json(feedback)))
-        self.choose_kept(feedback.sample_id)
 
     def share_feedback(self, sinks: Sequence[str]) -> bool:
         """Have what people said wait for each of these sinks; return whether there was any."""
@@ -290,13 +262,12 @@ class Outbox:
         run, me = self._connection.execute, {"me": self.owner.name}
         samples, elsewhere, unreadable = run(
             "SELECT count(*), coalesce(sum(owner IS NOT NULL AND owner != :me), 0), coalesce(sum(attempts < 0), 0) "
-            "FROM samples WHERE kept IS NULL",
+            "FROM samples",
             me,
         ).fetchone()
         metrics: dict[tuple[str, str], int] = {}
         for text, n in run(
             "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR owner = :me) AND attempts >= 0 "
-            "AND kept IS NULL "
             "GROUP BY metrics ORDER BY metrics",
             me,
         ):

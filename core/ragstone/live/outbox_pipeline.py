@@ -42,11 +42,10 @@ class OutboxPipeline(Pipeline):
         self._turn_lock = threading.Lock()
         self._outbox: Outbox | None = None
         self._gone = False
-        self._use_at = self._look_at = self._adopt_at = self._limit_at = -1.0
+        self._use_at = self._look_at = self._adopt_at = -1.0
         self._arrivals = TaskQueue()
         self._unwritten: list[Task] = []  # arrivals on their way into the file
         self._unwritten_bytes = 0
-        self._unsampled = TaskQueue()
         self._feedback: deque[Feedback] = deque()
         self._finished: deque[Task] = deque()
         self._rows: deque[int] = deque()  # of outcomes that were delivered
@@ -64,11 +63,6 @@ class OutboxPipeline(Pipeline):
         """Let a new task wait to be written."""
         self._arrivals.put(task)
         self.wake()
-
-    def keep(self, task: Task) -> None:
-        """Keep a sample that sampling left out, unless too much waits to be written."""
-        if self._unsampled.bytes + task.size <= self._settings.max_queue_bytes and len(self._unsampled) < _UNWRITTEN:
-            self._unsampled.put(task)
 
     def forget(self, before: float) -> None:
         """Remove what is from before a time, in the file and wherever a sink keeps it."""
@@ -149,10 +143,7 @@ class OutboxPipeline(Pipeline):
         """Return whether anything waits to be written that can be written."""
         if len(self._arrivals) or self._unwritten:
             return True
-        return bool(self._finished or self._rows or self._says()) and time.monotonic() >= self._use_at
-
-    def _says(self) -> int:
-        return len(self._feedback) + len(self._unsampled)
+        return bool(self._finished or self._rows or self._feedback) and time.monotonic() >= self._use_at
 
     # --- turns ------------------------------------------------------------------------------------------------
 
@@ -230,25 +221,17 @@ class OutboxPipeline(Pipeline):
         return True
 
     def _write_feedback(self) -> bool:
-        """Write what people said, after the samples that are kept for that; False on failure."""
-        kept, feedback = self._unsampled.drain(_BATCH), list(self._feedback)
-        limit = self._settings.keep_unsampled if time.monotonic() >= self._limit_at else None
-        if not (kept or feedback or limit):
+        """Write what people said; False on failure."""
+        feedback = list(self._feedback)
+        if not feedback:
             return True
 
         def write(outbox: Outbox) -> bool:
-            for task in kept:
-                outbox.keep_unsampled(task)
             for each in feedback:
                 outbox.say(each)
-            if limit is not None:
-                outbox.limit_unsampled(time.time() - limit, self._settings.keep_unsampled_bytes)
-                self._limit_at = time.monotonic() + _SECONDS_BETWEEN_LOOKS
             return True
 
         if not self._transact(write):
-            for task in kept:
-                self._unsampled.put(task)
             return False
         for _ in feedback:
             self._feedback.popleft()
@@ -396,7 +379,7 @@ class OutboxPipeline(Pipeline):
 
     def _write_the_rest(self, left: list[Task]) -> bool:
         """Write all that waits and is left; False when it could not be written."""
-        while len(self._arrivals) or self._unwritten or self._finished or self._rows or self._says():
+        while len(self._arrivals) or self._unwritten or self._finished or self._rows or self._feedback:
             if not self._write(leave=True):
                 return False
 

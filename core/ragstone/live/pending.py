@@ -25,7 +25,7 @@ class Choice(NamedTuple):
         metric: The metric's name.
         version: The metric's version.
         rate: The probability with which a sample like this one is chosen.
-        by: "rate", the name of the rule that chose it, or "feedback".
+        by: "rate", or the name of the rule that chose it.
         drawn: Whether sampling at the metric's rate chose the sample, too, where `by` is a rule.
     """
 

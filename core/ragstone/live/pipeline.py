@@ -27,7 +27,7 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
 from ragstone.live.worker import Settings, Task, TaskQueue, Workers
 from ragstone.results.record import Record
-from ragstone.results.traffic import FEEDBACK, Feedback, Health
+from ragstone.results.traffic import Feedback, Health
 from ragstone.sample import Sample, first_problem
 
 LOOK = 0.01
@@ -131,9 +131,6 @@ class Pipeline:
         """Let a new task wait."""
         self.queue.put(task)
 
-    def keep(self, task: Task) -> None:
-        """Keep a sample that sampling left out."""
-
     def forget(self, before: float) -> None:
         """Remove what is from before a time, wherever it is kept."""
         for sink in self._settings.sinks:
@@ -196,9 +193,8 @@ class Pipeline:
             sample_id = self._id(sample)
             place, reason = "where", "where_failed"
             chosen = settings.sampling.choose(sample, sample_id)
-            now = [choice for choice in chosen if choice.by != FEEDBACK]
-            self.counters.settle("not_sampled", "not_chosen", open_ - len(now))
-            open_ = len(now)
+            self.counters.settle("not_sampled", "not_chosen", open_ - len(chosen))
+            open_ = len(chosen)
             if not chosen:
                 return
             place, reason = "snapshot", "no_snapshot"
@@ -207,8 +203,7 @@ class Pipeline:
             kept = snapshot(sample, sample_id, settings.redact)
             place, reason = "submit", "not_started"
             self.start()
-            take = self._enqueue if now else self.keep
-            take(Task(kept, sample_id, time.time(), chosen, self._origin()))
+            self._enqueue(Task(kept, sample_id, time.time(), chosen, self._origin()))
         except _NotTaken as why:
             self.counters.settle(why.status, why.reason, open_)
         except RedactionFailed as error:

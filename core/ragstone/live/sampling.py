@@ -7,7 +7,6 @@ from hashlib import blake2b
 from ragstone.live.pending import Choice
 from ragstone.metrics.base import Metric
 from ragstone.options import Share, checked
-from ragstone.results.traffic import FEEDBACK
 from ragstone.sample import Sample
 
 Predicate = Callable[[Sample], object]
@@ -42,7 +41,6 @@ class Sampling:
         seed: str = "",
         *,
         correlated: bool = True,
-        keep_unsampled: bool = False,
     ) -> None:
         names = {metric.name for metric in metrics}
         check_function("where", where)
@@ -53,15 +51,13 @@ class Sampling:
         for value in rates.values():
             checked("sample_rate", value, Share)
         self._choices = [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
-        # Of what sampling leaves out and is kept: to be scored when feedback on it comes.
-        self._kept = [each._replace(rate=1.0, by=FEEDBACK) for each in self._choices] if keep_unsampled else []
         self._where = where
         self._rules = [_rule(rule) for rule in rules]
         self._seed = seed
         self._correlated = correlated
 
     def choose(self, sample: Sample, sample_id: str) -> list[Choice]:
-        """Return the metrics that are to score the sample, now or (`by` says so) when feedback on it comes.
+        """Return the metrics that are to score the sample.
 
         Raises:
             Exception: Whatever `where` or a rule of the user's raises.
@@ -75,7 +71,7 @@ class Sampling:
                     choice._replace(rate=1.0, by=name, drawn=self._draw(choice, sample_id, drawn))
                     for choice in self._choices
                 ]
-        return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)] or self._kept
+        return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)]
 
     def _draw(self, choice: Choice, sample_id: str, drawn: dict[str, float]) -> bool:
         if choice.rate in (0.0, 1.0):
@@ -99,8 +95,7 @@ def check_function(name: str, function: object) -> None:
 def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
     if callable(rule):
         check_function("always", rule)
-        name = str(getattr(rule, "__name__", type(rule).__name__))
-        return (f"{name}()" if name == FEEDBACK else name), rule
+        return str(getattr(rule, "__name__", type(rule).__name__)), rule
     if rule not in _RULES:
         raise ValueError(f"always: {rule!r} is not a rule; use {', '.join(_RULES)}, or a function of the sample")
     return rule, _RULES[rule]

@@ -54,8 +54,6 @@ class Settings:
     store_text: bool
     keep: frozenset[str]
     timeout: float
-    keep_unsampled: float | None
-    keep_unsampled_bytes: int
     retain: float | None
     alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
     on_alarm: Callable[[Alarm], object] | None

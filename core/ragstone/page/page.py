@@ -32,10 +32,7 @@ _WEIGHTS = (
     "chance, so weighted means and all shares stand for the whole traffic."
 )
 _APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
-_THUMBS = (
-    "Only some people give feedback, so these means do not stand for the whole traffic. A sample that was scored only "
-    "because of feedback enters no mean: "
-)
+_THUMBS = "Only some people give feedback, so these means do not stand for the whole traffic."
 
 
 class Scored(Protocol):
@@ -210,10 +207,9 @@ def _slices(aggregates: Aggregates) -> Iterator[Html]:
     """Yield means by run names, tags, feedback and what else was asked for, where there are two values or more."""
     named = aggregates.named().items()
     for facet, by_key in aggregates.slices.items():
-        if max(map(len, by_key.values()), default=0) < 2 and not (facet == "feedback" and aggregates.apart):
+        if max(map(len, by_key.values()), default=0) < 2:
             continue
-        apart = ", ".join(f"{n:,} with {value or 'none'}" for value, n in aggregates.apart.most_common(_MOST))
-        note = [soft(_THUMBS, foreign(apart or "none"), ".")] if facet == "feedback" else []
+        note = [soft(_THUMBS)] if facet == "feedback" else []
         title = facet.removesuffix("s").replace("_", " ")
         yield _slice(title, {name: slice_cells(aggregates.by(facet, each.info)) for name, each in named}, note)
     for key in aggregates.metadata_keys():

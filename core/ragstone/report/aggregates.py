@@ -13,7 +13,6 @@ from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
 from ragstone.registry import NullJudge, make_metric, metric_class, metric_names
 from ragstone.report.statistics import NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
 from ragstone.report.tables import cause_of
-from ragstone.results.traffic import FEEDBACK
 
 if TYPE_CHECKING:
     from ragstone.judge import Asking
@@ -188,8 +187,6 @@ class MetricSummary:
         rows: Rows with a score: those that the mean is of.
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
-        by_feedback: Outcomes of samples that a person's later feedback chose; only their cost is counted elsewhere.
-        of_feedback: The mean of their scores.
         cost: What all outcomes cost.
         spread: How the rows' scores spread.
         over_time: Their mean over time.
@@ -210,8 +207,7 @@ class MetricSummary:
     def __init__(self, info: MetricInfo) -> None:
         self.info = info
         self.cost = Cost()
-        self.scored = self.by_feedback = 0
-        self.of_feedback = Mean()
+        self.scored = 0
         self._rules: set[str] | None = set()
         self._told_apart: Counter[bool] = Counter()
         self.failures: Counter[UnscoredReason] = Counter()
@@ -228,13 +224,6 @@ class MetricSummary:
 
     def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
-        if records[0].chosen_by == FEEDBACK:
-            self.by_feedback += len(records)
-            for record in records:
-                self.cost.add(record.outcome.usage)
-            if (worst := Worst.of(records, self.info)) is not None:
-                self.of_feedback.add(worst.value)
-            return
         self._note_choice(records[0].chosen_by)
         at = known_time(records[0].submitted_at)
         if at is not None:
@@ -312,8 +301,8 @@ class MetricSummary:
 
     @property
     def total(self) -> int:
-        """How many outcomes there are, but for `by_feedback`."""
-        return self.cost.outcomes - self.by_feedback
+        """How many outcomes there are."""
+        return self.cost.outcomes
 
     @property
     def rows(self) -> int:
@@ -346,9 +335,6 @@ class MetricSummary:
         """Yield, in sentences, why its mean may be of something else than it seems."""
         if self.rules:
             yield f"only samples that {' and '.join(self.rules)} chose are in; the mean says nothing of the others"
-        if self.by_feedback:
-            mean = "" if self.of_feedback.mean is None else f": their mean is {self.of_feedback.mean:.3f}"
-            yield f"{self.by_feedback:,} outcomes of samples that feedback chose stand apart{mean}"
         if self.one_vector:
             yield "the embedder gave one vector for different texts, so its similarities say nothing: name another"
 
@@ -395,7 +381,6 @@ class Aggregates:
         slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
         metadata: Means likewise by a key of the samples' metadata, of the first 20 keys with at most 50 values.
         unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
-        apart: How many scores there are only because of feedback, by what it says. They enter no mean.
     """
 
     def __init__(
@@ -407,7 +392,6 @@ class Aggregates:
         self.feedback = feedback or {}
         self.slices: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
         self.metadata: dict[str, dict[Key, dict[str, Mean]]] = {}
-        self.apart: Counter[str] = Counter()
         self.rows = self.unanswerable = 0
         self.flagged = 0
         self.first_flag: tuple[Suspicion, Record] | None = None
@@ -432,9 +416,6 @@ class Aggregates:
     def _slice(self, row: Worst, key: Key, metadata: Mapping[str, str]) -> None:
         record, feedback = row.record, self.feedback.get(row.record.sample_id)
         word = "" if feedback is None else feedback.value
-        if record.chosen_by == FEEDBACK:
-            self.apart[word] += 1
-            return
         for facet, by_key in self.slices.items():
             own = word if facet == "feedback" else getattr(record, facet)
             means = by_key.setdefault(key, {})

@@ -25,7 +25,6 @@ from ragstone.report.statistics import (
 )
 from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, reach
 from ragstone.results.record import Record
-from ragstone.results.traffic import FEEDBACK
 
 if TYPE_CHECKING:
     from ragstone.report.corrections import ByLabels
@@ -369,7 +368,7 @@ class _Scores:
         of_id = self.places.setdefault(sample_id, [])
         place = sample_id, len(of_id)
         of_id.append(records[0].row)
-        for key, of_metric in by_metric(record for record in records if record.chosen_by != FEEDBACK).items():
+        for key, of_metric in by_metric(records).items():
             values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
             mean = math.fsum(values) / len(values) if values else None
             self.rows.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))

@@ -232,7 +232,7 @@ class Report(Shown):
 
         Returns:
             By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
-            10,000 values, only the first ones are told apart. What was scored only because of feedback enters no mean.
+            10,000 values, only the first ones are told apart.
         """
         aggregates = self.aggregates()
         if facet not in aggregates.slices:

@@ -55,7 +55,7 @@ class Record:
         submitted_at: When the app submitted the sample, in seconds since 1970 (UTC); 0.0 in a batch.
         scored_at: When it was scored, likewise.
         rate: The probability of choosing this sample; 1.0 if a rule chose it.
-        chosen_by: "rate", the rule that chose it, or "feedback" that came later (means leave it out).
+        chosen_by: "rate", or the rule that chose it.
         origin: Facts that a sink recorded when the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
         sample: The sample, if it is kept with the record.
         run_id: The framework's own id of the run: LangChain's run id, the id of LlamaIndex' span.

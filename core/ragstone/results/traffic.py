@@ -4,9 +4,6 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-FEEDBACK = "feedback"
-"""`by` of a sample that sampling left out and a person's feedback chose: its outcomes enter no mean."""
-
 
 class Health(BaseModel):
     """How one process's monitor stands.

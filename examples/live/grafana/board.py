@@ -14,7 +14,7 @@ AS_TIME = {"postgresql": "TO_TIMESTAMP({})", "sqlite": "CAST({} AS BIGINT)"}  # 
 SHOWN = "{at} >= $__from / 1000.0 AND {at} < $__to / 1000.0"
 TIME = "CAST(ROUND({at} / $bucket - 0.4999999) AS BIGINT) * $bucket AS time"  # rounded down, in either dialect
 MEAN = "SUM(value / rate) / SUM(1 / rate)"  # of all traffic: each score weighs 1 / the chance that it was chosen
-SCORED = "status = 'scored' AND chosen_by <> 'feedback'"  # what is scored only because of feedback enters no mean
+SCORED = "status = 'scored'"
 LATEST = "f.at = (SELECT MAX(later.at) FROM feedback later WHERE later.sample_id = f.sample_id)"
 
 
