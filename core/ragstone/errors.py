@@ -44,6 +44,10 @@ _NAME_OF_A_KEY = re.compile(
 _SCHEMED = re.compile(r"(?:bearer|basic|token) +\S+$", re.IGNORECASE)
 
 
+class RagstoneError(Exception):
+    """Something that whoever uses ragstone can mend; the message says how."""
+
+
 class CannotScore(Exception):  # noqa: N818 - it is an outcome on its way, not a programming error
     """Raised inside a flow to end it as `Unscored(reason, detail)`."""
 

@@ -8,6 +8,7 @@ entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODE
 """
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -399,9 +400,7 @@ def model_of(name: str) -> str:
 def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     check_name(name)
     if is_local(name):
-        local = import_module("ragstone.local")  # loaded by name, as all rooms above this one
-        path = _part(name, "path") or None
-        return local.LocalLLM(path) if role == "llm" else local.LocalEmbedder(path)
+        return _made_by_package(name, role)
     if _is_added(name):
         return _made_by_package(name, role)
     if is_entry_point(name):
@@ -424,6 +423,22 @@ def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
         raise
     except Exception as error:  # code of somebody's own
         raise RegistryError(f"{name} cannot be made ({describe(error)})") from error
+
+
+def load_calibration(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - of a wing that the core does not know
+    """Return a calibration that a file holds, for the option `calibration` of a metric.
+
+    Raises:
+        RegistryError: No installed package reads calibrations.
+        ValueError: The file holds none.
+        ImportError: An extra is not installed; the message names it.
+    """
+    from importlib.metadata import entry_points  # loaded when first used
+
+    reader = next(iter(entry_points(group="ragstone.calibrations")), None)
+    if reader is None:
+        raise RegistryError(f"{path}: no installed package reads calibrations")
+    return reader.load()(path)
 
 
 def load_entry_point(name: str, *, call: bool = False) -> object:

@@ -38,7 +38,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from ragstone.errors import describe
+from ragstone.errors import RagstoneError, describe
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
 from ragstone.sample import KNOWN_NAMES, MEANT, OTHER_NAMES, BadLine, Row, Sample, first_problem
 
@@ -76,7 +76,7 @@ Form = Literal["object", "json", "table"]
 Rows = Iterator[Row | BadLine]
 
 
-class SourceError(ValueError):
+class SourceError(RagstoneError, ValueError):
     """A source that holds no samples, or cannot be read; the message says why and what to do.
 
     Attributes:

@@ -18,6 +18,6 @@ def monitor(database: str) -> Monitor:
         always=("error", "empty_retrieval"),
         budget=Budget(calls_per_minute=6_000),
         outbox=f"{database}.outbox",
-        workers=int(os.environ.get("MONITOR_WORKERS", "4")),  # 0: `ragstone worker` judges
+        workers=int(os.environ.get("MONITOR_WORKERS", "4")),  # 0: `ragstone live worker` judges
         store_text=True,
     )

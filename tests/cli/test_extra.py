@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from ragstone import ContextRelevancy, evaluate
-from ragstone.labels.agreement import agreement
 from ragstone.testing import FakeLLM
 
 
@@ -22,9 +21,3 @@ def test_before_the_labelling(run, results, command, monkeypatch):
     assert "will need" not in run(*command).stderr
     monkeypatch.setitem(sys.modules, "scipy", None)
     assert 'will need: pip install "ragstone[calibrate]"' in run(*command).stderr
-
-
-def test_it_says_what_it_is_needed_for(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
-    with pytest.raises(ImportError, match=r'how far two people agree needs scikit-learn: pip install "ragstone\[cali'):
-        agreement(["yes", "no", "yes"], ["yes", "no", "no"])

@@ -1,4 +1,4 @@
-"""`ragstone feedback`, `ragstone forget`, and labels that are thumbs."""
+"""`ragstone live feedback`, `ragstone live forget`, and labels that are thumbs."""
 
 import json
 import sqlite3
@@ -50,9 +50,9 @@ def outbox(tmp_path: Path) -> Path:
 
 def test_feedback(run: Run, tmp_path: Path) -> None:
     db = database(tmp_path / "r.db", [record("a")])
-    done = run("feedback", db, "a", "down", "--comment", "No.")
+    done = run("live", "feedback", db, "a", "down", "--comment", "No.")
     assert (done.exit_code, done.stdout, done.stderr) == (0, f"sqlite:{db}: kept thumbs_down\n", "")
-    done = run("feedback", f"sqlite:///{db}", "waits", "up")
+    done = run("live", "feedback", f"sqlite:///{db}", "waits", "up")
     assert done.exit_code == 0
     assert done.stderr == "Note: no outcome of sample 'waits' is there (yet)\n"
     said = open_results(db).feedback()
@@ -67,7 +67,7 @@ def test_the_worker_delivers_what_an_app_left(run: Run, server: Any, tmp_path: P
         for name in ("a", "waits"):
             opened.say(Feedback(sample_id=name, value="thumbs_down", comment="No.", at=1.0))
     db = tmp_path / "r.db"
-    done = run("worker", "--outbox", outbox, "--db", db, "--llm", server.url)
+    done = run("live", "worker", "--outbox", outbox, "--db", db, "--llm", server.url)
     assert done.stdout.endswith("left 0\n"), done.output
     assert set(open_results(db).feedback()) == {"a", "waits"}
     assert contents(db, "SELECT sample_id, chosen_by FROM outcomes") == [("waits", "rate")]
@@ -76,15 +76,17 @@ def test_the_worker_delivers_what_an_app_left(run: Run, server: Any, tmp_path: P
 
 def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
     db = database(tmp_path / "r.db", [record("a", user_id="ann"), record("b"), record("c")], [("waits", "thumbs_up")])
-    done = run("forget", db, "--id", "b")
+    done = run("live", "forget", db, "--id", "b")
     assert (done.exit_code, done.stdout) == (0, f"sqlite:{db}: removed 1 outcomes, 0 feedback\n")
-    done = run("forget", db, "--user", "ann", "--outbox", outbox)  # what was said of a sample that only the outbox has
+    done = run(
+        "live", "forget", db, "--user", "ann", "--outbox", outbox
+    )  # what was said of a sample that only the outbox has
     assert done.stdout == (
         f"{outbox}: removed 1 samples, 0 outcomes and feedback that waited\n"
         f"sqlite:{db}: removed 1 outcomes, 1 feedback\n"
     )
-    assert run("forget", db, "--user", "None").stdout.endswith("removed 0 outcomes, 0 feedback\n")
-    done = run("forget", db, "--older-than", "90d")
+    assert run("live", "forget", db, "--user", "None").stdout.endswith("removed 0 outcomes, 0 feedback\n")
+    done = run("live", "forget", db, "--older-than", "90d")
     assert done.stdout == f"sqlite:{db}: removed 1 outcomes, 0 feedback\n"
     assert contents(db, "SELECT * FROM outcomes") == contents(outbox, "SELECT * FROM samples") == []
 
@@ -107,14 +109,14 @@ def test_what_cannot_be_is_said_and_nothing_is_removed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     db = database(tmp_path / "r.db", [record("a")])
-    done = run("forget", "r.db", *options)
+    done = run("live", "forget", "r.db", *options)
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
     assert len(contents(db, "SELECT * FROM outcomes")) == 1
 
 
 @pytest.mark.parametrize(
-    "command", [("feedback", "{}", "a", "up"), ("forget", "{}", "--id", "a")], ids=lambda each: each[0]
+    "command", [("live", "feedback", "{}", "a", "up"), ("live", "forget", "{}", "--id", "a")], ids=lambda each: each[1]
 )
 def test_no_database_is_made(run: Run, tmp_path: Path, command: tuple[str, ...]) -> None:
     for name, message in (

@@ -1,4 +1,4 @@
-"""`ragstone worker`: what a monitor left is scored and delivered; what cannot be is left and said."""
+"""`ragstone live worker`: what a monitor left is scored and delivered; what cannot be is left and said."""
 
 import re
 import signal
@@ -113,14 +113,14 @@ def end(done):
 
 @pytest.fixture
 def worker(run, server):
-    """Runs `ragstone worker` on the outbox, with the loopback judge."""
-    return lambda *args, llm=server.url: run("worker", "--outbox", "outbox.db", "--llm", llm, *args)
+    """Runs `ragstone live worker` on the outbox, with the loopback judge."""
+    return lambda *args, llm=server.url: run("live", "worker", "--outbox", "outbox.db", "--llm", llm, *args)
 
 
 @pytest.fixture
 def start(process, server):
     """Starts it as a process."""
-    return lambda *args: process("worker", "--outbox", "outbox.db", *(args or ("--llm", server.url)))
+    return lambda *args: process("live", "worker", "--outbox", "outbox.db", *(args or ("--llm", server.url)))
 
 
 def test_scores_what_is_left_also_what_was_put_off(worker):
@@ -153,7 +153,7 @@ def test_all_metrics_that_the_samples_wait_for_or_only_some(worker):
 def test_outcomes_that_wait_for_other_sinks_need_no_judge_and_what_delivers_them_is_said(worker):
     here = Path("ragstone.db").absolute()
     ways = {
-        f"sqlite:{here}": f"to deliver what waits for it: ragstone worker --outbox outbox.db --db {here}",
+        f"sqlite:{here}": f"to deliver what waits for it: ragstone live worker --outbox outbox.db --db {here}",
         "sql:postgresql+psycopg://me@db.test/rag": "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
         "call:print": "start the app, or name the app's monitor (--monitor MODULE:NAME)",
     }
@@ -174,7 +174,7 @@ def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai
     left(1, ("response_relevancy", ResponseRelevancy.version), first=5)
     change("outbox.db", "UPDATE samples SET body = replace(body, 'Ann 5 did.', '') WHERE id = 's5'")
     down = openai_server(lambda body: error(400, "down"))
-    done = run("worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
+    done = run("live", "worker", "--outbox", "outbox.db", "--llm", f"m@{down.url}")
     assert done.exit_code == 1
     reasons = re.fullmatch(r"scored 0, unscored 3 \((.*)\), left 3\n", done.stdout)
     assert sorted(reasons[1].split(", ")) == ["empty_input 1", "judge_error 2"]
@@ -184,7 +184,7 @@ def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai
 
 
 def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
-    monkeypatch.setattr("ragstone.cli.worker._SINK_PATIENCE", 0.5)
+    monkeypatch.setattr("ragstone.live.commands.worker._SINK_PATIENCE", 0.5)
     left(3)
     SQLiteSink("results.db").ledger().spend([Entry("none", 0, 1, 0)])
     change("results.db", "CREATE TRIGGER no BEFORE INSERT ON outcomes BEGIN SELECT raise(ABORT, 'no more'); END")
@@ -219,7 +219,7 @@ def test_a_file_that_is_no_database_costs_nothing(worker, server):
 
 def test_the_apps_own_monitor(run):
     left(1, ("context_relevancy", "1"), ("mine", "1"))
-    done = run("worker", "--outbox", "outbox.db", "--monitor", "their_app:make")
+    done = run("live", "worker", "--outbox", "outbox.db", "--monitor", "their_app:make")
     assert end(done) == (0, "scored 2, unscored 0, left 0\n", "")
     assert [metric for _, metric, _ in rows("mine.db")] == ["context_relevancy", "mine"]
     assert not Path("ragstone.db").exists()
@@ -249,7 +249,7 @@ def test_the_monitor_of_an_app_that_only_takes(start):
 )
 def test_options_that_cannot_be(run, arguments, says):
     left(1, ("mine", "1"))
-    done = run("worker", "--outbox", "outbox.db", *arguments.split())
+    done = run("live", "worker", "--outbox", "outbox.db", *arguments.split())
     assert done.exit_code == 2
     assert says in done.stderr
     assert waiting() == ["s0"]
@@ -260,7 +260,7 @@ def test_options_that_cannot_be(run, arguments, says):
 
 def test_what_is_no_outbox(run):
     def wrong(path):
-        done = run("worker", "--outbox", path)
+        done = run("live", "worker", "--outbox", path)
         assert done.exit_code == 2
         return done.stderr
 

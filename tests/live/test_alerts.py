@@ -180,10 +180,10 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     assert [line for line in caplog.messages if "told below 0.8" in line] == [str(alarm)]
     assert tallies()["told below 0.8", ""]["told"] is True
 
-    done = CliRunner().invoke(cli, ["alarms", RESULTS])
+    done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])
     assert "ALARM" in done.stdout
     assert str(alarm) in done.stdout
-    assert CliRunner().invoke(cli, ["alarms", RESULTS, "--reset"]).stdout.endswith("1 start anew\n")
+    assert CliRunner().invoke(cli, ["live", "alarms", RESULTS, "--reset"]).stdout.endswith("1 start anew\n")
     with told(**options) as monitor:
         give(monitor, [0.0] * 50, 500)
         soon(lambda: len(calls) == 2)
@@ -381,7 +381,7 @@ def test_a_reset_while_it_is_told_begins_anew() -> None:
         give(monitor, [0.0] * 50)
         give(monitor, [0.0] * 50, 50)
         soon(lambda: calls)
-        assert CliRunner().invoke(cli, ["alarms", RESULTS, "--reset"]).exit_code == 0
+        assert CliRunner().invoke(cli, ["live", "alarms", RESULTS, "--reset"]).exit_code == 0
         free.set()
     assert len(calls) == 1
     assert rows(RESULTS, "SELECT state FROM tallies WHERE name <> ''") == [("",)]

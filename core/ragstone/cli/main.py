@@ -5,41 +5,28 @@ import errno
 import io
 import sys
 import traceback
-from typing import Any
+from importlib.metadata import entry_points
+from typing import Any, cast
 
 import click
 
 from ragstone._version import __version__
 from ragstone.batch.journal import JournalError
-from ragstone.cli.agreement import agreement
-from ragstone.cli.alarms import alarms
-from ragstone.cli.calibrate import calibrate
-from ragstone.cli.choose import choose
 from ragstone.cli.compare import compare
-from ragstone.cli.correct import correct
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
-from ragstone.cli.drift import drift
-from ragstone.cli.label import label
-from ragstone.cli.models import models, pull
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
-from ragstone.cli.plan import plan
 from ragstone.cli.report import explain, report
-from ragstone.cli.samples import feedback, forget
 from ragstone.cli.score import score
-from ragstone.cli.worker import worker
-from ragstone.errors import without_keys
+from ragstone.errors import RagstoneError, without_keys
 from ragstone.identity import NoKeyError
-from ragstone.labels import CalibrationError
-from ragstone.live.sink import SinkError
 from ragstone.plain import printable
-from ragstone.report import NotComparableError, ResultsError
-from ragstone.sources import SourceError
 
 # What a shell reports for a program that the signal ended.
 _SIGINT_STATUS = 130
 _SIGPIPE_STATUS = 141
+_GROUP = "ragstone.commands"
 
 
 _OPTIONS_ELSEWHERE = {
@@ -50,6 +37,23 @@ _COMMANDS_ELSEWHERE = {"eval": "score", "evaluate": "score", "run": "score", "te
 
 
 class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the core's commands and of those that wings bring."""
+        return sorted({*super().list_commands(ctx), *(each.name for each in entry_points(group=_GROUP))})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; one of a wing is imported when it is asked for."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        found = next(iter(entry_points(group=_GROUP, name=cmd_name)), None)
+        try:
+            return None if found is None else cast("click.Command", found.load())
+        except ImportError as error:
+            if (error.name or "").startswith("ragstone"):
+                raise
+            return _missing(cmd_name, error)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -75,7 +79,7 @@ class _Commands(click.Group):
             raise
         except (JournalError, NoKeyError) as error:
             raise _told(f"--journal {error}") from error
-        except (CalibrationError, ResultsError, NotComparableError, SinkError, SourceError, ImportError) as error:
+        except (RagstoneError, ImportError) as error:
             raise _told(str(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
@@ -85,6 +89,17 @@ class _Commands(click.Group):
                 discard(sys.stderr)
                 ctx.exit(_SIGPIPE_STATUS)
             raise _told(_message(error)) from error
+
+
+def _missing(name: str, error: ImportError) -> click.Command:
+    """Return a command that says which package it needs."""
+
+    def fail(**_: object) -> None:
+        raise _told(f"{name}: {error}")
+
+    anything = click.Argument(["anything"], nargs=-1, type=click.UNPROCESSED)
+    settings = {"ignore_unknown_options": True}
+    return click.Command(name, settings, fail, [anything], short_help=f"Needs more packages: {error}")
 
 
 def _told(message: str) -> NotThere:
@@ -104,25 +119,12 @@ def cli() -> None:
 
 
 for each in (
-    agreement,
-    alarms,
-    calibrate,
-    choose,
     compare,
-    correct,
     demo,
     doctor,
-    drift,
     explain,
-    feedback,
-    forget,
-    label,
-    models,
-    plan,
-    pull,
     report,
     score,
-    worker,
 ):
     cli.add_command(each)
 

@@ -3,14 +3,12 @@
 import json
 import math
 import os
-import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from importlib.util import find_spec
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,13 +17,8 @@ from ragstone.clients import AnswerError, OpenAICompatible
 from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
-from ragstone.labels import Calibration
-from ragstone.live.outbox import Outbox, OutboxError
 from ragstone.metrics.base import Metric
 from ragstone.sources import PRESETS, SAMPLE_FIELDS
-
-if TYPE_CHECKING:
-    from ragstone.live.database import DatabaseSink
 
 JUDGE_HELP = (
     "The judge: local (the embedded model), local:PATH (another GGUF file), local:hf:OWNER/REPO/FILE.gguf (one that "
@@ -164,11 +157,8 @@ def make_llm(name: str, *, max_concurrency: int) -> LLM:
     with _explained("--llm", name):
         _check_reached(name)
         llm = registry.make_llm(name, max_concurrency=max_concurrency)
-        if registry.is_local(name):
-            from ragstone.local import LocalLLM
-
-            if isinstance(llm, LocalLLM):
-                llm.load()
+        if registry.is_local(name) and (load := getattr(llm, "load", None)) is not None:
+            load()
         return llm
 
 
@@ -228,7 +218,7 @@ def make_metrics(
             elif made is None:
                 made = registry.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
             own = made
-        if dry and isinstance(calibration, Calibration):  # it was made with a judge of a name; a dry run asks neither
+        if dry and calibration is not None:  # it was made with a judge of a name; a dry run asks neither
             asked = registry.NullJudge(calibration.judge, gives_probabilities=calibration.embedder is not None)
             own = registry.NullJudge(calibration.embedder) if calibration.embedder else own
         try:
@@ -288,13 +278,6 @@ def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str
 
 Named = tuple[str, str | None]
 """What a file is called in messages, such as "--out", and its path, if one was given."""
-
-
-def say_extra() -> None:
-    """Say, before anybody labels, what is not installed that the commands which read labels need."""
-    if any(find_spec(package) is None for package in ("scipy", "sklearn")):
-        commands = "`ragstone correct`, `compare --labels`, `report --labels`, `agreement` and `calibrate`"
-        click.echo(f'Note: {commands} will need: pip install "ragstone[calibrate]"', err=True)
 
 
 def unused(name: str) -> str:
@@ -362,32 +345,3 @@ def database_file(name: str) -> str | None:
     if not url:
         return name
     return rest.partition("?")[0].removeprefix("/") or None if scheme.startswith("sqlite") else None
-
-
-def database_sink(name: str, option: str = "", *, new: bool = False) -> "DatabaseSink":
-    """Return the sink of a database that is named by its path or its URL; its file must be there unless `new`."""
-    from ragstone.live import SQLiteSink, SQLSink
-
-    path = database_file(name)
-    if path is not None and not (new or Path(path).is_file()):
-        raise NotThere(f"{name}: no such file; name the database of a Monitor's SQLiteSink or SQLSink")
-    try:
-        return SQLSink(name) if "://" in name else SQLiteSink(name)
-    except ValueError as error:
-        raise click.UsageError(f"{option}{name}: {error}") from None
-
-
-@contextmanager
-def opened_outbox(name: str | Path, *, make: bool = False) -> Generator[Outbox, None, None]:
-    """Open an outbox that is there, or one that is to be made, and close it."""
-    path = Path(name)
-    if not (path.is_file() or (make and not path.exists())):
-        what = "is a folder" if path.is_dir() else "there is no such file"
-        raise NotThere(f"--outbox {path}: {what}; name the file that the app's monitor has as outbox=")
-    try:
-        with closing(Outbox(path.absolute())) as outbox:
-            yield outbox
-    except OutboxError as error:
-        raise NotThere(f"--outbox {error}") from None
-    except (sqlite3.Error, OSError) as error:
-        raise NotThere(f"--outbox {path}: cannot be used: {error}") from error

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import click
 
+from ragstone import registry
 from ragstone.batch.estimation import Spending, estimate
 from ragstone.batch.evaluate import Interrupted, choose, evaluate
 from ragstone.batch.journal import JournalError
@@ -30,7 +31,6 @@ from ragstone.cli.options import (
     scoring_options,
 )
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
-from ragstone.labels import Calibration
 from ragstone.limits.budget import Price, list_price
 from ragstone.metrics import Metric
 from ragstone.plain import printable
@@ -288,7 +288,7 @@ def _chosen(rows: Rows) -> tuple[tuple[str, ...], Rows]:
 
 def _add_calibrations(options: Mapping[str, dict[str, Any]], own: Mapping[str, str], paths: Sequence[str]) -> None:
     for path in paths:
-        calibration = Calibration.load(path)
+        calibration = registry.load_calibration(path)
         name = calibration.metric
         if name not in own:
             raise click.UsageError(f"--calibration {path}: is of {name}, which is not scored; add --metric {name}")

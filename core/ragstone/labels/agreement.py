@@ -1,4 +1,4 @@
-"""How far two people agree, or a judge and people: share, Cohen's kappa, Krippendorff's alpha, with their intervals."""
+"""How far two people agree, or a judge and people: the share of equal answers and Cohen's kappa, with intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import Label, name_of, read_labels, refuse
 from ragstone.report.statistics import TIE, Estimate, of_groups
 
@@ -28,19 +27,17 @@ class Agreement:
         items: How many items both answered.
         share: The share of them with the same answer.
         kappa: Cohen's kappa; of scores weighted by their squared differences.
-        alpha: Krippendorff's alpha: nominal for words, interval for scores.
     """
 
     items: int
     share: Estimate | None = None
     kappa: Estimate | None = None
-    alpha: Estimate | None = None
 
 
 def agreement(
     a: Sequence[str] | Sequence[float], b: Sequence[str] | Sequence[float], groups: Sequence[str] | None = None
 ) -> Agreement:
-    """Return how far two agree, with 95 % intervals, kappa's and alpha's by bootstrap over whole groups.
+    """Return how far two agree, with 95 % intervals, kappa's by bootstrap over whole groups.
 
     Args:
         a: What the one says of each item: words, or scores from 0 to 1.
@@ -49,12 +46,11 @@ def agreement(
 
     Raises:
         ValueError: They are not equally many.
-        ImportError: scikit-learn is not installed (the extra `calibrate`).
 
     Example:
         >>> both = agreement(["yes", "yes", "no", "no"], ["yes", "yes", "no", "yes"])
-        >>> both.share.mean, both.kappa.mean, round(both.alpha.mean, 3)
-        (0.75, 0.5, 0.533)
+        >>> both.share.mean, both.kappa.mean
+        (0.75, 0.5)
         >>> agreement([1.0, 1.0], [1.0, 1.0]).kappa is None
         True
     """
@@ -68,32 +64,22 @@ def agreement(
     points = (values[:, None] == np.unique(values) if words else values[:, None]).astype(np.float64)
     x, y = np.split(points, 2)
     same = np.abs(x - y).max(axis=1) < TIE
-    alpha = _estimate(lambda w: _beyond_chance(x, y, w, independent=False), len(a), groups)
-    kappa = _estimate(lambda w: _beyond_chance(x, y, w, independent=True), len(a), groups)
-    if kappa is not None and words:
-        kappa = replace(
-            kappa, mean=float(load_extra("sklearn.metrics", "how far two people agree").cohen_kappa_score(a, b))
-        )
-    return Agreement(len(a), share_of(same, groups), kappa, alpha)
+    kappa = _estimate(lambda weights: _kappa(x, y, weights), len(a), groups)
+    return Agreement(len(a), share_of(same, groups), kappa)
 
 
-def _beyond_chance(x: "Numbers", y: "Numbers", weights: "Numbers", *, independent: bool) -> "Numbers":
-    """Return 1 - observed / expected disagreement, the mean squared distance of two answers to an item.
-
-    Expected: of one's answer and another item's answer of the other, for Cohen's kappa, whose weights are then the
-    squared distances; or of any two of all answers, for Krippendorff's alpha. NaN where it is 0.
+def _kappa(x: "Numbers", y: "Numbers", weights: "Numbers") -> "Numbers":
+    """Return 1 - observed / expected mean squared distance of two answers; NaN where none is expected.
 
     Args:
         x: A point for each answer of the one, in rows.
         y: Of the other.
         weights: Of the items, in a row for each result.
-        independent: Whether it is kappa.
     """
     n = weights.sum(axis=1)
-    means = [weights @ of / n[:, None] for of in (x, y)]
+    means = [weights @ points / n[:, None] for points in (x, y)]
     spread = weights @ (x**2 + y**2).sum(axis=1) / n - sum((mean**2).sum(axis=1) for mean in means)
-    apart = ((means[0] - means[1]) ** 2).sum(axis=1)
-    expected = spread + apart if independent else (spread + apart / 2) * 2 * n / (2 * n - 1)
+    expected = spread + ((means[0] - means[1]) ** 2).sum(axis=1)
     observed = weights @ ((x - y) ** 2).sum(axis=1) / n
     return np.asarray(1 - observed / np.where(expected > TIE, expected, np.nan))
 

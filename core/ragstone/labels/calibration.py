@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from ragstone.errors import CannotScore
+from ragstone.errors import CannotScore, RagstoneError
 from ragstone.judge import LLMRequest
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import Answer
@@ -35,7 +35,7 @@ _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, an
 _VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
 
 
-class CalibrationError(ValueError):
+class CalibrationError(RagstoneError, ValueError):
     """A calibration that cannot be read, made, or used with a metric; the message says why and what to do."""
 
 

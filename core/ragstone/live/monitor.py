@@ -57,7 +57,7 @@ class Monitor:
         when_full: What happens when the queue is full: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
             outbox only and is scored when there is room; "block": `submit` waits.
         workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
-            outbox, and `ragstone worker` judges and delivers them.
+            outbox, and `ragstone live worker` judges and delivers them.
         budget: Limits on the cost of judging, shared by all processes whose first sink with a ledger uses one database.
         redact: Called on the app's thread with every text of a chosen sample except its id. Its result replaces the
             text before the sample is queued. If it raises, the sample is dropped.
@@ -68,7 +68,7 @@ class Monitor:
         seed: Changes which samples are chosen.
         correlated: Whether metrics of the same rate score the same samples.
         outbox: A file that keeps samples until they are scored. If the process is killed, the next one or
-            `ragstone worker` scores the rest. After a judge's failure a sample is retried for about four hours.
+            `ragstone live worker` scores the rest. After a judge's failure a sample is retried for about four hours.
         store_text: Whether sinks get the samples' texts. Otherwise they get ids, scores, times and verdicts without
             texts.
         keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from ragstone.errors import RagstoneError
 from ragstone.results.traffic import Feedback, Health
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class SinkError(Exception):
+class SinkError(RagstoneError):
     """Records could not be kept, or an account could not be reached; the message says why and what to do."""
 
 

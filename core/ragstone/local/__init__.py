@@ -6,12 +6,25 @@ Needs the extra `ragstone[local]` and the model files that `ragstone pull` (or `
 from ragstone.local.files import ModelFile, PullError, cache_folder, model_files, pull
 from ragstone.local.models import LocalEmbedder, LocalLLM
 
+
+def make_judge(path: str = "") -> LocalLLM:
+    """Make the judge of the name "local" or "local:PATH"."""
+    return LocalLLM(path or None)
+
+
+def make_embedder(path: str = "") -> LocalEmbedder:
+    """Make the embedder of the name "local" or "local:PATH"."""
+    return LocalEmbedder(path or None)
+
+
 __all__ = [
     "LocalEmbedder",
     "LocalLLM",
     "ModelFile",
     "PullError",
     "cache_folder",
+    "make_embedder",
+    "make_judge",
     "model_files",
     "pull",
 ]

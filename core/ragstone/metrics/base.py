@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 from annotated_types import Ge, Le
 
@@ -21,13 +21,45 @@ from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, 
 from ragstone.registry import OBJECTS, NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
 from ragstone.sample import Sample, SampleField, TextField
 
-if TYPE_CHECKING:
-    from ragstone.labels.calibration import Calibration
-
 Scoring = Literal["auto", "count", "expected"]
 CalibratedItem = Literal["sentence", "noncommittal", "score"]
 ItemOrigin = Literal["judge", "text", "given", "sample"]
 T = TypeVar("T")
+
+
+class Calibration(Protocol):
+    """How a judge's probabilities, or scores, map to what people say; `ragstone calibrate` makes one.
+
+    Attributes:
+        item: What is mapped: an item's probability, or the score.
+        digest: What the metric's version gets after it.
+        one_by_one: Whether the judge is asked one item per call.
+        settings: The metric's options where the score is mapped.
+    """
+
+    @property
+    def item(self) -> CalibratedItem: ...  # noqa: D102
+    @property
+    def digest(self) -> str: ...  # noqa: D102
+    @property
+    def one_by_one(self) -> bool: ...  # noqa: D102
+    @property
+    def settings(self) -> Mapping[str, Any]: ...  # noqa: D102
+
+    def check(self, metric: "Metric", /) -> None:
+        """Refuse a metric or judge that it is not of."""
+
+    def ask(self, request: LLMRequest, answer: Callable[[LLMRequest], Flow[Answer]], /) -> Flow[Answer]:
+        """Ask as often as it was made with."""
+        ...
+
+    def answers(self, answers: Sequence[Answer]) -> list[Answer]:
+        """Map items' probabilities."""
+        ...
+
+    def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
+        """Map a score; also return parts of it and the reason."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from ragstone.errors import RagstoneError
 from ragstone.outcome import Score
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
@@ -35,7 +36,7 @@ _SHORT = 30
 _WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose a.jsonl b.jsonl -n 40"
 
 
-class NotComparableError(ValueError):
+class NotComparableError(RagstoneError, ValueError):
     """Two reports whose scores are not comparable; the message says why and what to do."""
 
 

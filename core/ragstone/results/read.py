@@ -18,6 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ragstone.errors import RagstoneError
 from ragstone.plain import to_plain
 from ragstone.results.connection import Query, is_made
 from ragstone.results.private_files import replacing
@@ -34,7 +35,7 @@ _READ = [name for name in COLUMNS if name != "sample"]
 _UNPACKED = 100  # rows: where there are no more, they are not worth packing
 
 
-class ResultsError(ValueError):
+class ResultsError(RagstoneError, ValueError):
     """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 

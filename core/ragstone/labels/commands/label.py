@@ -2,8 +2,9 @@
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, name_of_scores, say_extra, unused
+from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import write_page
+from ragstone.labels.commands.extra import say_extra
 from ragstone.plain import printable
 from ragstone.report import Report
 

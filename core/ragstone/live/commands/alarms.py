@@ -1,10 +1,10 @@
-"""`ragstone alarms`: what a monitor's alerts have counted, and which raised an alarm."""
+"""`ragstone live alarms`: what a monitor's alerts have counted, and which raised an alarm."""
 
 from contextlib import closing
 
 import click
 
-from ragstone.cli.options import database_sink
+from ragstone.live.commands.options import database_sink
 from ragstone.plain import printable
 from ragstone.text.plain import text_table
 

@@ -1,11 +1,11 @@
-"""`ragstone feedback` and `ragstone forget`: what is kept of single samples of live traffic."""
+"""`ragstone live feedback` and `ragstone live forget`: what is kept of single samples of live traffic."""
 
 import time
 from contextlib import closing
 
 import click
 
-from ragstone.cli.options import database_sink, opened_outbox
+from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.plain import printable, seconds_of
 from ragstone.results.traffic import Feedback
 

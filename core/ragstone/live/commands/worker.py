@@ -1,4 +1,4 @@
-"""`ragstone worker`: scores what a monitor left in its outbox."""
+"""`ragstone live worker`: scores what a monitor left in its outbox."""
 
 import shlex
 import signal
@@ -18,15 +18,14 @@ from ragstone.cli.options import (
     NotThere,
     check_apart,
     database_file,
-    database_sink,
     import_from_here,
     local_file,
     make_metrics,
-    opened_outbox,
     parse_settings,
     scoring_options,
 )
 from ragstone.live import Entry, Monitor, Stats
+from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
 from ragstone.plain import printable
@@ -308,5 +307,5 @@ def _way(name: str, outbox: str, *, again: bool) -> str:
         return "to deliver what waits for it, run this again when it takes outcomes; no other sink gets them"
     if kind not in ("sqlite", "sql"):
         return "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)"
-    command = printable(f"ragstone worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
+    command = printable(f"ragstone live worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
     return f"to deliver what waits for it: {command}" + (" (add the password, if it has one)" if kind == "sql" else "")
