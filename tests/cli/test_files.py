@@ -45,7 +45,6 @@ def contents(files):
         ("score rows.jsonl --calibration c.json --out c.json", "--out c.json: is --calibration c.json itself"),
         ("score rows.jsonl --llm local:c.json --out c.json", "--out c.json: is --llm c.json itself"),
         ("score rows.jsonl --report -", "--report -: does not go to standard output; name a file"),
-        ("compare r.jsonl r2.jsonl --report sub/../r.jsonl", "--report sub/../r.jsonl: is the input A itself"),
         ("calibrate rows.jsonl --journal new --out sub/../new", "--journal new: is --out sub/../new itself"),
         ("report j.db --out hard", "--out hard: is the input itself"),
     ],
@@ -76,8 +75,7 @@ def test_the_input_is_not_overwritten_where_it_is_piped_but_a_device_may_be_name
 def test_what_cannot_be_written_is_said_before_the_judge_is_asked(run, server, files, path, message):
     assert files
     judged = ("rows.jsonl", *ONE, "--llm", server.url)
-    for command in (("score", *judged, "--out"), ("calibrate", *judged, "--out"), ("score", *judged, "--report"),
-                    ("compare", "r.jsonl", "r2.jsonl", "--report")):  # fmt: skip
+    for command in (("score", *judged, "--out"), ("calibrate", *judged, "--out"), ("score", *judged, "--report")):
         done = run(*command, path)
         assert (done.exit_code, message in done.stderr) == (2, True)
     assert "/v1/chat/completions" not in [seen.path for seen in server.seen]

@@ -65,8 +65,8 @@
   const failed = (cell) => cell !== null && cell.record.passed === false;
   const kinds = {
     all: ["all samples", () => true],
-    failed: ["below the threshold", (row, cells) => cells.some(failed)],
-    unscored: ["unscored", (row, cells) => cells.some((cell) => cell !== null && !scored(cell))],
+    failed: ["below the threshold", (row) => row.cells.some(failed)],
+    unscored: ["unscored", (row) => row.cells.some((cell) => cell !== null && !scored(cell))],
     suspected: ["possible attack on the judge", (row) => row.suspected.length > 0],
     unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
   };
@@ -75,8 +75,7 @@
     orders.push([`${i}+`, `${metric.name}: lowest first`], [`${i}-`, `${metric.name}: highest first`]);
   });
   const find = control("Find text", make("input", { type: "search" }));
-  const metricChoice = choice("Metric", [["", "all metrics"], ...data.metrics.map((metric, i) => [i, metric.name])]);
-  const kindChoice = choice("Show", Object.entries(kinds).filter(([, [, of]]) => data.rows.some((row) => of(row, row.cells))).map(([kind, [text]]) => [kind, text]));
+  const kindChoice = choice("Show", Object.entries(kinds).filter(([, [, of]]) => data.rows.some((row) => of(row))).map(([kind, [text]]) => [kind, text]));
   const values = {};
   for (const row of data.rows) {
     for (const [name, own] of Object.entries(row.filters)) own.forEach((value) => (values[name] ||= new Set()).add(value));
@@ -87,28 +86,26 @@
   const order = choice("Sort by", orders);
   order.value = "low";
 
-  function matches(row, columns) {
-    const cells = columns.map((i) => row.cells[i]);
-    return kinds[kindChoice.value][1](row, cells)
+  function matches(row) {
+    return kinds[kindChoice.value][1](row)
       && filters.every(([name, each]) => !each.value || (row.filters[name] || []).includes(each.value))
       && row.all.includes(find.value.toLowerCase());
   }
 
-  function sorted(rows, columns) {
+  function sorted(rows) {
     const by = order.value;
     if (by === "row") return rows;
     if (by === "id") return rows.sort((a, b) => a.id.localeCompare(b.id, "en", { numeric: true }));
-    const chosen = by === "low" ? columns : [parseInt(by, 10)];
     const sign = by.endsWith("-") ? -1 : 1;
-    const least = (row) => Math.min(...chosen.map((i) => (
-      scored(row.cells[i]) ? sign * share(row.cells[i].value, data.metrics[i]) : Infinity)));
+    const least = (row) => Math.min(...row.cells.map((cell, i) => (
+      scored(cell) && (by === "low" || i === parseInt(by, 10)) ? sign * share(cell.value, data.metrics[i]) : 9)));
     const keyed = rows.map((row) => [least(row), row]);
-    return keyed.sort((a, b) => (a[0] === b[0] ? 0 : a[0] - b[0])).map((pair) => pair[1]);
+    return keyed.sort((a, b) => a[0] - b[0]).map((pair) => pair[1]);
   }
 
   // One row.
   function tdOf(cell, metric) {
-    const shown = make("td", { "data-label": metric.name, class: "number" });
+    const shown = make("td", { class: "number" });
     if (scored(cell)) {
       shown.classList.add("heat");
       shown.style.setProperty("--share", `${Math.round(100 * share(cell.value, metric))}%`);
@@ -119,32 +116,30 @@
     return shown;
   }
 
-  function rowOf(row, columns) {
+  function rowOf(row) {
     const [question] = row.texts;
     const button = make("button", { type: "button", "aria-expanded": "false" }, bdi(row.id));
     const head = make("th", { scope: "row", class: "sample" }, button);
     if (question) head.append(make("div", { class: "question soft", dir: "auto" }, question[2].slice(0, 200)));
     if (row.suspected.length) head.append(make("span", { class: "word" }, "possible attack "));
     if (row.unanswerable) head.append(make("span", { class: "soft" }, "refused, and no answer in the contexts"));
-    const line = make("tr", null, head, ...columns.map((i) => tdOf(row.cells[i], data.metrics[i])));
+    const line = make("tr", null, head, ...row.cells.map((cell, i) => tdOf(cell, data.metrics[i])));
     line.addEventListener("click", (event) => {
       if (!event.target.closest("button") && String(getSelection())) return;
       const open = button.getAttribute("aria-expanded") !== "true";
       button.setAttribute("aria-expanded", String(open));
-      if (open) line.after(make("tr", { class: "detail" }, make("td", { colspan: columns.length + 1 }, detailOf(row, columns))));
+      if (open) line.after(make("tr", { class: "detail" }, make("td", { colspan: row.cells.length + 1 }, detailOf(row))));
       else line.nextSibling.remove();
     });
     return line;
   }
 
   // An opened row.
-  function detailOf(row, columns) {
-    const marks = marksOf(row, columns);
+  function detailOf(row) {
+    const marks = marksOf(row);
     const left = make("div", null, ...row.texts.map(([place, name, text]) => passageOf(name, text, marks[place] || [])));
     if (!row.texts.length) left.append(soft("The texts are not stored."));
-    const quality = (i) => (scored(row.cells[i]) ? share(row.cells[i].value, data.metrics[i]) : -1);
-    const outcomes = columns.filter((i) => row.cells[i] !== null).sort((a, b) => quality(a) - quality(b));
-    const right = make("div", null, ...outcomes.map((i) => outcomeOf(row, row.cells[i], data.metrics[i])));
+    const right = make("div", null, ...row.cells.map((cell, i) => (cell ? outcomeOf(row, cell, data.metrics[i]) : "")));
     for (const each of row.suspected) {
       right.append(make("p", { class: "word" }, `Possible attack on the judge: ${words(each.kind)}, in ${each.field} ${each.start}\u2013${each.end}`));
     }
@@ -187,12 +182,12 @@
   }
 
   // By place, what to mark and why: the passages of verdicts that lowered a score, and what looks like an attack.
-  function marksOf(row, columns) {
+  function marksOf(row) {
     const marks = {};
     const add = (place, start, end, why) => { (marks[place] ||= []).push([start, end, why]); };
-    for (const i of columns) {
-      for (const [id, kind, word, lowers, evidence] of (row.cells[i] && row.cells[i].record.verdicts) || []) {
-        if (lowers) evidence.forEach(([place, start, end]) => add(place, start, end, `${data.metrics[i].name}: ${kind} ${id} ${word}`));
+    for (const { record } of row.cells.filter(Boolean)) {
+      for (const [id, kind, word, lowers, evidence] of record.verdicts || []) {
+        if (lowers) evidence.forEach(([place, start, end]) => add(place, start, end, `${record.metric}: ${kind} ${id} ${word}`));
       }
     }
     for (const { field, chunk, start, end, kind } of row.suspected) {
@@ -217,31 +212,20 @@
 
   // The table.
   const body = make("tbody", null);
-  const header = make("tr", null);
+  const heads = data.metrics.map((metric) => make("th", { scope: "col", class: "number" }, bdi(metric.name)));
+  const header = make("tr", null, make("th", { scope: "col" }, "sample"), ...heads);
   const table = make("table", { class: "samples", "aria-label": "Samples by metric" }, make("thead", null, header), body);
   const end = make("div", null);
   const frame = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Samples" }, table, end);
   const status = make("p", { class: "soft", role: "status" });
   let left = [];
-  let columns = [];
-  const draw = () => body.append(...left.splice(0, BATCH).map((row) => rowOf(row, columns)));
+  const draw = () => body.append(...left.splice(0, BATCH).map(rowOf));
 
   function show() {
-    columns = data.metrics.map((_, i) => i).filter((i) => metricChoice.value === "" || Number(metricChoice.value) === i);
-    left = sorted(data.rows.filter((row) => matches(row, columns)), columns);
+    left = sorted(data.rows.filter(matches));
     const some = data.total > data.rows.length
       ? ` The table holds ${data.rows.length.toLocaleString("en")} of ${count(data.total, "sample")}: the lowest, and others drawn at random.` : "";
     status.textContent = `${count(left.length, "sample")} shown.${some}`;
-    header.replaceChildren(make("th", { scope: "col" }, "sample"), ...columns.map((i) => {
-      const sort = { [`${i}+`]: "ascending", [`${i}-`]: "descending" }[order.value] || "none";
-      const button = make("button", { type: "button", title: "Sort" }, bdi(data.metrics[i].name));
-      button.addEventListener("click", () => {
-        order.value = sort === "ascending" ? `${i}-` : `${i}+`;
-        show();
-        header.children[columns.indexOf(i) + 1].firstChild.focus();
-      });
-      return make("th", { scope: "col", class: "number", "aria-sort": sort }, button);
-    }));
     frame.scrollTop = 0;
     body.replaceChildren();
     draw();
