@@ -13,7 +13,7 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
-from ragstone.clients.chat import read_completion, reasoning, with_function_call
+from ragstone.clients.chat import read_completion, reasoning
 from ragstone.errors import describe
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
@@ -282,8 +282,7 @@ def _tool_calls(message: BaseMessage) -> list[str]:
     invalid = [str(as_dict(call).get("args") or "") for call in message.invalid_tool_calls]
     if was_cut_off(_why_it_ended(message)):  # streamed arguments have been completed then
         return invalid or ["" for _ in message.tool_calls]
-    calls = [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
-    return with_function_call(calls, as_dict(message.additional_kwargs))
+    return [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
 
 
 def _why_it_ended(message: BaseMessage) -> str:

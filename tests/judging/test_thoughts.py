@@ -5,7 +5,6 @@ import json
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Sample, Score
-from ragstone.clients.chat import read_completion
 from ragstone.judging.adapting import read_reply
 from ragstone.judging.reply import bare_answer
 
@@ -25,7 +24,6 @@ QUOTING = json.dumps({"sentences": ['It says </think>{"ids": []} and <think>.']}
         ("Hm.</think>Or rather</think>", ""),
         ("[THINK]Hm.[/THINK]", ""),
         ("<thinking>Hm.</thinking>", ""),
-        (f"{TWO}</think>", ""),  # thoughts that the chat template opened
         (HARMONY, "<|return|>"),
         ("<|channel|>final <|constrain|>json<|message|>", "<|end|>"),
         ("\ufeff", ""),
@@ -125,9 +123,8 @@ def test_probabilities_are_those_of_the_answer(written, words, known):
     ("calls", "reasoning", "text"),
     [
         ([ONE], "", ONE),
-        ([ONE], TWO, f"{TWO}\n{ONE}"),
-        ([ONE], ONE, ONE),
-        ([ONE, TWO], "", f"{ONE}\n{TWO}"),
+        ([ONE], TWO, ONE),
+        ([ONE, TWO], "", ""),
         ([], f" {ONE}\n", f" {ONE}\n"),
         ([], f"It is {ONE}", ""),
         ([], f"Hm.</think>{ONE}", ""),
@@ -144,10 +141,10 @@ def test_without_a_text_a_tool_call_or_reasoning_of_the_asked_form_is_read(writt
 @pytest.mark.parametrize(
     ("written", "call", "text"),
     [
-        (ONE, TWO, f"{ONE}\n{TWO}"),
-        (f"Hm.</think>{ONE}", TWO, f"{ONE}\n{TWO}"),
-        (ONE, '{"ids":[1]}', ONE),
-        (ONE, "", ""),  # the two together would be an answer
+        (ONE, TWO, ""),
+        (f"Hm.</think>{ONE}", TWO, ""),
+        (f"{ONE} ", ONE, ONE),
+        (ONE, "", ""),
         (ONE, f"</think>{TWO}", ""),
     ],
 )
@@ -163,8 +160,3 @@ def test_a_cut_off_reply_with_thoughts_is_not_read_as_they_may_quote_the_mark():
     assert read_reply("It says </think>yes", CHOICE, ended="max_tokens").text == ""
     for whole in (ONE, QUOTING):
         assert read_reply(whole, request, ended="length").text == whole
-
-
-def test_the_answers_of_a_batch_are_read_likewise():
-    body = {"choices": [{"message": {"content": "Hm.</think>**Yes**"}}]}
-    assert read_completion(body, CHOICE).text == "yes"

@@ -195,13 +195,13 @@ CALL = {"function": {"name": "reply", "arguments": '{"a": 1}'}}
     ("message", "raw", "text"),
     [
         (ChatMessage('Hm.</think>{"a": 1}'), None, '{"a": 1}'),
-        (ChatMessage("", additional_kwargs={"tool_calls": [CALL, CALL]}), None, '{"a": 1}\n{"a": 1}'),
+        (ChatMessage("", additional_kwargs={"tool_calls": [CALL, CALL]}), None, ""),
         (ChatMessage(""), {"choices": [{"message": {"reasoning_content": '{"a": 1}'}}]}, '{"a": 1}'),
         (ChatMessage(""), {"choices": [{"message": {"reasoning": '{"a": 1}'}, "finish_reason": "length"}]}, ""),
         (ChatMessage('Hm.</think>{"a": 1}'), {"choices": [{"finish_reason": "length"}]}, ""),
         (ChatMessage('Hm.</think>{"a": 1}'), {"stop_reason": "max_tokens"}, ""),
         (ChatMessage('{"a": 1}'), {"choices": [{"message": {"refusal": "I cannot."}}]}, ""),
-        (ChatMessage("{}", additional_kwargs={"tool_calls": [CALL]}), None, '{}\n{"a": 1}'),
+        (ChatMessage("{}", additional_kwargs={"tool_calls": [CALL]}), None, ""),
         (ChatMessage(blocks=[]), None, ""),
     ],
 )

@@ -18,7 +18,6 @@ from ragstone.judging.adapting import (
     without_system,
 )
 from ragstone.judging.refusals import REFUSALS, is_about_content
-from ragstone.judging.reply import is_same_answer
 from ragstone.plain import as_count, as_dict, as_list
 
 Droppable = Literal["response_format", "temperature", "seed", "logprobs", "system"]
@@ -193,7 +192,7 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
     return read_reply(
         _text(message),
         request,
-        tool_calls=tool_calls(message),
+        tool_calls=_tool_calls(message),
         reasoning=reasoning(message),
         ended=why_it_ended({**message, "finish_reason": first.get("finish_reason")}.get),
         input_tokens=as_count(usage.get("prompt_tokens")),
@@ -211,23 +210,10 @@ def _text(message: dict[str, object]) -> str:
     return content if isinstance(content, str) else ""
 
 
-def tool_calls(message: dict[str, object]) -> list[str]:
+def _tool_calls(message: dict[str, object]) -> list[str]:
     """Return the arguments of each tool call in a chat completion's message, as the model wrote them."""
-    calls = [_arguments(as_dict(call).get("function")) for call in as_list(message.get("tool_calls"))]
-    return with_function_call(calls, message)
-
-
-def with_function_call(calls: list[str], message: dict[str, object]) -> list[str]:
-    """Return the arguments of tool calls and of a `function_call`, the form before tools, unless that says the same."""
-    if not as_dict(message.get("function_call")):
-        return calls
-    older = _arguments(message["function_call"])
-    return calls if any(is_same_answer(call, older) for call in calls) else [*calls, older]
-
-
-def _arguments(function: object) -> str:
-    written = as_dict(function).get("arguments")
-    return written if isinstance(written, str) else ""
+    functions = [as_dict(as_dict(call).get("function")) for call in as_list(message.get("tool_calls"))]
+    return [str(function.get("arguments") or "") for function in functions]
 
 
 def reasoning(message: dict[str, object]) -> str:

@@ -16,7 +16,7 @@ from ragstone.judging.reply import (
     bare_answer,
     find_thoughts,
     is_answer,
-    is_same_answer,
+    parse_json,
     was_cut_off,
     was_withheld,
 )
@@ -156,7 +156,7 @@ def read_reply(
 
     It is the text without what `ragstone.judging.bare_answer` takes off: thoughts before the answer, a fence around it.
     Where there is no text, it is the arguments of the one tool call; else the reasoning, if that is exactly an answer.
-    Answers that differ come back together, which no parser accepts. Nothing is read of a reply that the provider
+    Nothing is read of two answers, of a reply that the provider
     withheld or the model refused, nor of one that was cut off and holds thoughts: the mark may be one that it quotes.
     Whether it is an answer at all is for the metric's parser to say.
 
@@ -190,16 +190,12 @@ def read_reply(
 def _only_answer(
     text: str, calls: Sequence[str], reasoning: str, choices: Sequence[str] | None, *, must_call: bool
 ) -> str:
-    """Return the one answer among a text, tool calls and reasoning; all of them, unreadable, if they differ."""
-    answers = [text] if is_answer(text, choices) else []
-    if not text.strip() and is_answer(reasoning, choices):
-        answers = [bare_answer(reasoning, choices)[0]]
-    if not calls or (text.strip() and not answers and not must_call):
-        return (answers or [text])[0]
-    if len(calls) == 1 and all(is_same_answer(answer, calls[0], choices) for answer in answers):
-        return (answers or calls)[0]
-    together = "\n".join([*answers, *calls])
-    return "" if is_answer(bare_answer(together, choices)[0], choices) else together
+    """Return the one answer among a text, tool calls and reasoning; "", which no parser reads, if there are two."""
+    blank, answers = not text.strip(), is_answer(text, choices)
+    if calls and (blank or answers or must_call):
+        same = answers and choices is None and is_answer(calls[0]) and parse_json(text) == parse_json(calls[0])
+        return calls[0] if len(calls) == 1 and (same or not answers) else ""
+    return bare_answer(reasoning, choices)[0] if blank and is_answer(reasoning, choices) else text
 
 
 def as_rows(vectors: Sequence[Sequence[float]], texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -291,7 +287,7 @@ def _token(option: dict[str, object]) -> str:
 
 
 def _bare(text: str, around: str) -> str:
-    """Return `text` case-folded, without the given characters and space around it."""
+    """Return a text case-folded, without the given characters and space around it."""
     previous = None
     while text != previous:
         previous, text = text, text.strip().strip(around)

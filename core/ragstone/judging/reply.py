@@ -37,14 +37,14 @@ _MARK = re.compile(
     r"|</think(?:ing)?>|</reasoning>|\[/THINK\]"
     r"|<\|channel\|>final(?: ?<\|constrain\|>\w{1,20})?<\|message\|>"
 )
-_JSON = re.compile(r"[\s\ufeff]*(?:```\w*\s*)?[\[{]")
-_QUOTE = re.compile(r'\\.|"', re.DOTALL)
+_JSON = re.compile(r"[\s\ufeff]*(?:```\w*\s*)?(?:\{|\[(?!THINK))")
 _CUT_OFF = re.compile("length|max_?(output_?)?tokens|context_?window|error_limit", re.IGNORECASE)
 _WITHHELD = re.compile(
     "filter|guardrail|refus|safety|prohibited|recitation|block|spii|toxic|jailbreak|model_armor|sensitive|language",
     re.IGNORECASE,
 )
-_MESSAGE_ENDS = ("<|end|>", "<|return|>", "<|call|>", "<|start|>assistant")  # of a message of gpt-oss
+_MESSAGE_ENDS = ("<|start|>assistant", "<|end|>", "<|return|>", "<|call|>")  # of a message of gpt-oss
+_MOST_MARKS = 20
 
 
 class BadReply(ValueError):  # noqa: N818 - named for what it is about, as CannotScore is
@@ -317,8 +317,8 @@ def unfence(text: str) -> str:
 def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, bool]:
     r"""Return the answer in what a judge wrote, and whether thoughts stood before it.
 
-    What stands before the last closing mark of thoughts (`</think>`, `[/THINK]`, `</thinking>`, `</reasoning>`, the
-    final channel of gpt-oss) is no part of the answer, whether the thoughts were opened or not. A byte-order mark and
+    What stands before a closing mark of thoughts (`</think>`, `[/THINK]`, `</thinking>`, `</reasoning>`, the final
+    channel of gpt-oss) is no part of the answer, whether the thoughts were opened or not. A byte-order mark and
     a Markdown fence around all of the answer are removed; a choice is read whatever its case, and with emphasis,
     quotes or one full stop or exclamation mark. A text that is an answer as a whole is never cut, so a mark that the
     answer quotes stays. A text that holds a second answer outside of its thoughts comes back as it is, which no
@@ -334,7 +334,7 @@ def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, b
         >>> bare_answer("**Yes.**", ("yes", "no"))
         ('yes', False)
     """
-    thoughts = None if _MARK.search(text) is None or is_answer(text, choices) else find_thoughts(text)
+    thoughts = None if _MARK.search(text) is None or is_answer(text, choices) else find_thoughts(text, choices)
     if thoughts is None:
         return _unwrapped(text, choices), False
     end, outside = thoughts
@@ -355,16 +355,6 @@ def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
     return True
 
 
-def is_same_answer(one: str, other: str, choices: Sequence[str] | None = None) -> bool:
-    """Return whether two texts are answers of the same value, however each is written; 1 is not true."""
-    if not (is_answer(one, choices) and is_answer(other, choices)):
-        return False
-    values = [_unwrapped(text, choices) for text in (one, other)]
-    if choices is None:
-        values = [json.dumps(parse_json(value), sort_keys=True) for value in values]
-    return values[0] == values[1]
-
-
 def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     """Return a text without a byte-order mark and a fence around it; the choice that it is, if it is one."""
     bare = text.lstrip()
@@ -372,41 +362,32 @@ def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     return bare if choices is None else choose(bare, choices)
 
 
-def find_thoughts(text: str) -> tuple[int, list[str]] | None:
+def find_thoughts(text: str, choices: Sequence[str] | None = None) -> tuple[int, list[str]] | None:
     """Return where the thoughts in a text end, and the texts before that outside of them; None where they do not end.
 
-    A mark inside a string of a text that begins like JSON is none: the judge quotes it from what it read. The time is
-    linear in the text.
+    They end at the first mark behind which there is nothing but an answer, which may quote further marks; else at the
+    last one. Of more than 20 marks the last one counts, so that the time is linear in the text. A text that begins like
+    JSON has none: what looks like a mark is quoted.
     """
-    marks = list(_MARK.finditer(text))
+    marks = [] if _JSON.match(text) else list(_MARK.finditer(text))
     thinking = bool(marks) and not marks[0]["opening"]  # the chat template may have opened them, unseen
     outside: list[str] = []
-    start = counted = 0
-    begins_as_json, in_string = _JSON.match(text) is not None, False
+    start = 0
     for mark in marks:
-        quotes = sum(match[0] == '"' for match in _QUOTE.finditer(text, counted, mark.start()))
-        counted = mark.end()
-        in_string ^= bool(quotes % 2)
-        if begins_as_json and in_string:
-            continue
         if not thinking:
             outside.append(_bare_message(text[start : mark.start()]))
         start, thinking = mark.end(), mark["opening"] is not None
-        begins_as_json, in_string = _JSON.match(text, start) is not None, False
+        if not thinking and len(marks) <= _MOST_MARKS and is_answer(_bare_message(text[start:]), choices):
+            break
     return (start, outside) if start and not thinking else None
 
 
 def _bare_message(text: str) -> str:
     """Return a message of gpt-oss without the marks at its end; any other text as it is."""
-    stop = end = len(text)
-    while stop:
-        if text[stop - 1].isspace():
-            stop -= 1
-        elif mark := next((mark for mark in _MESSAGE_ENDS if text.endswith(mark, 0, stop)), None):
-            stop = end = stop - len(mark)
-        else:
-            break
-    return text[:end]
+    bare = text.rstrip()
+    for mark in _MESSAGE_ENDS:
+        bare = bare.removesuffix(mark)
+    return text if len(bare) == len(text.rstrip()) else bare
 
 
 def choose(text: str, choices: Sequence[str]) -> str:
@@ -421,19 +402,13 @@ def choose(text: str, choices: Sequence[str]) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Return `text` without space, and pairs of quotes and emphasis, around it."""
-    start, end = 0, len(text)
-    while start < end:
-        first, last = text[start], text[end - 1]
-        if first.isspace():
-            start += 1
-        elif last.isspace():
-            end -= 1
-        elif end - start > 2 and ((first in QUOTES and last in QUOTES) or (first in EMPHASIS and first == last)):
-            start, end = start + 1, end - 1
-        else:
-            break
-    return text[start:end]
+    """Return a text without space, and pairs of quotes and emphasis, around it."""
+    bare = text.strip()
+    while len(bare) > 2 and (
+        (bare[0] in QUOTES and bare[-1] in QUOTES) or (bare[0] in EMPHASIS and bare[0] == bare[-1])
+    ):
+        bare = bare[1:-1].strip()
+    return bare
 
 
 @dataclass(frozen=True, slots=True)
