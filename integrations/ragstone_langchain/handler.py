@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
@@ -13,12 +12,30 @@ from ragstone_langchain.messages import kind, tool_names
 from ragstone_langchain.recorder import CONTEXTS_EVENT, Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
+    from contextvars import ContextVar
+
     from ragstone.live import Monitor
 
 
 def check_monitor(monitor: object) -> None:
     """Refuse what lacks a monitor's methods for handlers by a TypeError."""
     check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.live.Monitor([...])")
+
+
+class _Everywhere:
+    """The handler, if any, that each run gets; LangChain reads it as a variable, on every thread alike."""
+
+    def __init__(self) -> None:
+        from langchain_core.tracers.context import register_configure_hook
+
+        self.handler: BaseCallbackHandler | None = None
+        register_configure_hook(cast("ContextVar[Any]", self), inheritable=True)  # which cannot be undone
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(None), ()  # another process has its own
+
+    def get(self) -> BaseCallbackHandler | None:
+        return self.handler
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -78,6 +95,7 @@ class MonitorHandler(BaseCallbackHandler):
         check_monitor(monitor)
         self.monitor = monitor
         self._recorder = Recorder(monitor, tool_names(retriever_tools), extract, where)
+        self._everywhere: _Everywhere | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.monitor!r})"
@@ -96,19 +114,11 @@ class MonitorHandler(BaseCallbackHandler):
         Returns:
             What ends it again, by `with` or `close()`. Without either it lasts as long as the process.
         """
-        from langchain_core.tracers.context import (
-            _configure_hooks,  # pyright: ignore[reportPrivateUsage] - no public way to take a hook back
-            register_configure_hook,
-        )
-
         installed = ExitStack()
-        if any(variable.get() is self for variable, *_ in _configure_hooks):
-            return installed
-        # By its default, and not by being set, a variable is the same on every thread.
-        variable: ContextVar[Any] = ContextVar("ragstone_monitor", default=self)
-        register_configure_hook(variable, inheritable=True)
-        (hook,) = (hook for hook in _configure_hooks if hook[0] is variable)
-        installed.callback(_configure_hooks.remove, hook)
+        self._everywhere = self._everywhere or _Everywhere()
+        if self._everywhere.handler is None:
+            self._everywhere.handler = self
+            installed.callback(setattr, self._everywhere, "handler", None)
         return installed
 
     # LangChain's events, by its names for them; of what comes with each, what is not read here is not named.

@@ -75,12 +75,8 @@ class SharedModel(Generic[M]):
 
     @property
     def async_only(self) -> bool:
-        """Whether the object has an async half alone, as far as it shows without a call."""
-        return any(
-            (hasattr(layer, "afunc") and not hasattr(layer, "func"))  # a RunnableLambda
-            or any(_refuses(getattr(type(layer), half, None)) for half in ("_generate", "_call", "embed_documents"))
-            for layer in _layers(self._shared)
-        )
+        """Whether the object shows that it has an async half alone: a RunnableLambda's."""
+        return any(hasattr(layer, "afunc") and not hasattr(layer, "func") for layer in _layers(self._shared))
 
     @property
     def identity(self) -> dict[str, object]:
@@ -156,11 +152,6 @@ class SharedModel(Generic[M]):
 def _check_timeout(timeout: object) -> None:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
         raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
-
-
-def _refuses(half: object) -> bool:
-    """Whether a method does nothing but raise NotImplementedError, by the names in its code."""
-    return getattr(getattr(half, "__code__", None), "co_names", None) == ("NotImplementedError",)
 
 
 def _says_it_lacks(error: Exception) -> bool:
@@ -277,6 +268,7 @@ def _silent_context() -> contextvars.Context:
     context = contextvars.Context()
     # A fresh context is not enough: a variable may have a handler as its default, or be filled by the environment.
     for variable, _, handler_class, _ in _configure_hooks:
-        if handler_class is not None or context.run(variable.get) is not None:
+        listens = handler_class is not None or context.run(variable.get) is not None
+        if listens and isinstance(variable, contextvars.ContextVar):  # else `MonitorHandler.everywhere`, which skips it
             context.run(variable.set, _SILENT)
     return context

@@ -170,12 +170,11 @@ def _suppress_tracing(*, trace: bool) -> Generator[None, None, None]:
         undo.enter_context(instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}))  # the app's tags stay
         if not trace:
             undo.callback(active_span_id.reset, active_span_id.set(None))
-            telemetry: Any = sys.modules.get("opentelemetry.context")  # not loaded: nothing traces
-            if telemetry is not None:
-                context = telemetry.set_value("suppress_instrumentation", True)  # what older instrumentations heed
-                key = getattr(telemetry, "_SUPPRESS_INSTRUMENTATION_KEY", None)
-                context = context if key is None else telemetry.set_value(key, True, context)
-                undo.callback(telemetry.detach, telemetry.attach(context))
+            if "opentelemetry.context" in sys.modules:  # else nothing traces
+                with suppress(ImportError):  # nor without the package of all instrumentations
+                    from opentelemetry.instrumentation.utils import suppress_instrumentation
+
+                    undo.enter_context(suppress_instrumentation())
         yield
 
 
@@ -184,7 +183,6 @@ class _SilentCallbacks(CallbackManager):
 
     def __init__(self) -> None:
         self.handlers = []
-        self._trace_map = {}
 
     def on_event_start(self, *args: Any, **kwargs: Any) -> str:  # noqa: ANN401, ARG002 - as CallbackManager has it
         """Send nothing."""

@@ -1,7 +1,6 @@
 """Streamed responses: listened to while the app reads them, or read for an evaluator and still the user's to read."""
 
 import asyncio
-import dis
 import inspect
 import sys
 import threading
@@ -213,7 +212,5 @@ def _is_begun(stream: object) -> bool:
         return False
     if sys.version_info >= (3, 12):
         return inspect.getasyncgenstate(stream) != inspect.AGEN_CREATED
-    frame = stream.ag_frame
-    # A new one has yet to run on 3.10, and on 3.11 it has run until the instruction that returned it, no further.
-    at = -1 if frame is None else frame.f_lasti
-    return frame is None or (at >= 0 and frame.f_code.co_code[at] != dis.opmap.get("RETURN_GENERATOR"))
+    frame = stream.ag_frame  # a new one stands in the line of its `def`; one of a single line does not tell
+    return frame is None or frame.f_lineno != frame.f_code.co_firstlineno

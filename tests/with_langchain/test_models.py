@@ -51,10 +51,9 @@ class TestEachHalf(LLMContract):
 @pytest.mark.parametrize(
     ("model", "alone"),
     [
-        (AsyncChat(script=Script(lambda _: "yes")), True),
-        (AsyncChat(script=Script(lambda _: "yes")).with_retry(), True),
         (PlainChat(script=Script(lambda _: "yes")), False),
         (RunnableLambda(asyncio.sleep), True),
+        (RunnableLambda(asyncio.sleep).with_retry(), True),
         (RunnableLambda(str), False),
         (RunnableLambda(str, asyncio.sleep), False),
     ],
