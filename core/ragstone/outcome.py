@@ -1,10 +1,12 @@
 """What scoring gives back: a `Score` with its evidence, or an `Unscored` with its reason."""
 
-from importlib import import_module
-from typing import Annotated, Any, Literal
+import html
+from collections.abc import Callable, Iterator
+from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.plain import printable
 from ragstone.sample import SampleField, TextField
 
 UnscoredReason = Literal[
@@ -18,7 +20,6 @@ UnscoredReason = Literal[
     "cancelled",
 ]
 SuspicionKind = Literal["order", "verdict", "break_out", "score_claim", "filler", "hidden"]
-Finding = Literal["refused", "no_answer_in_contexts"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -142,15 +143,10 @@ class _Shown(_Frozen):
     """What `print` shows as `ragstone explain` does, and a notebook, too."""
 
     def __str__(self) -> str:
-        return "\n".join(_tables().outcome_lines(self))
+        return "\n".join(outcome_lines(cast("Outcome", self)))
 
     def _repr_html_(self) -> str:
-        text: str = _tables().as_html(self)
-        return text
-
-
-def _tables() -> Any:  # noqa: ANN401 - a room above this one, loaded when something is shown
-    return import_module("ragstone.report.tables")
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 class Score(_Shown):
@@ -216,3 +212,102 @@ class Unscored(_Shown):
 
 
 Outcome = Score | Unscored
+
+
+_AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
+_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of a pair of words
+_YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
+_RAW = frozenset({"count", "expected", "least", "uncalibrated"})  # last words of parts that are raw signals
+_SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
+
+
+def place(passage: Evidence | Suspicion) -> str:
+    """Return where a passage is in its sample: the field, and its first character and one past its last."""
+    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
+    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
+
+
+def certainty(verdict: Verdict) -> str:
+    """Return how sure the judge is of the word that it gave; "" where only the probability of another one is known.
+
+    `Verdict.probability` is that of the affirmative word.
+    """
+    word, of_affirmative = verdict.verdict, verdict.probability
+    if of_affirmative is None:
+        return ""
+    if verdict.kind == "criterion":  # whose choices are the user's, the best one first
+        return "" if verdict.lowers_score else f"p({word})={of_affirmative:.2f}"
+    if word in _AFFIRMATIVE:
+        return f"p({word})={of_affirmative:.2f}"
+    of_two = word in _NEGATIVE or (word == "no" and verdict.kind in _YES_NO)
+    return f"p({word})={1.0 - of_affirmative:.2f}" if of_two else ""
+
+
+def shown_parts(score: Score) -> dict[str, float]:
+    """Return the parts of a score that mean something to a reader, without raw signals."""
+    raw = {"open", "refused"} if score.metric == "response_relevancy" else set[str]()
+    return {
+        name: value
+        for name, value in score.breakdown.items()
+        if name not in raw and name.rpartition("_")[2] not in _RAW
+    }
+
+
+def cause_of(score: Score) -> str | None:
+    """Return what lowered a score where no single verdict did; None where that is not known.
+
+    Of ResponseRelevancy it is the question that the answer fits instead of the user's: the one that is least like it.
+    """
+    if score.metric != "response_relevancy" or any(verdict.lowers_score for verdict in score.verdicts):
+        return None
+    questions = [verdict.text for verdict in score.verdicts if verdict.kind == "question"]
+    cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
+    if not cosines or min(cosines) >= 1.0 - _SAME:
+        return None
+    least = min(cosines)
+    fits = questions[cosines.index(least)] if len(questions) == len(cosines) else ""
+    what = f"“{fits}”" if fits else "another question"
+    return f"the answer fits {what} rather than the user's question (similarity {least:.2f})"
+
+
+def verdict_lines(verdict: Verdict, width: int = 100) -> Iterator[str]:
+    """Yield a verdict, and below it the passages that it points to, as text that a terminal obeys nothing of."""
+    sure = certainty(verdict)
+    word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
+    yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
+    for evidence in verdict.evidence:
+        text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
+        yield f"    [{place(evidence)}]{text}"
+
+
+def _plain(text: str, **_: object) -> str:
+    return text
+
+
+def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., str] = _plain) -> Iterator[str]:
+    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
+
+    Args:
+        outcome: The outcome.
+        full: False leaves out verdicts that did not lower the score, and all places.
+        style: Colours a text, as `click.style` does.
+    """
+    head = style(outcome.metric, bold=True)
+    if isinstance(outcome, Score):
+        passed = {True: style("  passed", fg="green"), False: style("  below its threshold", fg="red"), None: ""}
+        value = style(f"{outcome.value:.3f}", bold=True)
+        yield f"{head}  {value}{passed[outcome.passed]}"
+        yield f"    {printable(outcome.reason)}"
+        if (cause := cause_of(outcome)) is not None:
+            yield f"    {printable(cause)}"
+        if (parts := shown_parts(outcome)) and full:
+            yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in parts.items())}"
+        for verdict in outcome.verdicts:
+            if full or verdict.lowers_score:
+                first, *places = verdict_lines(verdict)
+                yield f"    {style(first, fg='red') if verdict.lowers_score else first}"
+                yield from (f"    {line}" for line in places if full)
+    else:
+        yield f"{head}  {style(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
+    for sign in outcome.suspected:
+        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"

@@ -9,6 +9,7 @@ import pytest
 from ragstone import BaseEmbedder, ResponseRelevancy, Sample, evaluate
 from ragstone.metrics.fitted import NONCOMMITTAL
 from ragstone.metrics.response_relevancy import ends
+from ragstone.outcome import cause_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import fenced, graded, script, step, truth
@@ -77,13 +78,13 @@ def test_rows_computed_by_hand(angles, flags, rule, value):
 def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
     outcome, _ = score([False, False, False], [60, 90, 0])
     cause = "the answer fits “q1” rather than the user's question (similarity 0.00)"
-    assert ResponseRelevancy.cause(outcome) == cause
+    assert cause_of(outcome) == cause
     assert cause in str(outcome)
     report = evaluate([SAMPLE], ResponseRelevancy(llm=judge(False), embedder=Placed(at(60)), strictness=1))
     assert report.summary()["response_relevancy"].main_cause == (cause.replace("q1", "q0").replace("0.00", "0.50"), 1)
     assert "judged “committal”" not in report.html()
     same, _ = score([False], [0])
-    assert ResponseRelevancy.cause(same) is None
+    assert cause_of(same) is None
     refused, _ = score([True], [60])
     assert "the answer fits" not in str(refused)
 

@@ -12,9 +12,8 @@ from typing import IO, Any, TextIO
 import click
 
 from ragstone.cli.options import NotThere
-from ragstone.outcome import Outcome, Unscored
+from ragstone.outcome import Outcome, Unscored, outcome_lines
 from ragstone.plain import printable, to_json
-from ragstone.report.tables import outcome_lines
 from ragstone.results.private_files import lock_file, open_private, replacing
 from ragstone.results.record import Record, encode_rows
 from ragstone.sample import Sample

@@ -131,7 +131,6 @@ class AlignmentCoverage(SplittingMetric):
     version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
-    signals: ClassVar[frozenset[str]] = frozenset({"alignment_expected", "alignment_least", "coverage_expected"})
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,
         "questions": _QUESTIONS,

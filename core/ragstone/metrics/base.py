@@ -15,9 +15,8 @@ from ragstone.judging.flow import Answering, Flow, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
-from ragstone.metrics.history import standalone
 from ragstone.options import Count, Text, checked
-from ragstone.outcome import Finding, Outcome, Score, Unscored, UnscoredReason, Verdict
+from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import OBJECTS, NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
 from ragstone.sample import Sample, SampleField, TextField
 
@@ -84,6 +83,10 @@ class ItemKind:
     origin: ItemOrigin = "judge"
 
 
+FOLLOW_UP = {
+    "question": "Given the conversation and the follow-up question, say in a few words what the follow-up question is "
+    "about, then rephrase it to be a standalone question that names this, in its original language.{language}"
+}
 # Above this many characters a sample's splitting and prompt building leave the event loop for a thread:
 # 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
 _OFFLOAD_CHARACTERS = 2_000
@@ -131,11 +134,10 @@ class Metric(ABC):
         needs_embedder: Whether a field `embedder` of None always becomes the embedder of the judge's provider.
             Otherwise only the embedded judge fills it.
         calibrated_items: The items, beside the score, whose probabilities a calibration may map.
-        signals: Names in the breakdown that are raw: results keep them, and no page or terminal shows them.
         has_expected: Whether `_flow` also passes `_score` an expected value. Without one, scoring is always "count".
         auto_expects: Whether scoring="auto" may use it; False if counting agrees better with people.
         follows_history: Whether the judge first rewrites a question that follows a conversation, so that `_flow` gets
-            one without open references. `prompts` then needs `ragstone.metrics.history.FOLLOW_UP` as "question".
+            one without open references. `prompts` then needs `ragstone.metrics.base.FOLLOW_UP` as "question".
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -162,7 +164,6 @@ class Metric(ABC):
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
-    signals: ClassVar[frozenset[str]] = frozenset()
 
     llm: LLM | str | None = None
     threshold: float | None = None
@@ -233,16 +234,6 @@ class Metric(ABC):
             check_members("embedder", embedder, ("model", "embed", "aembed"), instead)
         except RegistryError as error:
             raise RegistryError(f"{role}: {error}") from error
-
-    @classmethod
-    def cause(cls, score: Score) -> str | None:  # noqa: ARG003
-        """Return what lowered a score where no single verdict did; None where that is not known."""
-        return None
-
-    @classmethod
-    def finding(cls, score: Score) -> Finding | None:  # noqa: ARG003
-        """Return what a score says of its sample, for reports; None where it says nothing of the kind."""
-        return None
 
     @classmethod
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
@@ -364,7 +355,9 @@ class Metric(ABC):
         """Run the algorithm on the question as it stands alone, and say which that is."""
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
-        question = yield from standalone(self, sample)
+        from ragstone.metrics.history import standalone  # loaded when first used
+
+        question = yield from standalone(self.request, sample, alone=self.asks_one_by_one)
         score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"

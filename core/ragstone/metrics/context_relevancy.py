@@ -10,9 +10,8 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, tokens
 from ragstone.judging.reply import Answer, BadReply, listing, record, whole
-from ragstone.metrics.base import CalibratedItem, ItemKind
+from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind
 from ragstone.metrics.fitted import SENTENCES
-from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import (
     SplittingMetric,
     ask_alone,
@@ -24,7 +23,7 @@ from ragstone.metrics.items import (
     sentences_of,
     share_of,
 )
-from ragstone.outcome import Evidence, Finding, Score, Verdict
+from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 _CHOOSE = (
@@ -128,7 +127,6 @@ class ContextRelevancy(SplittingMetric):
     version: ClassVar[str] = "5"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
     has_expected: ClassVar[bool] = True
-    signals: ClassVar[frozenset[str]] = frozenset({"chunk_expected", "sentence_expected", "sentence_uncalibrated"})
     auto_expects: ClassVar[bool] = False
     follows_history: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {
@@ -150,11 +148,6 @@ class ContextRelevancy(SplittingMetric):
     def item_kinds(self) -> Sequence[ItemKind]:
         """The sentences."""
         return (ItemKind("sentence", "Is it needed to answer the question?", ("relevant", "irrelevant"), "text"),)
-
-    @classmethod
-    def finding(cls, score: Score) -> Finding | None:
-        """Return "no_answer_in_contexts" where no sentence is relevant."""
-        return "no_answer_in_contexts" if score.breakdown.get("sentence") == 0.0 else None
 
     @classmethod
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:

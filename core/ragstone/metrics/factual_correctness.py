@@ -86,7 +86,6 @@ class FactualCorrectness(SplittingMetric):
     version: ClassVar[str] = "1"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True
-    signals: ClassVar[frozenset[str]] = frozenset({"precision_expected", "recall_expected"})
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
 
     @property

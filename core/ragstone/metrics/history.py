@@ -1,21 +1,14 @@
 """Questions that follow a conversation: "And when?" as what it means."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from ragstone.judge import LLMRequest
 from ragstone.judging.flow import Flow, ask
 from ragstone.judging.prompt import one_line, write_in
 from ragstone.judging.reply import TEXT, bare_json, parse, record
 from ragstone.sample import Sample, Turn
 
-if TYPE_CHECKING:
-    from ragstone.metrics.base import Metric
-
-FOLLOW_UP = {
-    "question": "Given the conversation and the follow-up question, say in a few words what the follow-up question is "
-    "about, then rephrase it to be a standalone question that names this, in its original language.{language}"
-}
 _REPLY = record(topic=TEXT, standalone_question=TEXT)
 _CHARACTERS, _HEAD, _TAIL = 3_000, 600, 200  # of the turns together, and of the beginning and the end of a long one
 
@@ -33,7 +26,7 @@ def last_turns(turns: Sequence[Turn]) -> str:
     return "\n".join(lines)
 
 
-def standalone(metric: "Metric", sample: Sample) -> Flow[str]:
+def standalone(make: Callable[..., LLMRequest], sample: Sample, *, alone: bool) -> Flow[str]:
     """Have the judge say, without the response, what a question asks that follows a conversation.
 
     The request is the same whatever the metric, so that several in one run share its reply.
@@ -41,8 +34,8 @@ def standalone(metric: "Metric", sample: Sample) -> Flow[str]:
     question = sample.user_input or ""
     data = {"conversation": last_turns(sample.history), "follow_up_question": question}
     form = bare_json(_REPLY, {"topic": "TOPIC", "standalone_question": "QUESTION"})
-    task = "" if metric.asks_one_by_one else "Rephrase the follow-up question to be a standalone question. "
+    task = "" if alone else "Rephrase the follow-up question to be a standalone question. "
     fill = {"language": write_in(question, *reversed(sample.texts("history")))}
-    request = replace(metric.request("question", data, task + form, _REPLY, fill=fill), task="history.question")
+    request = replace(make("question", data, task + form, _REPLY, fill=fill), task="history.question")
     meant = yield from ask(request, lambda reply: str(parse(reply.text, _REPLY)["standalone_question"]))
     return meant if meant.strip() else question

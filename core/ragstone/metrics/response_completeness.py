@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
-from ragstone.metrics.base import ItemKind, Metric
+from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, share_of, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField

@@ -8,12 +8,11 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
-from ragstone.metrics.base import CalibratedItem, ItemKind, Metric
+from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind, Metric
 from ragstone.metrics.fitted import NONCOMMITTAL
-from ragstone.metrics.history import FOLLOW_UP
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
 from ragstone.options import Count
-from ragstone.outcome import Finding, Score, Verdict
+from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
@@ -35,7 +34,6 @@ _REFUSED = (
 )
 _REFUSED_WORDS = ("answered", "refused")
 _HEAD, _TAIL, _SPARED = 240, 100, 20  # characters
-_SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
 
 
 def ends(text: str) -> str:
@@ -137,7 +135,6 @@ class ResponseRelevancy(Metric):
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
-    signals: ClassVar[frozenset[str]] = frozenset({"noncommittal_uncalibrated", "open", "refused"})
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
 
     embedder: Embedder | str | None = None
@@ -149,23 +146,6 @@ class ResponseRelevancy(Metric):
     def item_kinds(self) -> Sequence[ItemKind]:
         """Whether the response is noncommittal. Its questions are no matter for a person."""
         return (ItemKind("noncommittal", "Does the response refuse or evade?", ("yes", "no"), "sample"),)
-
-    @classmethod
-    def finding(cls, score: Score) -> Finding | None:
-        """Return "refused" where all questions are flagged as noncommittal."""
-        return "refused" if score.breakdown.get("noncommittal") == 1.0 else None
-
-    @classmethod
-    def cause(cls, score: Score) -> str | None:
-        """Return the question that the answer fits instead of the user's: the one that is least like it."""
-        questions = [verdict.text for verdict in score.verdicts if verdict.kind == "question"]
-        cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
-        if not cosines or min(cosines) >= 1.0 - _SAME:
-            return None
-        least = min(cosines)
-        fits = questions[cosines.index(least)] if len(questions) == len(cosines) else ""
-        what = f"“{fits}”" if fits else "another question"
-        return f"the answer fits {what} rather than the user's question (similarity {least:.2f})"
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)

@@ -87,7 +87,6 @@ class SummarizationScore(Metric):
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     has_expected: ClassVar[bool] = True
-    signals: ClassVar[frozenset[str]] = frozenset({"qa_expected"})
     prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER, "answer": _ANSWER_ALONE}
 
     length_penalty: Flag = True

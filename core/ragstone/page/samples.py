@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ragstone.outcome import Outcome, Score
+from ragstone.outcome import Outcome, Score, cause_of, shown_parts
 from ragstone.plain import to_plain
 from ragstone.report.aggregates import Key, MetricInfo, Worst, by_metric, is_unanswerable
-from ragstone.report.tables import cause_of, shown_parts
 from ragstone.results.record import Record, to_fields
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
-from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage
-from ragstone.registry import NullJudge, make_metric, metric_class, metric_names
+from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage, cause_of
+from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report.statistics import NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
-from ragstone.report.tables import cause_of
 
 if TYPE_CHECKING:
     from ragstone.judge import Asking
@@ -482,14 +481,14 @@ def slice_value(value: object) -> str | None:
     return None
 
 
+_FOUND = (("noncommittal", 1.0), ("sentence", 0.0))
+
+
 def is_unanswerable(records: "Iterable[Record]") -> bool:
     """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
-    findings = {
-        metric_class(each.outcome.metric).finding(each.outcome)
-        for each in records
-        if isinstance(each.outcome, Score) and each.outcome.metric in metric_names()
-    }
-    return {"refused", "no_answer_in_contexts"} <= findings
+    scores = [each.outcome for each in records if isinstance(each.outcome, Score)]
+    found = {(score.metric, part) for score in scores for part, value in _FOUND if score.breakdown.get(part) == value}
+    return {("response_relevancy", "noncommittal"), ("context_relevancy", "sentence")} <= found
 
 
 def weight_of(record: "Record") -> float:

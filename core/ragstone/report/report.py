@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.outcome import Usage
+from ragstone.outcome import Usage, place
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.report.statistics import Estimate
@@ -26,7 +26,6 @@ from ragstone.report.tables import (
     money,
     number,
     percent,
-    place,
     reach,
     to_frame,
     to_polars,

@@ -12,15 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.outcome import Unscored
 from ragstone.plain import printable
-from ragstone.registry import metric_class, metric_names
 from ragstone.results.private_files import replacing
 from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
     from ragstone.limits.budget import Price
-    from ragstone.outcome import Evidence, Suspicion, Verdict
     from ragstone.report.aggregates import Cost
     from ragstone.report.statistics import Estimate
     from ragstone.results.record import Record
@@ -46,19 +44,6 @@ _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff2
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
 _OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
 _PAGE = 5_000
-
-
-_AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
-_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of a pair of words
-_YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
-_RAW = frozenset({"count", "expected", "least", "uncalibrated"})
-
-
-def cause_of(score: Score) -> str | None:
-    """Return what lowered a score where no single verdict did, as its metric says; None where that is not known."""
-    if score.metric not in metric_names() or any(verdict.lowers_score for verdict in score.verdicts):
-        return None
-    return metric_class(score.metric).cause(score)
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -93,76 +78,6 @@ def count(n: int, noun: str) -> str:
 def moment(at: float | None) -> str:
     """Return a time in UTC, to the minute."""
     return "unknown" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M}"
-
-
-def place(passage: "Evidence | Suspicion") -> str:
-    """Return where a passage is in its sample: the field, and its first character and one past its last."""
-    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
-    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
-
-
-def certainty(verdict: "Verdict") -> str:
-    """Return how sure the judge is of the word that it gave; "" where only the probability of another one is known.
-
-    `Verdict.probability` is that of the affirmative word.
-    """
-    word, of_affirmative = verdict.verdict, verdict.probability
-    if of_affirmative is None:
-        return ""
-    if verdict.kind == "criterion":  # whose choices are the user's, the best one first
-        return "" if verdict.lowers_score else f"p({word})={of_affirmative:.2f}"
-    if word in _AFFIRMATIVE:
-        return f"p({word})={of_affirmative:.2f}"
-    of_two = word in _NEGATIVE or (word == "no" and verdict.kind in _YES_NO)
-    return f"p({word})={1.0 - of_affirmative:.2f}" if of_two else ""
-
-
-def shown_parts(score: Score) -> dict[str, float]:
-    """Return the parts of a score that mean something to a reader, without its metric's raw signals."""
-    raw = _RAW | metric_class(score.metric).signals if score.metric in metric_names() else frozenset[str]()
-    return {name: value for name, value in score.breakdown.items() if name not in raw}
-
-
-def verdict_lines(verdict: "Verdict", width: int = 100) -> Iterator[str]:
-    """Yield a verdict, and below it the passages that it points to, as text that a terminal obeys nothing of."""
-    sure = certainty(verdict)
-    word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
-    yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
-    for evidence in verdict.evidence:
-        text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
-        yield f"    [{place(evidence)}]{text}"
-
-
-def _plain(text: str, **_: object) -> str:
-    return text
-
-
-def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., str] = _plain) -> Iterator[str]:
-    """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
-
-    Args:
-        outcome: The outcome.
-        full: False leaves out verdicts that did not lower the score, and all places.
-        style: Colours a text, as `click.style` does.
-    """
-    head = style(outcome.metric, bold=True)
-    if isinstance(outcome, Score):
-        passed = {True: style("  passed", fg="green"), False: style("  below its threshold", fg="red"), None: ""}
-        yield f"{head}  {style(number(outcome.value), bold=True)}{passed[outcome.passed]}"
-        yield f"    {printable(outcome.reason)}"
-        if (cause := cause_of(outcome)) is not None:
-            yield f"    {printable(cause)}"
-        if (parts := shown_parts(outcome)) and full:
-            yield f"    {'  '.join(f'{name} {number(value)}' for name, value in parts.items())}"
-        for verdict in outcome.verdicts:
-            if full or verdict.lowers_score:
-                first, *places = verdict_lines(verdict)
-                yield f"    {style(first, fg='red') if verdict.lowers_score else first}"
-                yield from (f"    {line}" for line in places if full)
-    else:
-        yield f"{head}  {style(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
-    for sign in outcome.suspected:
-        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"
 
 
 def cost_cells(cost: "Cost") -> tuple[str, ...]:

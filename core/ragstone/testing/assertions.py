@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from ragstone.metrics.base import Metric
-from ragstone.outcome import Score, Unscored
+from ragstone.outcome import Score, Unscored, verdict_lines
 from ragstone.plain import printable
 from ragstone.report import Comparison, Report, compare
 from ragstone.report.checks import check_drops, status_of
-from ragstone.report.tables import verdict_lines
 from ragstone.sample import Sample
 
 _ITEMS = 20
