@@ -25,7 +25,7 @@ from ragstone.plain import fields_of, is_list, is_mapping, is_set, to_plain
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
-    from ragstone.metrics.base import Metric
+    from ragstone.metrics import Metric
 
 _DEPTH = 12
 # Fields of the request itself, under whatever name: each can change the answer.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragstone.metrics.base import Metric
+    from ragstone.metrics import Metric
 
 FORMS = (
     "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, "
