@@ -156,21 +156,21 @@ def test_what_would_not_be_asked_is_counted_by_reason():
 
 def test_money():
     metrics = all_five(FakeLLM(plausible))
-    found = estimate(samples(), metrics, input_price=2.0, output_price=8.0)
+    found = estimate(samples(), metrics, price=(2.0, 8.0))
     assert found.cost == pytest.approx((found.input_tokens * 2 + found.output_tokens * 8) / 1e6)
     assert sum(each.cost for each in found.metrics) == pytest.approx(found.cost)
     assert str(found).splitlines()[0].endswith("cost")
     free = estimate(samples(), metrics)
     assert free.cost is None
     assert "cost" not in str(free)
-    assert estimate(samples(), metrics, input_price=0.0, output_price=0.0).cost == 0.0
+    assert estimate(samples(), metrics, price=(0.0, 0.0)).cost == 0.0
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"input_price": float("nan"), "output_price": 1.0}, "input_price"),
-        ({"input_price": 1.0}, "pass both"),
+        ({"price": (float("nan"), 1.0)}, "price"),
+        ({"price": (1.0,)}, "price"),
         ({"repeat": 0}, "repeat"),
     ],
 )

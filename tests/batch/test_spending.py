@@ -1,6 +1,5 @@
 """Limits of a run, and what it cost."""
 
-import json
 import re
 from dataclasses import dataclass
 
@@ -8,9 +7,7 @@ import pytest
 
 from ragstone import ContextRelevancy, Faithfulness, Metric, Score, evaluate
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.clients import OpenAICompatible
 from ragstone.judge import LLMReply
-from ragstone.limits.budget import PRICES, list_price
 from ragstone.report import Report
 from ragstone.testing import FakeLLM
 
@@ -104,7 +101,7 @@ def test_the_rest_is_scored_when_the_run_is_resumed(tmp_path):
 
 
 def test_money_needs_a_price():
-    with pytest.raises(ValueError, match="max_cost: no price of 'fake' is known; give one"):
+    with pytest.raises(ValueError, match="max_cost: needs a price"):
         evaluate(ROWS, ContextRelevancy(llm=judge()), max_cost=1.0)
     for price in ((1.0,), (-1.0, 2.0), (1.0, float("nan"))):
         with pytest.raises(ValueError, match="price: .* is none; pass what a million"):
@@ -112,37 +109,13 @@ def test_money_needs_a_price():
 
 
 def test_a_metric_that_asks_no_judge_costs_nothing():
-    report = evaluate(ROWS, Length(), max_cost=1.0, max_calls=1)
+    report = evaluate(ROWS, Length(), max_tokens=1, max_calls=1)
     assert set(reasons(report)) == {"scored"}
-    assert "cost" not in str(report)
 
 
 def test_the_report_says_what_the_judge_cost():
     report = evaluate(ROWS, ContextRelevancy(llm=judge()), price=(1.0, 2.0))
-    assert re.search(
-        r"tokens out +cost\ncontext_relevancy .* 0\.0020\ncost: the judge's tokens at the price that", str(report)
-    )
+    assert re.search(r"tokens out +cost\ncontext_relevancy .* 0\.0020$", str(report), re.MULTILINE)
     assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=judge())))
     silent = FakeLLM(lambda request: LLMReply('{"ids": [1]}'))
-    assert re.search(r" unknown\ncost: ", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))))
-
-
-def test_the_list_price_is_that_of_the_judges_provider(monkeypatch):
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    made = json.loads(PRICES.read_text())
-    of_list = f"at list price in USD, {made['source']}, {made['date']}"
-    expected = (*made["prices"]["openai/gpt-5-mini"], of_list)
-    model = OpenAICompatible("gpt-5-mini", api_key="k", base_url="https://api.openai.com/v1")
-    for known in (model, "openai:gpt-5-mini", "gpt-5-mini@https://api.openai.com/v1", "langchain:openai:gpt-5-mini"):
-        assert list_price(known) == expected
-    assert list_price("langchain:anthropic:claude-sonnet-4-5") == (
-        *made["prices"]["anthropic/claude-sonnet-4-5"],
-        of_list,
-    )
-    elsewhere = OpenAICompatible("gpt-5-mini", base_url="http://127.0.0.1:1/v1")
-    for unknown in (elsewhere, "openai:no-such-model", "local", "my_pkg:gpt-5-mini", "langchain:x", judge()):
-        assert list_price(unknown) is None
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    assert list_price("openai:gpt-5-mini") is None
-    assert made["notice"].count("MIT License")
-    assert all(min(costs) >= 0 < max(costs) for costs in made["prices"].values())
+    assert re.search(r" unknown$", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))), re.MULTILINE)

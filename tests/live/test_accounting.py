@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Unscored
-from ragstone.limits.budget import Account
 from ragstone.live import Budget, MemoryLedger, Stats
+from ragstone.live.budget import Account
 from ragstone.live.delivery import Delivery
 from ragstone.testing import FakeLLM
 

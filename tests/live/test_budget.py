@@ -12,8 +12,8 @@ import pytest
 
 from ragstone import ContextRelevancy, LLMReply, Monitor
 from ragstone.judging.prompt import tokens
-from ragstone.limits.budget import Account
 from ragstone.live import Budget, MemoryLedger
+from ragstone.live.budget import Account
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

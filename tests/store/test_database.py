@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from ragstone.limits.budget import Entry
 from ragstone.live import SQLSink
+from ragstone.live.budget import Entry
 from ragstone.live.sink import SinkError
 from ragstone.report import ResultsError
 from ragstone.results.read import open_results
@@ -123,7 +123,7 @@ def test_an_account_forgets_after_two_days_but_nothing_that_it_spends_in(store: 
 
 SPENDER = """
 import time
-from ragstone.limits.budget import Entry
+from ragstone.live.budget import Entry
 
 ledger = sink.ledger()
 now = int(time.time())

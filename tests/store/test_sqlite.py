@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.limits.budget import Entry
 from ragstone.live import SQLiteSink, database
+from ragstone.live.budget import Entry
 from ragstone.live.sink import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package

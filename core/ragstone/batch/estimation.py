@@ -1,39 +1,45 @@
-"""What a batch would cost, with no judge asked, and what it may spend."""
+"""What a batch would cost, with no judge asked."""
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
-from math import inf, isfinite
-from typing import Any
+from math import isfinite
+from typing import Any, cast
 
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
-from ragstone.limits.budget import Account, BudgetMeter, MemoryLedger, Price, RunBudget, list_price
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.options import Count, checked
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
-from ragstone.plain import as_dict, as_list
-from ragstone.registry import is_embedded
 from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.text.plain import text_table
 
-_PER = 1_000_000
+Price = tuple[float, float]
+"""What a million prompt tokens and a million reply tokens cost."""
+
 _MOST_ROUNDS = 100  # a flow that asks until it likes an answer would never end here
 _TEXT_CHARACTERS = 80
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!?>](?=\s*\n)")  # ">" ends a fence
 _MOST_NUMBERS = 5
 _LONGEST_LIST = 1_000
-_DEEPEST = 32
-
-_FREE = Price(0.0, 0.0, "")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!?>](?=\s*\n)")  # ">" ends a fence
+_SUMS = (
+    "evaluations",
+    "calls",
+    "first_calls",
+    "input_tokens",
+    "output_tokens",
+    "embed_calls",
+    "first_input_tokens",
+    "first_round_only",
+)
+_HEAD = ("metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls")
 
 
 @dataclass(slots=True)
@@ -52,15 +58,16 @@ class MetricEstimate:
         rounds: The most rounds of judge calls that one sample takes.
         input_tokens: Prompt tokens in all.
         output_tokens: Reply tokens in all.
-        first_round_only: Evaluations that could not be followed beyond their first round (a metric of your own whose
-            judge replies are in no schema): what comes after it is in none of these numbers.
-        cost: In the currency of the prices; None without prices.
+        first_round_only: Evaluations that could not be followed beyond their first round (a metric of your own that
+            asks for no schema, or for one with more than objects, lists, texts, words, integers and flags): what comes
+            after it is in none of these numbers.
+        cost: At the price; None without one.
     """
 
     metric: str
     judge: str
     evaluations: int = 0
-    unscored: dict[UnscoredReason, int] = field(default_factory=dict["UnscoredReason", int])
+    unscored: Counter[UnscoredReason] = field(default_factory=Counter["UnscoredReason"])
     first_calls: int = 0
     first_input_tokens: int = 0
     calls: int = 0
@@ -71,22 +78,37 @@ class MetricEstimate:
     first_round_only: int = 0
     cost: float | None = None
 
+    def add(self, more: "MetricEstimate", times: int = 1) -> None:
+        """Add another estimate, so many times; its rounds do not add up."""
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + times * getattr(more, name))
+        self.unscored.update({reason: times * number for reason, number in more.unscored.items()})
+        self.rounds = max(self.rounds, more.rounds)
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a batch would cost; `print` shows it as a table.
+    def cells(self, *, priced: bool) -> list[str]:
+        """Return its row of the table."""
+        numbers = (
+            self.evaluations,
+            self.rounds,
+            self.calls,
+            self.first_calls,
+            self.input_tokens,
+            self.output_tokens,
+            self.embed_calls,
+        )
+        cost = "-" if self.cost is None else f"{self.cost:,.2f}" if self.cost >= 1 else f"{self.cost:.4f}"
+        return [self.metric, *[f"{number:,}" for number in numbers], *[cost] * priced]
+
+
+@dataclass(slots=True)
+class Estimate(MetricEstimate):
+    """What a batch would cost: the sums of its metrics. `print` shows it as a table.
 
     Attributes:
         metrics: By metric, in the given order.
         samples: Samples.
         bad_rows: Rows that hold no sample.
         repeat: Scorings of each sample by each metric.
-        calls: Judge calls.
-        embed_calls: Calls to embedders.
-        rounds: Rounds of judge calls, one after the other: as many batches would a provider's batch endpoint take.
-        input_tokens: Prompt tokens.
-        output_tokens: Reply tokens.
-        cost: In the currency of the prices; None without prices.
 
     Example:
         >>> from ragstone import ContextRelevancy, Sample
@@ -97,28 +119,20 @@ class Estimate:
         (1, 1, 3)
     """
 
-    metrics: tuple[MetricEstimate, ...]
-    samples: int
-    bad_rows: int
-    repeat: int
-    calls: int
-    embed_calls: int
-    rounds: int
-    input_tokens: int
-    output_tokens: int
-    cost: float | None
+    metrics: tuple[MetricEstimate, ...] = ()
+    samples: int = 0
+    bad_rows: int = 0
+    repeat: int = 1
 
     def __str__(self) -> str:
         priced = self.cost is not None
-        head = ["metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls"]
-        together = _sum(self.metrics)
-        rows = [_cells(each, priced=priced) for each in (*self.metrics, *[together] * (len(self.metrics) > 1))]
-        lines = text_table(head + ["cost"] * priced, rows)
+        rows = [each.cells(priced=priced) for each in self.metrics]
+        if len(rows) > 1:
+            rows.append(self.cells(priced=priced))
+        lines = text_table([*_HEAD, *["cost"] * priced], rows)
         for each in self.metrics:
-            lines += [
-                f"unscored by {each.metric}, without a call: {number:,} {reason}"
-                for reason, number in sorted(each.unscored.items())
-            ]
+            for reason, number in sorted(each.unscored.items()):
+                lines.append(f"unscored by {each.metric}, without a call: {number:,} {reason}")
             if each.first_round_only:
                 lines.append(
                     f"{each.metric}: {each.first_round_only:,} by their first round only, the rest is not known"
@@ -129,28 +143,26 @@ class Estimate:
         return "\n".join(lines)
 
 
-def _cells(of: MetricEstimate, *, priced: bool) -> list[str]:
-    numbers = (of.evaluations, of.rounds, of.calls, of.first_calls, of.input_tokens, of.output_tokens, of.embed_calls)
-    cost = "-" if of.cost is None else f"{of.cost:,.2f}" if of.cost >= 1 else f"{of.cost:.4f}"
-    return [of.metric, *[f"{number:,}" for number in numbers], *[cost] * priced]
+def check_price(price: object) -> None:
+    """Check that a price, where there is one, is one.
+
+    Raises:
+        ValueError: It is not two numbers of at least 0.
+    """
+    numbers = price if isinstance(price, (tuple, list)) else ()
+    good = [isinstance(each, (int, float)) and isfinite(each) and each >= 0 for each in numbers]
+    if price is not None and good != [True, True]:
+        raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
 
 
-def _sum(metrics: Sequence[MetricEstimate]) -> MetricEstimate:
-    total = MetricEstimate("together", "")
-    for each in metrics:
-        _add(total, each)
-    if metrics and all(each.cost is not None for each in metrics):
-        total.cost = sum(each.cost or 0.0 for each in metrics)
-    return total
+def cost_of(price: Price, input_tokens: float, output_tokens: float) -> float:
+    """Return what so many tokens cost.
 
-
-def _add(total: MetricEstimate, more: MetricEstimate, repeat: int = 1) -> None:
-    for name in ("evaluations", "first_calls", "first_input_tokens", "calls", "embed_calls", "input_tokens",
-                 "output_tokens", "first_round_only"):  # fmt: skip
-        setattr(total, name, getattr(total, name) + repeat * getattr(more, name))
-    for reason, number in more.unscored.items():
-        total.unscored[reason] = total.unscored.get(reason, 0) + repeat * number
-    total.rounds = max(total.rounds, more.rounds)
+    Example:
+        >>> cost_of((0.25, 2.0), 1_000_000, 500_000)
+        1.25
+    """
+    return (price[0] * input_tokens + price[1] * output_tokens) / 1e6
 
 
 def estimate(
@@ -159,14 +171,13 @@ def estimate(
     *,
     fields: Mapping[str, str] | None = None,
     repeat: int = 1,
-    input_price: float | None = None,
-    output_price: float | None = None,
+    price: Price | None = None,
 ) -> Estimate:
     """Return what scoring the samples would take: calls, rounds, tokens and money. Neither judge nor embedder is asked.
 
     Each metric is run on each sample, its calls answered by made-up replies. The requests of the first round do not
     depend on a reply: they are exact, in number and as prompts. What comes later rests on these assumptions, which
-    are read from the schema of the asked reply, so that they hold for metrics of your own too:
+    are read from the schema of the asked reply, so that they hold for most metrics of your own too:
 
     - `SummarizationScore`: one question for every two sentences of the source, at most 10.
     - `AlignmentCoverage`: one claim for every two sentences of the summary; `n_questions` questions.
@@ -176,20 +187,18 @@ def estimate(
 
     The real number may be half or double that. Tokens are a quarter of the UTF-8 bytes of prompt and reply; schemas
     sent beside the prompt, the reasoning of models that think first, second asks after replies that cannot be used,
-    and embedding tokens are not in it. Nor is what is saved where equal requests share a reply (`evaluate` does so),
-    or at a provider's batch endpoint, which takes half the price.
+    and embedding tokens are not in it. Nor is what is saved where equal requests share a reply (`evaluate` does so).
 
     Args:
         samples: As for `evaluate`; read once, in constant memory. No asynchronous iterable.
         metrics: What to score by.
         fields: The key or column by the sample's field, where it is none of the known names.
         repeat: Scorings of each sample by each metric.
-        input_price: For a million prompt tokens.
-        output_price: For a million reply tokens.
+        price: For a million prompt tokens and a million reply tokens.
 
     Raises:
         TypeError: The samples are none, or asynchronous; a metric is none.
-        ValueError: A price is negative or comes without the other; `repeat` is below 1; a file cannot be read.
+        ValueError: The price is none; `repeat` is below 1; a file cannot be read.
     """
     listed: list[Any] = [metrics] if isinstance(metrics, Metric) else list(metrics)
     for metric in listed:
@@ -197,36 +206,26 @@ def estimate(
             raise TypeError(
                 f"metrics: {type(metric).__name__} is no metric; pass objects such as ContextRelevancy(llm=llm)"
             )
-    _check(repeat, input_price, output_price)
+    checked("repeat", repeat, Count)
+    check_price(price)
     rows = rows_of(samples, fields)
     if isinstance(rows, AsyncIterator):
         raise TypeError("samples: is an asynchronous iterable; estimate reads lists, generators, tables and files")
-    totals = [MetricEstimate(metric.name, metric.judge.model) for metric in listed]
-    number = bad_rows = 0
+    whole = Estimate("together", "", repeat=repeat)
+    whole.metrics = tuple([MetricEstimate(metric.name, metric.judge.model) for metric in listed])
     for row in rows:
         if isinstance(row, BadLine):
-            bad_rows += 1
+            whole.bad_rows += 1
             continue
-        number += 1
-        for metric, total in zip(listed, totals, strict=True):
-            _add(total, estimate_sample(metric, row.sample), repeat)
-    if input_price is not None and output_price is not None:
-        for total in totals:
-            total.cost = (total.input_tokens * input_price + total.output_tokens * output_price) / _PER
-    all_ = _sum(totals)
-    tokens_ = all_.input_tokens, all_.output_tokens
-    return Estimate(
-        tuple(totals), number, bad_rows, repeat, all_.calls, all_.embed_calls, all_.rounds, *tokens_, all_.cost
-    )
-
-
-def _check(repeat: int, input_price: float | None, output_price: float | None) -> None:
-    checked("repeat", repeat, Count)
-    for name, price in (("input_price", input_price), ("output_price", output_price)):
-        if price is not None and not (isfinite(price) and price >= 0):
-            raise ValueError(f"{name}: {price!r} is no price; pass what a million tokens cost, such as 0.25")
-    if (input_price is None) != (output_price is None):
-        raise ValueError("input_price and output_price: pass both, for a million tokens each")
+        whole.samples += 1
+        for metric, total in zip(listed, whole.metrics, strict=True):
+            total.add(estimate_sample(metric, row.sample), repeat)
+    for total in whole.metrics:
+        whole.add(total)
+    if price is not None:
+        for total in (*whole.metrics, whole):
+            total.cost = cost_of(price, total.input_tokens, total.output_tokens)
+    return whole
 
 
 def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
@@ -240,13 +239,13 @@ def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
             outcome = unscored(metric, error, Meter())
     total = MetricEstimate(metric.name, "", evaluations=1)
     if not rounds:
-        total.unscored = {outcome.reason: 1} if isinstance(outcome, Unscored) else {}
+        total.unscored.update([outcome.reason] if isinstance(outcome, Unscored) else [])
         return total
     # Where a made-up reply was no good, the rounds after it asked for it again.
     if outcome is None or (isinstance(outcome, Unscored) and outcome.reason == "judge_unparseable"):
         rounds, total.first_round_only = rounds[:1], 1
     for each in rounds:
-        _add(total, each)
+        total.add(each)
     total.first_calls, total.first_input_tokens = rounds[0].calls, rounds[0].input_tokens
     total.rounds = sum(each.calls > 0 for each in rounds)
     return total
@@ -283,10 +282,10 @@ def synthetic_reply(request: LLMRequest) -> LLMReply:
     """Return a reply of the asked form and of plausible size; nothing in it means anything.
 
     - One of a few words: the first; each is as probable as the others.
-    - A list of so many items: so many, as the schema says. A list without bounds: one item for every two sentences
-      of the data, within the schema's bounds; of numbers (of sentences, say) one for every ten in the range, 1 to 5.
+    - A list as long as the schema says; else one item for every two sentences of the data. Of numbers (of sentences,
+      say) one for every ten in the range, 1 to 5.
     - A text: 80 characters, which differ from those of the other texts. A flag: false. A number: the least.
-    - Without a schema: such a text.
+    - Without a schema, or with one that ragstone's own metrics do not use: such a text.
 
     Example:
         >>> from ragstone.judging.reply import TEXT, listing, record
@@ -297,10 +296,40 @@ def synthetic_reply(request: LLMRequest) -> LLMReply:
     if request.choices is not None:
         share = 1.0 / len(request.choices)
         return LLMReply(request.choices[0], probabilities=dict.fromkeys(request.choices, share))
-    maker = _Maker(request)
+    data = request.user.rpartition("\n</")[0] or request.user  # without the instructions behind the last fence
+    numbers = count(1)
+
+    def text() -> str:
+        return (f"Supposed text {next(numbers)}. " * 6)[:_TEXT_CHARACTERS]
+
+    def listed(schema: Mapping[str, Any]) -> list[object]:
+        items, least, most = schema["items"], schema["minItems"], schema.get("maxItems", _LONGEST_LIST)
+        if items["type"] == "integer":
+            first, last = items["minimum"], items["maximum"]
+            length = min(max(1, (last - first + 1) // 10), schema.get("maxItems", _MOST_NUMBERS))
+            return list(range(first, min(first + max(least, length), last + 1)))
+        length = max(least, -(-sentence_count(data) // 2))
+        return [value(items) for _ in range(min(length, most))]
+
+    def value(schema: Mapping[str, Any]) -> object:
+        match schema["type"]:
+            case "object":
+                return {name: value(inside) for name, inside in schema["properties"].items()}
+            case "array":
+                return listed(schema)
+            case "integer":
+                return schema["minimum"]
+            case "boolean":
+                return False
+            case _:
+                return schema["enum"][0] if "enum" in schema else text()
+
     if not request.schema:
-        return LLMReply(maker.text({}))
-    return LLMReply(json.dumps(maker.value(request.schema, 0), ensure_ascii=False))
+        return LLMReply(text())
+    try:
+        return LLMReply(json.dumps(value(cast("Mapping[str, Any]", request.schema)), ensure_ascii=False))
+    except (KeyError, TypeError, RecursionError):  # a schema of somebody's own
+        return LLMReply(text())
 
 
 def sentence_count(text: str) -> int:
@@ -311,130 +340,3 @@ def sentence_count(text: str) -> int:
         (3, 1)
     """
     return 1 + sum(1 for _ in _SENTENCE_END.finditer(text.strip()))
-
-
-class _Maker:
-    """Makes values of a request's schema."""
-
-    def __init__(self, request: LLMRequest) -> None:
-        self._schema = request.schema
-        self._user = request.user
-        self._numbers = count(1)
-
-    def value(self, schema: object, depth: int) -> object:
-        node = self._resolved(as_dict(schema))
-        if depth > _DEEPEST:  # a schema that holds itself: what is optional ends it
-            return None
-        if "const" in node:
-            return node["const"]
-        if options := as_list(node.get("enum")):
-            return options[0]
-        if alternatives := as_list(node.get("anyOf")) or as_list(node.get("oneOf")):
-            return self.value(alternatives[0], depth + 1)
-        kind = node.get("type")
-        kind = next(iter(as_list(kind)), kind)
-        if kind == "object" or "properties" in node:
-            properties = as_dict(node.get("properties"))
-            names = map(str, as_list(node.get("required")) or properties)
-            return {name: self.value(properties.get(name), depth + 1) for name in names}
-        if kind == "array":
-            return self._list(node, depth)
-        if kind in ("integer", "number"):
-            least = _number(node, "minimum", 1 if kind == "integer" else 0.5)
-            return min(least, _number(node, "maximum", least))
-        return False if kind == "boolean" else None if kind == "null" else self.text(node)
-
-    def text(self, node: dict[str, object]) -> str:
-        text = (f"Supposed text {next(self._numbers)}. " * 6)[:_TEXT_CHARACTERS]
-        return text[: int(_number(node, "maxLength", _TEXT_CHARACTERS))]
-
-    def _list(self, node: dict[str, object], depth: int) -> list[object]:
-        items = self._resolved(as_dict(node.get("items")))
-        least, most = int(_number(node, "minItems", 0)), node.get("maxItems")
-        if items.get("type") == "integer" and "minimum" in items and "maximum" in items:
-            first, last = int(_number(items, "minimum", 0)), int(_number(items, "maximum", 0))
-            length = min(max(1, (last - first + 1) // 10), most if isinstance(most, int) else _MOST_NUMBERS)
-            return list(range(first, min(first + max(least, length), last + 1)))
-        data = self._user.rpartition("\n</")[0] or self._user  # without the instructions behind the last fence
-        length = max(least, -(-sentence_count(data) // 2))
-        length = min(length, most if isinstance(most, int) else _LONGEST_LIST)
-        return [self.value(items, depth + 1) for _ in range(length)]
-
-    def _resolved(self, node: dict[str, object]) -> dict[str, object]:
-        for _ in range(_DEEPEST):
-            where = node.get("$ref")
-            if not isinstance(where, str):
-                return node
-            target: object = self._schema
-            for part in where.removeprefix("#").strip("/").split("/"):
-                target = as_dict(target).get(part.replace("~1", "/").replace("~0", "~"))
-            node = as_dict(target)
-        return {}
-
-
-def _number(node: dict[str, object], name: str, default: float) -> float:
-    value = node.get(name)
-    return value if isinstance(value, (int, float)) else default
-
-
-class Spending:
-    """Prices of the judges of a run, and its limits; without a limit it only counts.
-
-    An evaluation reserves what it is expected to take before its first call, so that hardly any is broken off half-way.
-
-    Args:
-        metrics: Their judges are asked.
-        price: Of all judges, per million prompt and reply tokens. None: each one's list price, where it is known.
-        judge: The name by which the judges were made, if they were made by name.
-        max_calls: Calls to judges, at most.
-        max_tokens: Prompt and reply tokens together, at most.
-        max_cost: Money, at most.
-
-    Attributes:
-        prices: What the judges cost, by their `model`; those that are not known are missing.
-
-    Raises:
-        ValueError: Money is limited, and no price is known of a judge.
-    """
-
-    def __init__(
-        self,
-        metrics: Sequence[Metric],
-        price: tuple[float, float] | None,
-        judge: object = None,
-        *,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-        max_cost: float | None = None,
-    ) -> None:
-        if price is not None and not (len(price) == 2 and all(0 <= each < inf for each in price)):
-            raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
-        self.prices: dict[str, Price] = {}
-        self._accounts: dict[str, Account] = {}
-        ledger, now = MemoryLedger(), int(time.time())
-        for metric in (each for each in metrics if each.llm is not None):  # the others ask no judge
-            model = metric.judge.model
-            rate = Price(*price) if price else list_price(metric.judge)
-            if rate is None and isinstance(judge, str) and judge.endswith(f":{model}"):
-                rate = list_price(judge)
-            if rate is not None:
-                self.prices[model] = rate
-            if max_cost is not None and rate is None and not is_embedded(metric.judge):
-                raise ValueError(f"max_cost: no price of {model!r} is known; give one, per million tokens in and out")
-            if (max_calls, max_tokens, max_cost) != (None, None, None):
-                budget = RunBudget(
-                    calls=max_calls, tokens=max_tokens, cost=max_cost, per_million=rate or _FREE, begun_at=now
-                )
-                self._accounts.setdefault(model, Account(budget, ledger))
-
-    def meter(self, metric: Metric, sample: Sample) -> Meter:
-        """Return what counts one evaluation, and refuses it where the run has no room for it."""
-        account = self._accounts.get(metric.judge.model)
-        if account is None:
-            return Meter()
-
-        def expected() -> Counter[str]:
-            whole = estimate_sample(metric, sample)
-            return Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
-
-        return BudgetMeter(account, (metric.name, metric.version), expected)

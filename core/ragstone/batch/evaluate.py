@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from typing_extensions import TypedDict, Unpack
 
-from ragstone.batch.estimation import Spending
+from ragstone.batch.estimation import cost_of
 from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
+from ragstone.batch.spending import Spending
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric
@@ -71,9 +72,9 @@ class RunOptions(TypedDict, total=False):
             seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
             same call goes on there, with its limits anew.
         max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
-        max_cost: Money for judges at most, likewise. Needs a price.
+        max_cost: Money for judges at most, likewise. Needs `price`.
         price: What a million prompt tokens and a million reply tokens cost. Default: the judge's list price, where
-            `ragstone.limits.budget` knows it. The report then says what was spent on judges.
+            `ragstone.live.budget` knows it. The report then says what was spent on judges.
         call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
             A call that takes longer makes its sample `Unscored("timeout")`. Default: 120; no limit for a judge that
             says `in_turn`, as the embedded one does.
@@ -228,7 +229,12 @@ class _Run:
                 raise ValueError(f"{argument}: {value!r} is no number above 0, nor None")
         if options.get("progress", "auto") not in (True, False, "auto"):
             raise ValueError(f"progress: {options.get('progress')!r} is none of True, False, 'auto'")
-        self._spending = Spending((), None)
+        self._spending = Spending(
+            options.get("price"),
+            max_calls=options.get("max_calls"),
+            max_tokens=options.get("max_tokens"),
+            max_cost=options.get("max_cost"),
+        )
         self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
@@ -245,6 +251,7 @@ class _Run:
         self.presses = 0  # of Ctrl-C
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
+
         from ragstone.results.read import MemoryResults
 
         self._results = MemoryResults()
@@ -330,7 +337,7 @@ class _Run:
         notes = (*notes, *self._asked_without, *(f"Gave up: {why}." for why in self._gave_up), *self._bill)
         report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
         report.gave_up = tuple(self._gave_up)
-        report.prices = self._spending.prices
+        report.price = self._options.get("price")
         report.spent = self._spent
         return report
 
@@ -344,15 +351,6 @@ class _Run:
         made = _metrics(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
         if all(getattr(metric.judge, "in_turn", False) for metric in made):
             self._calls = 1
-        options = self._options
-        self._spending = Spending(
-            made,
-            options.get("price"),
-            options.get("llm"),
-            max_calls=options.get("max_calls"),
-            max_tokens=options.get("max_tokens"),
-            max_cost=options.get("max_cost"),
-        )
         return made
 
     async def _choose(self) -> None:
@@ -425,21 +423,12 @@ class _Run:
             facts[0] += f", {gate.calls_failed:,} of them failed"
         if gate.input_tokens is not None and gate.output_tokens is not None:
             facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
-        facts += self._money(gate)
+        if (price := self._options.get("price")) is not None:
+            known = gate.input_tokens is not None and gate.output_tokens is not None
+            cost = cost_of(price, gate.input_tokens or 0, gate.output_tokens or 0)
+            facts.append(f"cost {cost:.4f}" if known else "unknown cost")
         whole = f"; {count(runner.rows_done, 'sample')}, {runner.kept:,} from the journal" if runner.kept else ""
         self._bill = [f"Spent in this run: {', '.join(facts)}{whole}. The table says what the results are worth."]
-
-    def _money(self, gate: RequestGate) -> Iterator[str]:
-        prices = self._spending.prices
-        if not prices:
-            return
-        cost = 0.0
-        for name, (sent, received) in gate.spent.items():
-            if name not in prices or sent is None or received is None:
-                yield "unknown cost"
-                return
-            cost += prices[name].of(sent, received)
-        yield f"cost {cost:.4f}"
 
     def _take(self, item: Scored | BadLine, bar: Progress) -> None:
         """Keep what came out of the runner, and tell the caller."""

@@ -12,10 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
 
 from ragstone.batch.journal import JournalError
+from ragstone.batch.spending import SpendingMeter
 from ragstone.errors import CannotScore
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key
 from ragstone.judge import LLM, Meter
-from ragstone.limits.budget import BudgetMeter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
@@ -406,7 +406,7 @@ class Runner:
                 return unscored(metric, late, meter)
             return unscored(metric, CannotScore("cancelled", _CANCELLED), meter)
         finally:
-            if isinstance(meter, BudgetMeter):
+            if isinstance(meter, SpendingMeter):
                 meter.settle()
 
     def _scored(self, slot: _Slot) -> Scored:

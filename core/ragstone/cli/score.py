@@ -13,7 +13,7 @@ from typing import Any, cast
 import click
 
 from ragstone import registry
-from ragstone.batch.estimation import Spending, estimate
+from ragstone.batch.estimation import estimate
 from ragstone.batch.evaluate import Interrupted, choose, evaluate
 from ragstone.batch.journal import JournalError
 from ragstone.batch.runner import above_bar
@@ -31,7 +31,6 @@ from ragstone.cli.options import (
     scoring_options,
 )
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
-from ragstone.limits.budget import Price, list_price
 from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.registry import GROUPS, RegistryError
@@ -146,7 +145,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     "--price",
     type=(FiniteRange(min=0), FiniteRange(min=0)),
     metavar="IN OUT",
-    help="What a million prompt tokens cost, and a million reply tokens. Default: the list price, if it is known.",
+    help="What a million prompt tokens cost, and a million reply tokens.",
 )
 @click.pass_context
 def score(
@@ -218,13 +217,9 @@ def score(
     _add_calibrations(options, own, calibrations)
     metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
     if dry:
-        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], Price(*price) if price else list_price(llm)))
-    try:
-        Spending(metrics, price, llm, max_cost=run_options["max_cost"])
-    except ValueError as error:
-        raise click.UsageError(
-            str(error).replace("max_cost:", "--max-cost:").replace("one, per", "--price, per")
-        ) from None
+        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
+    if run_options["max_cost"] is not None and price is None:
+        raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
     if report is not None:
         check_writable("--report", report, replaced=True)
     if out not in (None, "-"):
@@ -425,7 +420,7 @@ def _say_bad_row(row: BadLine) -> None:
         echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True, needed=False)
 
 
-def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: Price | None) -> int:
+def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None) -> int:
     """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
 
     def shown() -> Rows:
@@ -434,11 +429,8 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: Pr
                 _say_bad_row(row)
             yield row
 
-    prices = (None, None) if price is None else (price.input, price.output)
-    estimated = estimate(shown(), metrics, repeat=repeat, input_price=prices[0], output_price=prices[1])
+    estimated = estimate(shown(), metrics, repeat=repeat, price=price)
     click.echo(str(estimated))
-    if price is not None:
-        click.echo(f"cost: the judge's tokens {price.source}")
     if not estimated.samples:
         click.echo(_NO_SAMPLE, err=True)
     return 2 if estimated.bad_rows or not estimated.samples else 0

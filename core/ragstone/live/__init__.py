@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragstone.limits.budget import (
+    from ragstone.live.budget import (
         Budget as Budget,
         Entry as Entry,
         Ledger as Ledger,
@@ -26,7 +26,7 @@ else:
     __all__, __getattr__, __dir__ = front_door(
         __name__,
         {
-            "ragstone.limits.budget": "Budget Entry Ledger MemoryLedger",
+            "ragstone.live.budget": "Budget Entry Ledger MemoryLedger",
             "ragstone.live.alarms": "Alarm LowScore",
             "ragstone.live.alerts": "Alert",
             "ragstone.live.counters": "FlushResult SinkStats Stats",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import URL
 
-    from ragstone.limits.budget import Entry
+    from ragstone.live.budget import Entry
     from ragstone.results.record import Record
     from ragstone.results.server import ServerDatabase
 

@@ -10,9 +10,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from ragstone.limits.budget import Budget
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Alert
+from ragstone.live.budget import Budget
 from ragstone.live.counters import FlushResult, Stats
 from ragstone.live.pipeline import Pipeline
 from ragstone.live.redaction import Redact, RedactionFailed, snapshot

@@ -17,9 +17,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ragstone.limits.budget import Account, MemoryLedger
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Watch, keeps_tallies
+from ragstone.live.budget import Account, MemoryLedger
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.redaction import RedactionFailed, snapshot

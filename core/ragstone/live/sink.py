@@ -9,8 +9,8 @@ from ragstone.errors import RagstoneError
 from ragstone.results.traffic import Feedback, Health
 
 if TYPE_CHECKING:
-    from ragstone.limits.budget import Ledger
     from ragstone.live.alarms import Alarm, Tallies
+    from ragstone.live.budget import Ledger
     from ragstone.results.record import Record
 
 T = TypeVar("T")

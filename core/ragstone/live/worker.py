@@ -12,9 +12,9 @@ from typing import Any, Literal, cast
 from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
-from ragstone.limits.budget import Account, Budget, BudgetMeter
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Alert
+from ragstone.live.budget import Account, Budget, BudgetMeter
 from ragstone.live.counters import Counters, Status
 from ragstone.live.delivery import start_thread
 from ragstone.live.pending import Choice, Pending

@@ -39,7 +39,6 @@ from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
 
 if TYPE_CHECKING:
-    from ragstone.limits.budget import Price
     from ragstone.metrics.base import Metric
     from ragstone.report.corrections import Corrections
     from ragstone.results.traffic import Health
@@ -70,7 +69,7 @@ class Report(Shown):
         name: What it is called; "" without a name.
         bad_rows: The rows of the input that held no sample, and why.
         since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
-        prices: What judges cost, by their `model`, where that is known.
+        price: What a million prompt tokens and a million reply tokens of its judges cost; None: unknown.
         spent: What the run asked for, failed tries counted, and outcomes that were in its journal not; None for a
             report that no run made. What the results are worth is `usage`.
         gave_up: Why judges or embedders were not asked any more in the run, in words.
@@ -106,7 +105,7 @@ class Report(Shown):
         self._notes = tuple(notes)
         self.spent: Usage | None = None
         self.gave_up: tuple[str, ...] = ()
-        self.prices: Mapping[str, Price] = {}
+        self.price: tuple[float, float] | None = None
         self.since = since
 
     @classmethod
@@ -356,7 +355,7 @@ class Report(Shown):
             *(["± by noise"] if noisy else []),
             "scored",
             *COSTS,
-            *(["cost"] if self.prices else []),
+            *(["cost"] if self.price else []),
         )
         cells = [
             (
@@ -366,7 +365,7 @@ class Report(Shown):
                 *([reach(each.noise_reach)] if noisy else []),
                 f"{each.scored:,}/{each.total:,}",
                 *cost_cells(each.cost),
-                *([money(each.cost, self.prices.get(each.info.judge))] if self.prices else []),
+                *([money(each.cost, self.price)] if self.price else []),
             )
             for name, each in summaries.items()
         ]
@@ -389,8 +388,6 @@ class Report(Shown):
                 yield f"{name}: {doubt}"
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
-        for source in dict.fromkeys(price.source for price in self.prices.values()):
-            yield f"cost: the judge's tokens {source}"
         aggregates = self.aggregates()
         if aggregates.first_flag is not None:
             suspicion, record = aggregates.first_flag

@@ -18,7 +18,6 @@ from ragstone.results.private_files import replacing
 from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
-    from ragstone.limits.budget import Price
     from ragstone.report.aggregates import Cost
     from ragstone.report.statistics import Estimate
     from ragstone.results.record import Record
@@ -89,11 +88,11 @@ def cost_cells(cost: "Cost") -> tuple[str, ...]:
     return tuple(calls)
 
 
-def money(cost: "Cost", price: "Price | None") -> str:
-    """Return what a judge's tokens cost; unknown without a price, or where the judge does not count them."""
-    if price is None or cost.unknown["tokens"]:
+def money(cost: "Cost", price: tuple[float, float]) -> str:
+    """Return what a judge's tokens cost; unknown where the judge does not count them."""
+    if cost.unknown["tokens"]:
         return "unknown"
-    spent = price.of(cost.sums["input_tokens"], cost.sums["output_tokens"])
+    spent = (price[0] * cost.sums["input_tokens"] + price[1] * cost.sums["output_tokens"]) / 1e6
     return f"{spent:,.2f}" if spent >= 1 else f"{spent:.4f}"
 
 

@@ -1,16 +1,11 @@
-"""What tokens cost and judging may cost: prices, limits, the ledger of what was spent, the check before each round."""
+"""What judging live traffic may cost: limits, the ledger of what was spent, the check before each round."""
 
-import json
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-from urllib.parse import urlsplit
+from typing import NamedTuple, Protocol
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMReply, LLMRequest, Meter
@@ -19,83 +14,6 @@ from ragstone.judging.prompt import tokens
 _SECONDS = {"minute": 60, "day": 86_400}
 _KEPT = 2 * 86_400
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
-
-PRICES = Path(__file__).with_name("prices.json")
-HOSTS = {
-    "api.openai.com": "openai",
-    "api.anthropic.com": "anthropic",
-    "generativelanguage.googleapis.com": "gemini",
-    "api.mistral.ai": "mistral",
-    "api.deepseek.com": "deepseek",
-    "api.groq.com": "groq",
-    "api.x.ai": "xai",
-    "api.together.xyz": "together_ai",
-    "api.fireworks.ai": "fireworks_ai",
-    "api.deepinfra.com": "deepinfra",
-}
-"""The providers of which prices are known, by the host of their address."""
-_LANGCHAIN = {"google_genai": "gemini", "mistralai": "mistral", "together": "together_ai", "fireworks": "fireworks_ai"}
-
-
-class Price(NamedTuple):
-    """What a million prompt tokens and a million reply tokens cost, and where that is from."""
-
-    input: float
-    output: float
-    source: str = "at the price that was given"
-
-    def of(self, input_tokens: float, output_tokens: float) -> float:
-        """Return what so many tokens cost.
-
-        Example:
-            >>> Price(0.25, 2.0).of(1_000_000, 500_000)
-            1.25
-        """
-        return (self.input * input_tokens + self.output * output_tokens) / 1e6
-
-
-def list_price(judge: object) -> Price | None:
-    """Return the list price of a judge, or of what a judge's name names; None where none is known.
-
-    A judge's provider is known by its address, never by the model's name alone: others serve the same models.
-
-    Example:
-        >>> list_price("gpt-5-mini@http://127.0.0.1:8080/v1") is None
-        True
-    """
-    provider, model = _named(judge) if isinstance(judge, str) else _made(judge)
-    file = _file() if provider else {}
-    costs = file["prices"].get(f"{provider}/{model}") if file else None
-    if costs is None:
-        return None
-    return Price(costs[0], costs[1], f"at list price in USD, {file['source']}, {file['date']}")
-
-
-def _named(name: str) -> tuple[str, str]:
-    if name.startswith("langchain:"):
-        _, provider, model = (*name.split(":", 2), "")[:3]
-        return _LANGCHAIN.get(provider, provider if provider in HOSTS.values() else ""), model
-    if name.startswith("openai:"):
-        return _provider(os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com"), name.removeprefix("openai:")
-    model, _, url = name.partition("@http")
-    return _provider(f"http{url}"), model
-
-
-def _made(judge: object) -> tuple[str, str]:
-    if not type(judge).__module__.startswith("ragstone.clients"):
-        return "", ""
-    of_server: Any = judge
-    return _provider(of_server.identity["base_url"]), of_server.model
-
-
-def _provider(url: str) -> str:
-    return HOSTS.get(urlsplit(url).hostname or "", "")
-
-
-@cache
-def _file() -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(PRICES.read_text("utf-8"))
-    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +66,7 @@ class Budget:
 
     def price(self, input_tokens: int, output_tokens: int) -> float:
         """Return what the tokens cost; 0.0 where no price is given."""
-        return Price(self.input_price or 0.0, self.output_price or 0.0).of(input_tokens, output_tokens)
+        return ((self.input_price or 0.0) * input_tokens + (self.output_price or 0.0) * output_tokens) / 1e6
 
     @property
     def most_calls(self) -> int:
@@ -165,39 +83,6 @@ class Budget:
             for period, seconds in _SECONDS.items()
             if (limit := getattr(self, name := f"{unit}_per_{period}")) is not None
         ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunBudget:
-    """What one run may ask of judges, at most; None: no limit.
-
-    Args:
-        calls: Judge calls.
-        tokens: Prompt and reply tokens together.
-        cost: Money, in the currency of the price.
-        per_million: What tokens of the judge cost.
-        begun_at: When the run began, in seconds since 1970 (UTC).
-    """
-
-    calls: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    per_million: Price
-    begun_at: int
-
-    def price(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what the tokens cost."""
-        return self.per_million.of(input_tokens, output_tokens)
-
-    @property
-    def most_calls(self) -> int:
-        """How many calls one evaluation may reserve; 0 where calls have no limit."""
-        return self.calls or 0
-
-    def entries(self, _now: float, *, calls: int, tokens: int, money: float) -> "list[Entry]":
-        """Return what to enter for an expense, under each limit that there is."""
-        limits = (("max_calls", calls, self.calls), ("max_tokens", tokens, self.tokens), ("max_cost", money, self.cost))
-        return [Entry(name, self.begun_at, amount, limit) for name, amount, limit in limits if limit is not None]
 
 
 class Entry(NamedTuple):
@@ -272,7 +157,7 @@ class Account:
         most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
-    def __init__(self, budget: Budget | RunBudget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
         self.waiting: set[BudgetMeter] = set()
@@ -297,21 +182,18 @@ class BudgetMeter(Meter):
     Args:
         account: The budget's.
         key: Name and version of the metric.
-        expected: What the evaluation is expected to take in all ("calls", "input" and "output" tokens), if that is
-            known: it is reserved before the first call.
 
     Attributes:
         refused_by: The limit that refused, None where none did.
         waited: The seconds that were spent with the ledger.
     """
 
-    def __init__(self, account: Account, key: tuple[str, str], expected: Callable[[], Counter[str]] = Counter) -> None:
+    def __init__(self, account: Account, key: tuple[str, str]) -> None:
         super().__init__()
         self.refused_by: str | None = None
         self.waited = 0.0
         self._account = account
         self._key = key
-        self._expected = expected
         self._at = account.clock()
         self._first = 0  # calls of the first round
         self._failed = 0  # calls that were tried again
@@ -332,7 +214,6 @@ class BudgetMeter(Meter):
                 self._first = len(requests)
                 grown = round(self._account.growth.get(self._key, 1.0) * self._first)
                 need["calls"] = max(self._first, min(grown, self._account.most_calls))
-                need |= self._expected()
             need["calls"] += self._failed
             if more := need - self._reserved:
                 self._reserve(more)

@@ -1,0 +1,145 @@
+"""What a run may ask of its judges at most: calls, tokens and money."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ragstone.batch.estimation import Price, check_price, cost_of, estimate_sample
+from ragstone.errors import CannotScore
+from ragstone.judge import LLMReply, LLMRequest, Meter
+from ragstone.judging.prompt import tokens
+from ragstone.metrics.base import Metric
+from ragstone.sample import Sample
+
+
+class Spending:
+    """The limits of one run on one event loop, and what its evaluations have reserved of them.
+
+    Args:
+        price: What judges cost.
+        max_calls: Calls to judges.
+        max_tokens: Prompt and reply tokens together.
+        max_cost: Money. It needs a price.
+
+    Raises:
+        ValueError: The price is none, or money is limited without one.
+    """
+
+    def __init__(
+        self,
+        price: Price | None = None,
+        *,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
+        check_price(price)
+        if max_cost is not None and price is None:
+            raise ValueError(
+                "max_cost: needs a price; pass what a million prompt and reply tokens cost, such as price=(0.25, 2.0)"
+            )
+        self._price = price or (0.0, 0.0)
+        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        self._spent: Counter[str] = Counter()
+
+    def meter(self, metric: Metric, sample: Sample) -> Meter:
+        """Return what counts one evaluation, and refuses calls that the run has no room for."""
+        return SpendingMeter(self, metric, sample) if self._limits else Meter()
+
+    def reserve(self, more: Counter[str]) -> None:
+        """Reserve calls and tokens ("calls", "input", "output"), all or none.
+
+        Raises:
+            CannotScore: "over_budget": a limit has no room for them.
+        """
+        spent = self._spent + more
+        sums = {
+            "max_calls": spent["calls"],
+            "max_tokens": spent["input"] + spent["output"],
+            "max_cost": cost_of(self._price, spent["input"], spent["output"]),
+        }
+        for name, limit in self._limits.items():
+            if sums[name] > limit:
+                raise CannotScore("over_budget", f"{name}: the budget has no room for another evaluation")
+        self._spent = spent
+
+    def correct(self, difference: Counter[str]) -> None:
+        """Enter what was taken beyond what was reserved; less than that is negative."""
+        self._spent.update(difference)
+
+
+class SpendingMeter(Meter):
+    """Counts the cost of one evaluation, which reserves what it is expected to take before its first call."""
+
+    def __init__(self, spending: Spending, metric: Metric, sample: Sample) -> None:
+        super().__init__()
+        self._spending = spending
+        self._metric = metric
+        self._sample = sample
+        self._failed = 0  # calls that were made again
+        self._reserved: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()  # as the provider says, else as estimated
+        self._round: Sequence[object] = ()
+
+    def asking(self, round_: Sequence[object]) -> None:
+        """Reserve the round's cost.
+
+        Raises:
+            CannotScore: "over_budget"; the calls are not made.
+        """
+        requests = [request for request in round_ if isinstance(request, LLMRequest)]
+        if requests:
+            need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
+            if not self._reserved:
+                whole = estimate_sample(self._metric, self._sample)
+                need |= Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
+            need["calls"] += self._failed
+            self._reserve(need)
+        self._round = round_
+        super().asking(round_)
+
+    def again(self) -> None:
+        """Reserve another try of a call: the one that failed was made, too.
+
+        Raises:
+            CannotScore: "over_budget"; the call is not made.
+        """
+        self._failed += 1
+        under_way = sum(isinstance(request, LLMRequest) for request in self._round)
+        self._reserve(Counter(calls=self._taken["calls"] + under_way + self._failed))
+
+    def spared(self) -> None:
+        """Uncount a call that was not needed."""
+        super().spared()
+        self._taken["calls"] -= 1
+
+    def answered(self, replies: Sequence[object]) -> None:
+        """Count the cost of the replies."""
+        super().answered(replies)
+        for request, reply in zip(self._round, replies, strict=True):
+            if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
+                sent, received = reply.input_tokens, reply.output_tokens
+                self._taken.update(
+                    calls=1,
+                    input=_prompt_tokens(request) if sent is None else sent,
+                    output=tokens(reply.text) if received is None else received,
+                )
+        self._round = ()
+
+    def settle(self) -> None:
+        """Correct what was reserved to what was taken, when the evaluation has ended."""
+        for request in self._round:  # of a round that failed: its calls may have been paid for
+            if isinstance(request, LLMRequest):
+                self._taken.update(calls=1, input=_prompt_tokens(request))
+        self._taken["calls"] += self._failed
+        self._taken.subtract(self._reserved)
+        self._spending.correct(self._taken)
+
+    def _reserve(self, need: Counter[str]) -> None:
+        more = need - self._reserved
+        self._spending.reserve(more)
+        self._reserved += more
+
+
+def _prompt_tokens(request: LLMRequest) -> int:
+    return tokens(request.system, request.user)
