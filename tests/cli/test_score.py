@@ -211,7 +211,7 @@ def test_limits_leave_a_rest_that_resumes_and_money_is_in_the_table(score, six, 
     assert (shown["scored"], shown["cost"]) == ("6/6", f"{spent:.4f}")
     assert sum(seen.path.endswith("/chat/completions") for seen in server.seen) == 6
     unpriced = score(six, *ONE, "--max-cost", "1")
-    assert (unpriced.exit_code, "is known; give --price, per million tokens in and out" in unpriced.stderr) == (2, True)
+    assert (unpriced.exit_code, "--max-cost: needs --price IN OUT" in unpriced.stderr) == (2, True)
 
 
 class TestOutput:
