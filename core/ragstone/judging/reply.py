@@ -89,17 +89,12 @@ def listing(items: Schema, least: int = 0, most: int | None = None) -> Schema:
 
 def record(**fields: Schema) -> Schema:
     """Return the schema of an object with exactly these fields."""
-    return keyed(fields)
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
 def keyed(fields: Mapping[str, Schema]) -> Schema:
     """Return the schema of an object with exactly these keys: how one answer per item is demanded."""
-    return {
-        "type": "object",
-        "properties": dict(fields),
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return record(**fields)
 
 
 def bare_json(schema: Schema, names: Mapping[str, str] | None = None) -> str:
@@ -256,9 +251,9 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
     if not text.strip():
         raise BadReply("it was empty")
     try:
-        value = _loads(text)
+        value = _DECODER.decode(text)
         if _MAYBE_HALF.search(text):
-            value = _loads(_HALF_CHARACTER.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+            value = _DECODER.decode(_HALF_CHARACTER.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
         return value
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
@@ -270,10 +265,6 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
         raise
     except ValueError as error:  # an integer of more digits than Python converts
         raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
-
-
-def _loads(text: str) -> Any:  # noqa: ANN401 - as parse_json
-    return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -293,6 +284,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise BadReply(f"the number {digits[:20]} is too large")
     return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant, parse_float=_finite)
 
 
 def unfence(text: str) -> str:

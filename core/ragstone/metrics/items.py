@@ -1,14 +1,14 @@
 """What metrics share: the arithmetic on answers, and lists of items put to the judge, together or one by one."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, each, given
 from ragstone.judging.prompt import numbered
-from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
+from ragstone.judging.reply import TEXT, Answer, distinct, listing, one_of, record, whole
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, Fitted
 from ragstone.outcome import Evidence, Score, Verdict
@@ -187,16 +187,12 @@ def ask_together(
     word = one_of(words)
     one = word if sentences is None else record(evidence=listing(whole(1, len(sentences))), verdict=word)
 
-    def read(answer: Any) -> Answer:  # noqa: ANN401 - a word, or a verdict with evidence
-        if sentences is None:
-            return Answer(answer)
-        return pointing(answer, sentences)
-
+    read: Callable[[Any], Answer] = Answer if sentences is None else lambda verdict: pointing(verdict, sentences)
     return metric.ask_json(
         step,
         {**data, f"{kind}s": numbered(items)},
         task,
-        record(**{reply: keyed(dict.fromkeys(ids, one))}),
+        record(**{reply: record(**dict.fromkeys(ids, one))}),
         lambda value: [read(value[reply][i]) for i in ids],
         names={reply: "ANSWER"} if sentences is None else None,
     )
