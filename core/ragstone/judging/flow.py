@@ -86,10 +86,17 @@ def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) 
             "judge_unparseable",
             f"{request.task}: {_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise",
         )
+    cut_off = bool(ended) and was_cut_off(ended)
+    text, thought = bare_answer(reply.text, request.choices)
+    if thought and cut_off:  # the mark behind the thoughts may be one that they quote
+        text = ""
+    if thought or text != reply.text:
+        # probabilities that come with thoughts may be those of the thoughts' first word
+        reply = replace(reply, text=text, probabilities=None if thought else reply.probabilities)
     try:
-        return parse(_answer(reply, request))
+        return parse(reply)
     except BadReply as bad:
-        if not (ended and was_cut_off(ended)):
+        if not cut_off:
             raise
         stopped = "" if reply.output_tokens is None else f"; it stopped at {reply.output_tokens} tokens"
         raise CannotScore(
@@ -104,17 +111,6 @@ def without_reply(detail: str) -> str:
     said, _, _ = detail.partition(_IT_READS)
     _, _, reason = said.partition(": ")
     return said if reason.startswith((_CUT_OFF, _WITHHELD)) else "the judge's reply could not be read"
-
-
-def _answer(reply: LLMReply, request: LLMRequest) -> LLMReply:
-    """Return the reply without what stands around its answer."""
-    text, thought = bare_answer(reply.text, request.choices)
-    if thought and was_cut_off(reply.ended):  # the mark behind the thoughts may be one that they quote
-        text = ""
-    if text == reply.text and not thought:
-        return reply
-    # probabilities that come with thoughts may be those of the thoughts' first word
-    return replace(reply, text=text, probabilities=None if thought else reply.probabilities)
 
 
 def _problem(bad: BadReply) -> str:
