@@ -26,7 +26,7 @@ _PREFIXED = re.compile(
 _IN_ADDRESS = re.compile(r"(?<=://)([^\s:/@]{0,200}):(?!\d{1,5}[/?#\s])[^\s\"'<>]{1,300}(?=@)")
 _QUOTE = r"""(?:\\{0,8}["'`\u201c\u201d]|%22)"""
 _NAME = r"""(?:[\w-]{0,40}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|pwd|credentials?|signature|[_-]key
-    |authorization|cookie)|key)s?"""
+    |authorization|cookie)|key|bearer|basic)s?"""
 _SCHEME = r"(?:(?:bearer|basic|token)[:\s]{1,4})"
 _ASSIGNED = re.compile(
     rf"""(?ixs)
@@ -85,6 +85,8 @@ def _hide(match: re.Match[str]) -> str:
     mixed = len(value) >= 8 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
     if mixed and not _SNAKE_CASE.fullmatch(value):
         hidden = True
+    elif name in ("bearer", "basic"):
+        hidden = any(map(str.isdigit, value))
     else:  # a password may be a word
         named = "pass" in name or "pwd" in name or "_key" in name or sign == "="
         hidden = bool(sign) and (named or bool(match["quote"])) and not value.isdigit()

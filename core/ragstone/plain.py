@@ -29,7 +29,6 @@ _UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 _LARGEST_INTEGER = 2**63 - 1
 _LARGEST_REAL = 1.7976931348623157e308
 _DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
-_DEPTH = 50
 _JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
 
 
@@ -109,7 +108,7 @@ def to_json(value: object) -> str:
     return json.dumps(to_plain(value), ensure_ascii=True, allow_nan=False)
 
 
-def to_plain(value: object, other: Callable[[object], object] | None = None) -> object:
+def to_plain(value: object, other: Callable[[object], object] | None = None, depth: int = 50) -> object:
     """Return any value as what JSON knows: None, bool, int, finite float, str, list, dict.
 
     Args:
@@ -117,41 +116,55 @@ def to_plain(value: object, other: Callable[[object], object] | None = None) -> 
         other: What stands for an object that is no number, text, date, path, enum or collection of them; it may hold
             such objects in its turn. By default a dataclass or a pydantic model gives its fields, and anything else
             its type; then nothing is ever raised.
+        depth: How many levels are looked into.
 
     Example:
         >>> from ragstone import Usage
         >>> to_plain((Usage(llm_calls=1).llm_calls, {1.5: {2}}))
         [1, {'1.5': [2]}]
     """
-    return _plain(value, other, _DEPTH)
-
-
-def _plain(value: object, other: Callable[[object], object] | None, depth: int) -> object:
     kind = type(value)
-    if value is None or kind in (str, bool) or (kind is float and math.isfinite(cast("float", value))):
-        return value  # most values are of these kinds, and the checks below take much longer
+    if value is None or kind in (str, bool):
+        return value
     try:
         if isinstance(value, str):
             return str.__str__(value)
         if depth and is_list(value):
-            return [_plain(item, other, depth - 1) for item in value]
+            return [to_plain(item, other, depth - 1) for item in value]
         if depth and is_mapping(value):
-            return {_name(key, depth): _plain(item, other, depth - 1) for key, item in value.items()}
-        if isinstance(value, _SIMPLE):
-            return _number_or_text(value)
+            return {_name(key, depth): to_plain(item, other, depth - 1) for key, item in value.items()}
+        if isinstance(value, _SCALARS):
+            return _scalar(value)
         if depth and is_set(value):  # in one order, whatever the hashes of this process
-            return sorted((_plain(item, other, depth - 1) for item in value), key=json.dumps)
+            return sorted((to_plain(item, other, depth - 1) for item in value), key=json.dumps)
         if other is not None:
-            return _plain(other(value), other, max(depth - 1, 0))
+            return to_plain(other(value), other, max(depth - 1, 0))
         if depth and (fields := fields_of(value)) is not None:
-            return _plain(fields, None, depth - 1)
+            return to_plain(fields, None, depth - 1)
     except Exception:  # an object of the app's that fails when it is looked into
         if other is not None:
             raise
     return f"<{kind.__name__}>"
 
 
-_SIMPLE = (Real, Decimal, date, time, UUID, PurePath, Enum)
+_SCALARS = (Real, Decimal, date, time, UUID, PurePath, Enum)
+
+
+def _scalar(value: Real | Decimal | date | time | UUID | PurePath | Enum) -> object:
+    if isinstance(value, Enum):
+        return to_plain(value.value)
+    if isinstance(value, Integral):
+        whole = int(value)
+        return whole if whole.bit_length() < 3 * _DIGITS else hex(whole)
+    if isinstance(value, Real):
+        number = float(value)
+        return number if math.isfinite(number) else json.dumps(number)
+    return value.isoformat() if isinstance(value, (date, time)) else str(value)
+
+
+def _name(key: object, depth: int) -> str:
+    plain = to_plain(key, None, depth)
+    return plain if isinstance(plain, str) else json.dumps(plain)
 
 
 def fields_of(value: object) -> dict[str, object] | None:
@@ -161,29 +174,6 @@ def fields_of(value: object) -> dict[str, object] | None:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     return None
-
-
-def _number_or_text(value: Real | Decimal | date | time | UUID | PurePath | Enum) -> object:
-    if isinstance(value, Enum):
-        return to_plain(value.value)
-    if isinstance(value, Integral):
-        whole = int(value)
-        return whole if whole.bit_length() < 3 * _DIGITS else hex(whole)
-    if isinstance(value, Real):
-        number = float(value)
-        if math.isfinite(number):
-            return number
-        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
-    if isinstance(value, (date, time)):
-        return value.isoformat()
-    return str(value)
-
-
-def _name(key: object, depth: int) -> str:
-    if type(key) is str:
-        return key
-    plain = _plain(key, None, depth)
-    return plain if isinstance(plain, str) else json.dumps(plain)
 
 
 def as_dict(value: object) -> dict[str, object]:
