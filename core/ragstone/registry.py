@@ -3,8 +3,8 @@
 A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag", "summary", "golden" are groups.
 A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
 OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge". Packages add forms of their own, "NAME:MODEL", by the
-entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODEL and return the judge or embedder. So
-"langchain:anthropic:MODEL" is whatever LangChain's `init_chat_model` makes of "anthropic:MODEL".
+entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODEL and return the judge or embedder. By
+`ragstone.wrappers` they say how to wrap a framework's model object: "PACKAGE.LLM" or "PACKAGE.Embedder".
 """
 
 import dataclasses
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
     from ragstone.metrics import Metric
 
-FORMS = (
-    "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, "
-    "or module:function"
-)
 GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "rag": {"response_relevancy": {}, "response_completeness": {}, "context_relevancy": {}, "faithfulness": {}},
     "summary": {"summarization_score": {}, "alignment_coverage": {"source": "retrieved_contexts"}},
@@ -40,7 +36,6 @@ OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
-_WRAPPERS = {"langchain_core": "ragstone_langchain.LangChain", "llama_index": "ragstone_llama_index.LlamaIndex"}
 _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
@@ -55,19 +50,6 @@ _ELSEWHERE = {
     "summary_score": "summarization_score",
 }  # fmt: skip
 """ragstone's metrics by what other libraries call them."""
-_PROVIDERS = {
-    "anthropic": "langchain:anthropic:MODEL", "azure": "langchain:azure_openai:MODEL",
-    "azure_openai": "langchain:azure_openai:MODEL", "bedrock": "langchain:bedrock_converse:MODEL",
-    "claude": "langchain:anthropic:MODEL", "cohere": "langchain:cohere:MODEL",
-    "deepseek": "langchain:deepseek:MODEL", "gemini": "langchain:google_genai:MODEL",
-    "google": "langchain:google_genai:MODEL", "google_genai": "langchain:google_genai:MODEL",
-    "gpt": "openai:MODEL", "groq": "langchain:groq:MODEL", "mistral": "langchain:mistralai:MODEL",
-    "mistralai": "langchain:mistralai:MODEL", "o1": "openai:MODEL", "o3": "openai:MODEL", "o4": "openai:MODEL",
-    "ollama": "MODEL@http://127.0.0.1:11434/v1", "openai": "openai:MODEL",
-    "vertexai": "langchain:google_vertexai:MODEL", "vllm": "MODEL@http://127.0.0.1:8000/v1",
-    "xai": "langchain:xai:MODEL",
-}  # fmt: skip
-"""How a judge is named, by its provider or by how the names of its models begin."""
 
 
 class RegistryError(ValueError):
@@ -146,7 +128,7 @@ def metric_class(name: str) -> "type[Metric]":
     """
     known = _metrics()
     if name in known:
-        cls: type[Metric] = getattr(import_module("ragstone.metrics"), known[name])
+        cls: type[Metric] = getattr(_package(), known[name])
         return cls
     if name in GROUPS:
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
@@ -179,7 +161,7 @@ def metric_name(name: str) -> str:
 
 def _own_metric(name: str) -> "type[Metric] | Metric":
     own: Any = load_entry_point(name)
-    base: type[Metric] = import_module("ragstone.metrics").Metric
+    base: type[Metric] = _package().Metric
     if not isinstance(own, base) and not (isinstance(own, type) and issubclass(own, base)):
         raise RegistryError(
             f"{name} is neither a subclass of ragstone.Metric nor a metric, such as a ragstone.Criterion"
@@ -246,39 +228,50 @@ def check_name(name: object) -> None:
 
     Raises:
         RegistryError: It is none of the forms.
-
-    Example:
-        >>> check_name("gpt-5-mini")
-        Traceback (most recent call last):
-            ...
-        ragstone.registry.RegistryError: 'gpt-5-mini' is none of local, local:PATH, \
-local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL, langchain:PROVIDER:MODEL, or module:function. \
-Did you mean openai:gpt-5-mini?
     """
     if not isinstance(name, str):
-        raise RegistryError(f"is {type(name).__name__}, not a name: one of {FORMS}")
+        raise RegistryError(f"is {type(name).__name__}, not a name: one of {forms()}")
     match = _NAME.fullmatch(name)
     if match is None and not _is_added(name):
-        raise RegistryError(f"{name[:200]!r} is none of {FORMS}{_near_judge(name)}")
+        raise RegistryError(f"{name[:200]!r} is none of {forms()}{_near_judge(name)}")
     if match is not None and match["url"]:
+        from ragstone.clients.access import check_url  # loaded when first used
+
         try:
-            import_module("ragstone.clients.access").check_url(match["url"])
+            check_url(match["url"])
         except ValueError as error:
             raise RegistryError(str(error)) from None
 
 
 def _near_judge(name: str) -> str:
-    """Return which judge may be meant by a provider's or a model's name alone; "" where that is not known."""
-    provider, colon, model = name.partition(":")
-    begins = provider.lower() if colon else re.split(r"[-.]", provider.lower(), maxsplit=1)[0]
-    form = _PROVIDERS.get(begins)
-    if form is None:
-        import difflib  # loaded when first used
+    """Return what may be meant by a provider's or a model's name alone."""
+    import difflib  # loaded when first used
 
-        return ". Did you mean local?" if difflib.get_close_matches(name.lower(), ["local"]) else ""
-    if not colon and provider.lower() not in _PROVIDERS:
-        model = name
-    return f". Did you mean {form.replace('MODEL', model) if model else form}?"
+    if difflib.get_close_matches(name.lower(), ["local"]):
+        return ". Did you mean local?"
+    provider, colon, model = name.partition(":")
+    if not colon:
+        return f". Did you mean openai:{name}, if it is OpenAI's?"
+    packages = _packages()
+    near = difflib.get_close_matches(provider.lower(), ["openai", *packages], n=1)
+    if near:
+        return f". Did you mean {near[0]}:{model}?" if model else ""
+    meant = [f"{package}:{name}" for package in packages]
+    return f". Did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _packages() -> list[str]:
+    """Return the names that installed packages put before their judges."""
+    from importlib.metadata import entry_points  # loaded when first used
+
+    return sorted({each.name for each in entry_points(group=_ENTRY_POINTS["llm"])} - {"local"})
+
+
+def forms() -> str:
+    """Return the forms that the name of a judge or an embedder may have."""
+    added = "".join(f"{package}:MODEL, " for package in _packages())
+    ours = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL"
+    return f"{ours}, {added}or module:function"
 
 
 def is_entry_point(name: str) -> bool:
@@ -329,7 +322,7 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
     """Return the embedder of a name; for None the one that goes with the judge.
 
     That is "text-embedding-3-small" for "openai:MODEL", the embedded one for "local" and for a `LocalLLM`, and the
-    judge itself where it embeds, as a server does. Nothing goes with a judge of LangChain.
+    judge itself where it embeds, as a server does.
 
     Args:
         name: The embedder.
@@ -356,21 +349,25 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
         raise RegistryError(
             f"{what} is no judge yet; {wrapper}"
             if wrapper
-            else f"{what} does not embed texts; name an embedder ({FORMS})"
+            else f"{what} does not embed texts; name an embedder ({forms()})"
         )
     return embedder
 
 
 def wrapper_of(model: object, role: Literal["LLM", "Embedder"]) -> str | None:
-    """Return how to wrap a framework's model object; None where it is no framework's."""
-    packages = [kind.__module__.partition(".")[0] for kind in type(model).__mro__]
-    prefix = next((_WRAPPERS[package] for package in packages if package in _WRAPPERS), None)
-    return prefix and f"wrap it: {prefix}{role}(model)"
+    """Return how to wrap a framework's model object; None where no installed package wraps it."""
+    from importlib.metadata import entry_points  # loaded when first used
+
+    for kind in type(model).__mro__:
+        package = kind.__module__.partition(".")[0]
+        for wrapper in entry_points(group="ragstone.wrappers", name=f"{package}.{role}"):
+            return f"wrap it: {wrapper.value.replace(':', '.')}(model)"
+    return None
 
 
 def is_embedded(llm: object) -> bool:
-    """Whether a judge is one of `ragstone.local`, which the embedded embedder goes with."""
-    return type(llm).__module__.startswith("ragstone.local")
+    """Whether a judge is the embedded one, which the embedded embedder goes with."""
+    return getattr(llm, "embedder", None) == "local"
 
 
 def needs_llm(name: str) -> bool:
@@ -408,7 +405,9 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
             return load_entry_point(name, call=True)
         except RegistryError as error:
             raise RegistryError(f"{error}{_near_judge(name)}") from error.__cause__
-    client = import_module("ragstone.clients").OpenAICompatible
+    from ragstone import clients  # loaded when one is made
+
+    client: Any = clients.OpenAICompatible
     url, model = _part(name, "url"), _part(name, "openai") or _part(name, "model")
     return client(model, **settings) if url is None else client.at(url, model, **settings)
 
@@ -453,9 +452,15 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
 
 
+def _package() -> Any:  # noqa: ANN401 - a package whose names are loaded when first used
+    from ragstone import metrics  # it leans on this module
+
+    return metrics
+
+
 def _metrics() -> dict[str, str]:
     """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
-    names: list[str] = import_module("ragstone.metrics").__all__
+    names: list[str] = _package().__all__
     return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
 
 

@@ -55,7 +55,7 @@ _LIST_BEGINS = re.compile(r"\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"])")
 _LONGEST_LITERAL = (
     1_000_000  # characters of a list or mapping as Python writes it: its syntax tree is 50 times as large
 )
-_TEXT_NAMES = ("page_content", "text", "content")  # of LangChain's and LlamaIndex' documents, and of others
+_TEXT_NAMES = ("page_content", "text", "content")  # of frameworks' documents
 _MARKS = ";\t,"
 _LISTED = 20
 LARGEST = 100_000_000
@@ -407,7 +407,7 @@ def _context_text(item: object) -> object:
     if isinstance(item, str):
         return item
     document: object = item
-    for _ in range(2):  # Phoenix has it in "document", LlamaIndex in "node"
+    for _ in range(2):  # some have it in "document" or "node"
         fields = document if is_mapping(document) else fields_of(document) or {}
         for name in _TEXT_NAMES:
             if isinstance(text := fields.get(name, getattr(document, name, None)), str):

@@ -21,10 +21,9 @@ from ragstone.metrics.base import Metric
 from ragstone.sources import PRESETS, SAMPLE_FIELDS
 
 JUDGE_HELP = (
-    "The judge: local (the embedded model), local:PATH (another GGUF file), local:hf:OWNER/REPO/FILE.gguf (one that "
-    "`ragstone pull` fetched), openai:MODEL (key from OPENAI_API_KEY), the URL of an OpenAI-compatible server, "
-    "MODEL@URL where it has several models, langchain:PROVIDER:MODEL (any provider of LangChain), or module:function. "
-    "A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
+    f"The judge: {registry.forms()}. local is the embedded model, local:hf:... one that `ragstone pull` fetched, "
+    "openai:MODEL takes its key from OPENAI_API_KEY, a URL is that of an OpenAI-compatible server, and MODEL@URL one "
+    "that has several models. A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
 )
 EMBEDDER_HELP = (
     "The embedder of response_relevancy and context_relevancy, named in the same way (local:PATH: an ONNX file). "
@@ -168,7 +167,7 @@ def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, ma
         if name is not None or llm is None:
             _check_reached(name or llm_name)
         embedder = registry.make_embedder(name, llm or llm_name, llm_name=llm_name, max_concurrency=max_concurrency)
-        if type(embedder).__module__.startswith("ragstone.local"):
+        if registry.is_local(name or llm_name):
             embedder.embed(["load"])
         return embedder
 

@@ -65,6 +65,7 @@ class LocalLLM(BaseLLM):
     asking: Asking = "one_by_one"
     gives_probabilities = True
     in_turn = True
+    embedder = "local"  # what goes with it
 
     def __init__(
         self,

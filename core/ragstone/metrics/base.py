@@ -94,9 +94,8 @@ _NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
 _INSTEAD = (
-    "pass a ragstone {0}, such as OpenAICompatible of ragstone.clients, Local{0} of ragstone.local, "
-    "LangChain{0} of ragstone_langchain or LlamaIndex{0} of ragstone_llama_index; "
-    "ragstone.Base{0} makes one of a class with {1} or a{1}"
+    "pass its name, or a ragstone {0}: OpenAICompatible of ragstone.clients, Local{0} of ragstone.local, or one of an "
+    "integration; ragstone.Base{0} makes one of a class with {1} or a{1}"
 )
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Braille cell: letters and a symbol by name
 

@@ -58,7 +58,7 @@ class Record:
         chosen_by: "rate", or the rule that chose it.
         origin: Facts that a sink recorded when the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
         sample: The sample, if it is kept with the record.
-        run_id: The framework's own id of the run: LangChain's run id, the id of LlamaIndex' span.
+        run_id: The id that the app's framework gives the run.
         run_name: What ran: a chain's or an engine's name.
         tags: The run's tags.
         user_id: Whose question it was, by the app's metadata.
