@@ -16,6 +16,7 @@ from ragstone.plain import printable
 from ragstone.results.connection import Kind, SqliteFile
 from ragstone.results.private_files import Lease
 from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply, is_final
+from ragstone.sample import Sample
 
 __all__ = ["Journal", "JournalError"]
 
@@ -111,18 +112,27 @@ class Journal:
         self._write()  # what waits here, the other one is to find
         return Journal(self.path, patience=self._patience)
 
-    def outcome(self, key: str) -> Outcome | None:
+    def outcome(self, key: str, sample: Sample | None = None) -> Outcome | None:
         """Return the outcome that was put under the key; None when there is none.
+
+        Args:
+            key: The key.
+            sample: The same as when it was put, for what was quoted from its texts.
 
         Raises:
             JournalError: The file cannot be read, or the journal is closed.
         """
-        return self._read("outcome", key, lambda text: decode(text).outcome)
+        return self._read("outcome", key, lambda text: decode(text, sample).outcome)
 
-    def put_outcome(self, key: str, outcome: Outcome) -> None:
+    def put_outcome(self, key: str, outcome: Outcome, sample: Sample | None = None) -> None:
         """Keep an outcome, unless it is one that a later run should ask for again. Its claim ends.
 
         Those are `Unscored` for a reason outside of the sample: "judge_error", "timeout", "cancelled", "over_budget".
+
+        Args:
+            key: The key.
+            outcome: The outcome.
+            sample: What the key is of: its texts are not written again. Whoever reads the outcome passes it, too.
 
         Raises:
             JournalError: It cannot be written; what was put before is safe. Or the journal is closed.
@@ -131,7 +141,7 @@ class Journal:
             self.release((key,))
             return
         self._write(
-            (_PUT, ("outcome", key, encode(Record("", outcome)))),
+            (_PUT, ("outcome", key, encode(Record("", outcome), sample))),
             ("DELETE FROM claims WHERE key = ?", (key,)),
         )
         self._put += 1

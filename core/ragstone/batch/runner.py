@@ -53,7 +53,7 @@ Shown = bool | Literal["auto"]
 class Outcomes(Protocol):
     """Where outcomes are kept beyond a run: a `Journal`, or what the workers of a cluster share."""
 
-    def outcome(self, key: str) -> Outcome | None:
+    def outcome(self, key: str, sample: Sample, /) -> Outcome | None:
         """Return the outcome that was put under a key; None where there is none."""
         ...
 
@@ -61,7 +61,7 @@ class Outcomes(Protocol):
         """Claim outcomes; return the keys of those that are neither made nor being made."""
         ...
 
-    def put_outcome(self, key: str, outcome: Outcome) -> None:
+    def put_outcome(self, key: str, outcome: Outcome, sample: Sample, /) -> None:
         """Keep an outcome, if it is final, and end its claim."""
         ...
 
@@ -352,7 +352,7 @@ class Runner:
             return await self._score(slot.row, *self._draws[place])
         key = self._key(slot, place)
         if key not in self._ahead:
-            outcome = self._journal.outcome(key)
+            outcome = self._journal.outcome(key, slot.row.sample)
             if outcome is None and self.stopped:
                 raise GateClosed
             if outcome is None:
@@ -365,7 +365,7 @@ class Runner:
         slot.asked = True
         outcome = await self._score(slot.row, *self._draws[place])
         asked_as = self._key(slot, place)  # another one where a parameter was left out meanwhile
-        self._journal.put_outcome(asked_as, outcome)
+        self._journal.put_outcome(asked_as, outcome, slot.row.sample)
         if asked_as != key:
             self._journal.release((key,))
         self._begun.remove(key)

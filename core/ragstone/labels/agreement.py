@@ -9,7 +9,7 @@ import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import Label, name_of, read_labels, refuse
-from ragstone.report.statistics import TIE, Estimate, of_groups
+from ragstone.report.statistics import TIE, Interval, of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -30,8 +30,8 @@ class Agreement:
     """
 
     items: int
-    share: Estimate | None = None
-    kappa: Estimate | None = None
+    share: Interval | None = None
+    kappa: Interval | None = None
 
 
 def agreement(
@@ -86,7 +86,7 @@ def _kappa(x: "Numbers", y: "Numbers", weights: "Numbers") -> "Numbers":
 
 def sensitivity_specificity(
     people: Sequence[float], judge: Sequence[float], groups: Sequence[str] | None = None
-) -> tuple[Estimate | None, Estimate | None]:
+) -> tuple[Interval | None, Interval | None]:
     """Return the judge's share of 1 where people say 1, and of 0 where they say 0, with 95 % intervals.
 
     None: people say it nowhere, or somebody says something else than 0 and 1.
@@ -103,7 +103,7 @@ def sensitivity_specificity(
     return yes, no
 
 
-def share_of(hits: "ArrayLike", groups: Sequence[str] | None = None) -> Estimate | None:
+def share_of(hits: "ArrayLike", groups: Sequence[str] | None = None) -> Interval | None:
     """Return the share of hits with its 95 % interval, which takes the items of a group for one.
 
     Example:
@@ -115,7 +115,7 @@ def share_of(hits: "ArrayLike", groups: Sequence[str] | None = None) -> Estimate
     return estimate and replace(estimate, n=len(values), mean=float(values.mean()))
 
 
-def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] | None) -> Estimate | None:
+def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] | None) -> Interval | None:
     """Return a statistic of weighted items; in each draw a group weighs as often as it was drawn."""
     place = np.unique(np.asarray(groups or range(n)), return_inverse=True)[1]
     k = int(place.max()) + 1
@@ -126,9 +126,9 @@ def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] 
     if not np.isfinite(value):
         return None
     if not known.size or np.ptp(known) < TIE:  # what does not vary says nothing of how far it may be off
-        return Estimate(n, float(value))
+        return Interval(n, float(value))
     low, high = np.quantile(known, (0.025, 0.975))
-    return Estimate(n, float(value), float(low), float(high))
+    return Interval(n, float(value), float(low), float(high))
 
 
 def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agreement], list[str]]:

@@ -25,7 +25,7 @@ from ragstone.report.aggregates import (
 from ragstone.report.comparison import Moved
 from ragstone.report.corrections import ByLabels, Correction, Corrections, Link, Slice
 from ragstone.report.statistics import TIE
-from ragstone.report.statistics import Estimate as Mean
+from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import count, number
 from ragstone.sample import Sample
 

@@ -40,7 +40,7 @@ class Scored(Protocol):
 
     name: str
     since: float | None
-    bad_rows: Sequence[BadLine]
+    bad_rows: tuple[BadLine, ...]
 
     def aggregates(self) -> Aggregates:
         """Return all outcomes added up."""

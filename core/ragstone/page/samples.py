@@ -99,13 +99,14 @@ def _fields(record: Record, sample: Sample | None) -> dict[str, Any]:
     cause = None
     if isinstance(outcome, Score):
         cause = cause_of(outcome)
-        verdicts = sorted(outcome.verdicts, key=lambda each: not each.lowers_score)[:_VERDICTS]
-        changes = {"verdicts": verdicts, "breakdown": shown_parts(outcome), "reason": _cut(outcome.reason, _TEXT)}
+        first = sorted(outcome.verdicts, key=lambda each: not each.lowers_score)[:_VERDICTS]
+        changes = {"verdicts": first, "breakdown": shown_parts(outcome), "reason": _cut(outcome.reason, _TEXT)}
     else:
         changes = {"detail": _cut(outcome.detail, _TEXT)}
     short = replace(record, outcome=outcome.model_copy(update=changes), sample=record.sample or None)
     values = to_fields(short, sample)
-    for verdict in values.get("verdicts", ()):
+    verdicts: Any = values.get("verdicts", ())
+    for verdict in verdicts:
         if len(verdict) > 5 and verdict[5] is not None:
             verdict[5] = _cut(verdict[5], _VERDICT_TEXT)
         for place in verdict[4]:

@@ -11,7 +11,7 @@ from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage, cause_of
 from ragstone.registry import NullJudge, make_metric, metric_names
-from ragstone.report.statistics import NOISE_REACH, Estimate, Histogram, Mean, Noise, Timeline, noise_error
+from ragstone.report.statistics import NOISE_REACH, Histogram, Interval, Mean, Noise, Timeline, noise_error
 
 if TYPE_CHECKING:
     from ragstone.judge import Asking
@@ -211,7 +211,7 @@ class MetricSummary:
         self._told_apart: Counter[bool] = Counter()
         self.failures: Counter[UnscoredReason] = Counter()
         self.spread = Histogram()
-        self.over_time: Timeline[Mean] = Timeline(Mean)
+        self.over_time = Timeline()
         self.first: float | None = None
         self.last: float | None = None
         self.causes: dict[str, tuple[int, float]] = {}
@@ -253,7 +253,7 @@ class MetricSummary:
         for each in passed:
             self._passed.add(float(each), weight)
         if at is not None:
-            self.over_time.at(at).add(worst.value, weight)
+            self.over_time.add(at, worst.value, weight)
 
     def _note_choice(self, chosen_by: str) -> None:
         if chosen_by == "rate":
@@ -432,11 +432,11 @@ class Aggregates:
         most = {name: max(map(len, by_key.values())) for name, by_key in self.metadata.items()}
         return [name for name, n in most.items() if 2 <= n <= _KEY_VALUES][:_KEYS]
 
-    def by(self, facet: Facet, info: MetricInfo) -> dict[str, Estimate]:
+    def by(self, facet: Facet, info: MetricInfo) -> dict[str, Interval]:
         """Return a metric's means by a facet's values, the worst first."""
         return _worst_first(self.slices[facet].get(info.key, {}), info)
 
-    def by_metadata(self, name: str, info: MetricInfo) -> dict[str, Estimate]:
+    def by_metadata(self, name: str, info: MetricInfo) -> dict[str, Interval]:
         """Return a metric's means by the values of a key of the samples' metadata, the worst first."""
         return _worst_first(self.metadata[name].get(info.key, {}), info)
 
@@ -469,7 +469,7 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
 
 
-def _worst_first(means: Mapping[str, Mean], info: MetricInfo) -> dict[str, Estimate]:
+def _worst_first(means: Mapping[str, Mean], info: MetricInfo) -> dict[str, Interval]:
     estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
     return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
 

@@ -1,10 +1,8 @@
-"""Checks that end with 0, 1 or 3 (cannot tell): a drop between two runs, for CI, and the drift of a judge."""
+"""A check that ends with 0, 1 or 3 (cannot tell): a drop between two runs, for CI."""
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
@@ -18,8 +16,6 @@ from ragstone.text.plain import markdown_code, markdown_table
 Status = Literal[0, 1, 3]
 WORDS: Mapping[Status, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}
 _MANY = 1_000_000
-_FEW = 20  # fewer anchors show no drift
-_MOST_UNSCORED = 0.1  # more samples that are not scored now could hide a drift
 
 
 class DropCheck(NamedTuple):
@@ -105,7 +101,7 @@ def check_drops(
     ]
 
 
-def status_of(checks: "Iterable[DropCheck | Drift]") -> Status:
+def status_of(checks: Iterable[DropCheck]) -> Status:
     """Return 1 where a check ends with it, else 3 where one cannot tell, else 0."""
     statuses = {each.status for each in checks}
     return 1 if 1 in statuses else 3 if 3 in statuses else 0
@@ -242,70 +238,3 @@ def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
     more = ["<details><summary>More</summary>", "", f"{fence}text", *remarks, fence, "", "</details>"]
     parts = [[f"**{markdown_code(title)}**"], markdown_table(head, cells), sentences, more]
     return "\n\n".join("\n".join(part) for part in parts if part)
-
-
-class Flip(NamedTuple):
-    """An item whose verdict is another than it was."""
-
-    sample_id: str
-    kind: str
-    text: str
-    then: str
-    now: str
-
-
-class ThenAndNow(NamedTuple):
-    """How the judge agreed with the labels then, and how it does now, over n of something."""
-
-    name: str
-    n: int
-    then: float
-    now: float
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """A metric's anchors, judged again.
-
-    Attributes:
-        change: Then (a) and now (b), over the samples that are scored in both.
-        unscored: How many samples are not scored now, by why.
-        items: How many items have the same text then and now.
-        flips: Those of them whose verdict is another now; of several scorings, each time the first one counts.
-        noise_flips: How many verdicts differ between two scorings now, and of how many items.
-        agreement: With the labels: share and kappa over the items, the mean absolute distance of the scores.
-    """
-
-    change: MetricComparison
-    unscored: Counter[str]
-    items: int
-    flips: Sequence[Flip]
-    noise_flips: tuple[int, int]
-    agreement: Sequence[ThenAndNow]
-
-    @property
-    def status(self) -> Status:
-        """1 where the change's 95 % interval excludes 0, and it is more than the judge's noise; 3: cannot tell."""
-        change, lost = self.change, self.unscored.total()
-        if change.low is None or change.high is None or change.pairs < _FEW:
-            return 3
-        if (change.low > TIE or change.high < -TIE) and not change.within_noise:
-            return 1
-        return 3 if lost > _MOST_UNSCORED * (change.pairs + lost) else 0
-
-    @property
-    def conclusion(self) -> str:
-        """What the status says, in a sentence."""
-        change = self.change
-        moved = f"the mean changed by {number(change.difference, '+')} ({interval(change.low, change.high, '+')})"
-        noise = f"the judge's own noise, ±{number(change.noise_reach)}"
-        if self.status == 1:
-            return f"drift: {moved}, more than {noise}."
-        if self.status == 0:
-            why = f"no more than {noise}" if change.within_noise else "and the interval holds 0"
-            return f"no drift is shown: {moved}, {why}."
-        if change.pairs < _FEW:
-            return f"cannot tell: {count(change.pairs, 'sample')} scored then and now; {_FEW} are needed."
-        return (
-            f"cannot tell: {moved}, and {self.unscored.total():,} samples that are not scored now could hide a drift."
-        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.report.aggregates import MetricSummary
 from ragstone.report.comparison import p_value
-from ragstone.report.statistics import Estimate as Mean
+from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import INTERVAL, Shown, count, interval, number, percent
 
 if TYPE_CHECKING:

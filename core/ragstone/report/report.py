@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from ragstone.outcome import Usage, place
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
-from ragstone.report.statistics import Estimate
+from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
     COSTS,
     INTERVAL,
@@ -222,7 +222,7 @@ class Report(Shown):
         self._aggregates = aggregates
         return aggregates
 
-    def by(self, facet: Facet) -> dict[str, dict[str, Estimate]]:
+    def by(self, facet: Facet) -> dict[str, dict[str, Interval]]:
         """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
 
         Args:

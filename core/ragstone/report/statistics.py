@@ -6,14 +6,13 @@ same answer.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from typing_extensions import Self
 
     Numbers = NDArray[np.float64]
 
@@ -42,7 +41,7 @@ _T = (
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Interval:
     """A mean of scores with its 95 % confidence interval.
 
     Attributes:
@@ -149,7 +148,7 @@ class Mean:
         """Whether the numbers have different weights."""
         return self.w * self.w < self.n * self.ww * (1 - 1e-9)
 
-    def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Estimate | None:
+    def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Interval | None:
         """Return the mean with its interval; None for no number.
 
         Args:
@@ -163,7 +162,7 @@ class Mean:
         mean = self.origin + m
         squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww)
         if self.n == 1 or not math.isfinite(squares):  # or numbers whose squares overflow
-            return Estimate(self.n, mean)
+            return Interval(self.n, mean)
         variance = squares / self.ww * self.n / (self.n - 1)
         size = max(1 + 1e-6, times * self.w * self.w / self.ww)
         reach = t_quantile(max(1, int(size - 1 + 1e-9)))
@@ -171,14 +170,14 @@ class Mean:
         low, high = bounds or (-math.inf, math.inf)
         if math.isinf(high - low):
             half = reach * math.sqrt(variance / size)
-            students = Estimate(self.n, mean, max(low, mean - half), min(high, mean + half))
-            return Estimate(self.n, mean) if hidden else students
+            students = Interval(self.n, mean, max(low, mean - half), min(high, mean + half))
+            return Interval(self.n, mean) if hidden else students
         low, high = min(low, self.least), max(high, self.greatest)
         if (most := (mean - low) * (high - mean)) > 0.0:
             hidden = max(hidden, min(1.0, variance / most) ** 1.5)
         low = _end(low, self.greatest, mean, variance, size, hidden, reach)
         high = _end(high, self.least, mean, variance, size, hidden, reach)
-        return Estimate(self.n, mean, low, high)
+        return Interval(self.n, mean, low, high)
 
     def _hidden(self, size: float) -> float:
         """Return how far numbers that are alike outnumber all others, from 0 to 1, less where enough others show."""
@@ -376,30 +375,22 @@ def noise_error(sd: float, draws: Mapping[int, int]) -> float:
     return sd / sum(draws.values()) * math.sqrt(math.fsum(rows / each for each, rows in draws.items()))
 
 
-class _Mergeable(Protocol):
-    def merge(self, other: "Self", /) -> None: ...
-
-
-T = TypeVar("T", bound=_Mergeable)
-
-
-class Timeline(Generic[T]):
-    """Something for each minute, hour, day or week: as long as their span needs, so that there are few.
+class Timeline:
+    """A mean for each minute, hour, day or week: as long as their span needs, so that there are few.
 
     `buckets` are by when they begin, in seconds since 1970 (UTC), and span `width` seconds each.
     """
 
-    def __init__(self, make: Callable[[], T], least_width: int = MINUTE) -> None:
-        self.width = least_width
-        self.buckets: dict[int, T] = {}
+    def __init__(self) -> None:
+        self.width = MINUTE
+        self.buckets: dict[int, Mean] = {}
         self._ends = math.inf, -math.inf
-        self._make = make
 
-    def at(self, seconds: float) -> T:
-        """Return the bucket of a time."""
-        self._ends = min(self._ends[0], seconds), max(self._ends[1], seconds)
+    def add(self, at: float, value: float, weight: float = 1.0) -> None:
+        """Count a number of some time."""
+        self._ends = min(self._ends[0], at), max(self._ends[1], at)
         self.widen(bucket_width(*self._ends))
-        return self.buckets.setdefault(bucket_start(seconds, self.width), self._make())
+        self.buckets.setdefault(bucket_start(at, self.width), Mean()).add(value, weight)
 
     def widen(self, width: int) -> None:
         """Merge buckets into wider ones."""
@@ -407,7 +398,7 @@ class Timeline(Generic[T]):
             return
         narrow, self.width, self.buckets = self.buckets, width, {}
         for start, bucket in narrow.items():
-            self.buckets.setdefault(bucket_start(start, width), self._make()).merge(bucket)
+            self.buckets.setdefault(bucket_start(start, width), Mean()).merge(bucket)
 
 
 def bucket_width(first: float, last: float) -> int:

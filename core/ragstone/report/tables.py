@@ -19,7 +19,7 @@ from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
     from ragstone.report.aggregates import Cost
-    from ragstone.report.statistics import Estimate
+    from ragstone.report.statistics import Interval
     from ragstone.results.record import Record
     from ragstone.sample import Sample
 
@@ -96,7 +96,7 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
     return f"{spent:,.2f}" if spent >= 1 else f"{spent:.4f}"
 
 
-def slice_cells(means: "Mapping[str, Estimate]", most: int = 20) -> list[tuple[str, str, str, str]]:
+def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
     """Return the value, n, mean and interval of the first ones, and how many more there are."""
     cells = [
         (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()

@@ -271,7 +271,8 @@ def _list(verdict: Verdict, known: "_Texts") -> list[object]:
     evidence: list[list[object]] = []
     for each in verdict.evidence:
         place: list[object] = [_place(each.field, each.chunk), each.start, each.end]
-        if known.get((each.field, each.chunk), "")[each.start : each.end] != each.text:
+        text = known.get((each.field, each.chunk))
+        if text is None or text[each.start : each.end] != each.text:
             place.append(each.text)
         evidence.append(place)
     text = None if verdict.evidence and verdict.evidence[0].text == verdict.text else verdict.text

@@ -6,7 +6,7 @@ from ragstone.cli.options import check_apart, check_writable, database_file
 from ragstone.cli.output import write_page
 from ragstone.plain import printable
 from ragstone.report import Report
-from ragstone.report.statistics import Estimate
+from ragstone.report.statistics import Interval
 from ragstone.text.plain import text_table
 
 
@@ -71,7 +71,7 @@ def _show_agreement(a: str, b: str) -> None:
         click.echo(printable(note))
 
 
-def _figure(estimate: Estimate | None) -> str:
+def _figure(estimate: Interval | None) -> str:
     if estimate is None:
         return "undefined"
     if estimate.low is None or estimate.high is None:
