@@ -9,17 +9,11 @@ import json
 import re
 import types
 from collections.abc import Mapping
-from contextlib import suppress
-from enum import Enum
 from functools import cached_property, partial
 from hashlib import blake2b, sha256
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from pydantic import BaseModel
-
-from ragstone.errors import without_keys
 from ragstone.judge import LLMRequest
 from ragstone.plain import fields_of, is_list, is_mapping, is_set, to_plain
 from ragstone.sample import Sample
@@ -27,25 +21,12 @@ from ragstone.sample import Sample
 if TYPE_CHECKING:
     from ragstone.metrics import Metric
 
-_DEPTH = 12
-# Fields of the request itself, under whatever name: each can change the answer.
-_REQUEST_FIELDS = frozenset(("additional_kwargs", "extra_body", "model_kwargs"))
-_KEY_FIELDS = frozenset(("access_token", "api_key", "apikey", "authorization", "password", "secret", "token"))
 # Wider than what an error's text is cleaned of: who is in doubt leaves a setting out rather than keep a key.
 _SECRET_NAME = re.compile(
     r"key(?!word)|token(?!iz)|secret|passw|auth(?!ors?\b)|credential|cookie|bearer|signature|^sig$|^pwd$|^proxies$|proxy$",
     re.IGNORECASE,
 )
 _TEXT_TOKEN = re.compile(r"(bos|eos|pad|unk|sep|stop|think\w*)_token", re.IGNORECASE)
-# How a call is made, watched, repeated or kept: no part of who answers. Nor what changes from call to call.
-_NOT_IDENTITY = frozenset((
-    "batch_size", "cache", "callback_manager", "callbacks", "chunk_size", "config_factories",
-    "custom_get_token_ids", "disable_streaming", "embed_batch_size", "embeddings_cache", "max_concurrency",
-    "max_retries", "metadata", "name", "num_workers", "profile", "rate_limiter", "recursion_limit",
-    "request_timeout", "retry_max_seconds", "retry_min_seconds", "run_id", "run_name", "show_progress",
-    "show_progress_bar", "stream", "stream_chunk_timeout", "stream_usage", "streaming", "tags", "timeout", "verbose",
-))  # fmt: skip
-
 _HALVES = ("generate", "agenerate", "embed", "aembed")
 
 
@@ -54,7 +35,7 @@ class IdentityError(TypeError):
 
 
 def identity_json(judge: object) -> str:
-    """Return what makes a judge or an embedder as JSON: its own `identity`, else its class and its `model`.
+    """Return what makes a judge or an embedder as JSON: class, `model`, `base_url` and its declared `identity`.
 
     Raises:
         IdentityError: Its `identity` is neither a text nor a mapping that JSON can hold.
@@ -62,24 +43,31 @@ def identity_json(judge: object) -> str:
     Example:
         >>> from ragstone.testing import FakeLLM
         >>> identity_json(FakeLLM(lambda request: "yes"))
-        '{"class": "FakeLLM", "model": "fake"}'
+        '{"class": "FakeLLM", "identity": "fake", "model": "fake"}'
     """
     where = f"{type(judge).__name__}.identity"
-    identity: object = getattr(judge, "identity", None)
-    if identity is None:
-        identity = {"class": class_name(judge), "model": getattr(judge, "model", None)}
-    if not isinstance(identity, (str, Mapping)):
-        raise IdentityError(f"{where}: is {type(identity).__name__}, not a text or a mapping")
+    facts = {"class": type(judge).__qualname__, "model": getattr(judge, "model", None)}
+    if isinstance(url := getattr(judge, "base_url", None), str):
+        facts["base_url"] = public_url(url)
+    if (identity := getattr(judge, "identity", None)) is not None:
+        if not isinstance(identity, (str, Mapping)):
+            raise IdentityError(f"{where}: is {type(identity).__name__}, not a text or a mapping")
+        facts["identity"] = identity if isinstance(identity, str) else {**identity}
     try:
-        return json.dumps(identity if isinstance(identity, str) else {**identity}, sort_keys=True)
+        return json.dumps(facts, sort_keys=True)
     except (TypeError, ValueError) as error:
         raise IdentityError(f"{where}: holds what JSON cannot ({error})") from None
 
 
-def class_name(thing: object) -> str:
-    """Return the qualified name of an object's class, with its module."""
-    kind = type(thing)
-    return f"{kind.__module__}.{kind.__qualname__}"
+def undeclared(judge: object) -> str:
+    """Return what to say of a judge or embedder without a declared `identity` that is used with a journal; else ""."""
+    if getattr(judge, "identity", None) is not None:
+        return ""
+    name = type(judge).__name__
+    return (
+        f"{name}({getattr(judge, 'model', '')!r}) declares no identity: the journal knows it by class, model and "
+        "base_url alone. Give it another `identity`, a text, whenever you change its settings, or use a new journal"
+    )
 
 
 def public_url(url: str) -> str:
@@ -100,94 +88,8 @@ def public_url(url: str) -> str:
 
 
 def request_digest(fields: object) -> str:
-    """Return a digest of further fields of a request, whole but for the texts of fields such as `api_key`."""
-    return sha256(json.dumps(_whole(fields), sort_keys=True).encode()).hexdigest()
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, str):
-        return str(value)
-    if is_mapping(value):
-        items = value.items()
-        return {str(name): _whole(inside) for name, inside in items if not _is_key_field(str(name), inside)}
-    if is_list(value):
-        return [_whole(item) for item in value]
-    return settings_of(value)
-
-
-def settings_of(value: object, follow: tuple[type, ...] = (), *, depth: int = 0) -> object:
-    """Return the settings of a framework's model object, or any value of them, as JSON holds it and without keys.
-
-    Fields of pydantic models, mappings, lists and plain values are followed. Another object counts by its class, a
-    function by its name and code. What is no part of who answers (time-outs, retries, callbacks, tags) is left out;
-    so is what looks like a key by its name (`api_key`, `Authorization`) or by itself (`sk-...`, `Bearer ...`).
-    Fields of the request (`extra_body`, `model_kwargs`, `additional_kwargs`) count whole, as `request_digest`.
-
-    Args:
-        value: The object or value.
-        follow: Classes whose attributes are followed, too.
-        depth: How deep in another object it lies.
-
-    Example:
-        >>> settings_of({"temperature": 0.5, "api_key": "abc", "base_url": "http://me:pw@127.0.0.1/v1", "timeout": 9})
-        {'base_url': 'http://2744ccd10c7533bd@127.0.0.1/v1', 'temperature': 0.5}
-    """
-    if value is None or isinstance(value, (bool, int, float, Enum, PurePath)):
-        return to_plain(value)
-    if isinstance(value, str):
-        return without_keys(public_url(value) if "://" in value and " " not in value else value)
-    if depth > _DEPTH:
-        return class_name(value)
-    if isinstance(value, (bytes, bytearray)):
-        return blake2b(value, digest_size=8).hexdigest()
-    if is_mapping(value):
-        return _settings(value, follow, depth)
-    if is_list(value) or is_set(value):
-        items = [settings_of(item, follow, depth=depth + 1) for item in value]
-        return sorted(items, key=repr) if is_set(value) else items
-    if isinstance(value, (types.FunctionType, types.MethodType)):
-        return _function(value, follow, depth)
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    fields: Mapping[str, object]
-    if isinstance(value, BaseModel):
-        names = [name for name, field in type(value).model_fields.items() if not field.exclude]
-        fields = {name: vars(value).get(name) for name in names} | (value.model_extra or {})
-    elif isinstance(value, follow):
-        fields = dict(getattr(value, "__dict__", {}))
-    else:
-        return class_name(value)
-    return {"class": class_name(value), **_settings(fields, follow, depth)}
-
-
-def _settings(values: Mapping[Any, object], follow: tuple[type, ...], depth: int) -> dict[str, object]:
-    named = {str(name): value for name, value in values.items() if value is not None}
-    return {
-        name: request_digest(value)
-        if name in _REQUEST_FIELDS and value
-        else settings_of(value, follow, depth=depth + 1)
-        for name, value in sorted(named.items(), key=lambda item: item[0])
-        if name not in _NOT_IDENTITY and not is_secret(name, value)
-    }
-
-
-def _function(function: types.FunctionType | types.MethodType, follow: tuple[type, ...], depth: int) -> object:
-    code = function.__code__
-    constants = [constant for constant in code.co_consts if isinstance(constant, (str, int, float, bytes))]
-    brought: list[object] = [owner] if (owner := getattr(function, "__self__", None)) is not None else []
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # not set yet
-            brought.append(cell.cell_contents)
-    return {
-        "function": f"{function.__module__}.{function.__qualname__}",
-        "code": blake2b(code.co_code + repr((code.co_names, constants)).encode(), digest_size=8).hexdigest(),
-        "brought": [settings_of(part, follow, depth=depth + 1) for part in brought],
-    }
-
-
-def _is_key_field(name: str, value: object) -> bool:
-    """Whether a field of a request is a key: no number, list or mapping is, such as a schema's `token`."""
-    return name.lower() in _KEY_FIELDS and not isinstance(value, (Mapping, list, tuple, int, float))
+    """Return a digest of further fields of a request."""
+    return sha256(json.dumps(fields, sort_keys=True, default=repr).encode()).hexdigest()
 
 
 def is_secret(name: str, value: object) -> bool:
@@ -218,7 +120,7 @@ def sample_key(sample: Sample) -> str:
 def metric_key(metric: "Metric") -> str:
     """Return the key of a metric: class, name, version, judge and all options.
 
-    Judges and embedders count by their `identity`, else by class and `model`. Options may be plain values, lists,
+    Judges and embedders count by class, `model`, `base_url` and `identity`. Options may be plain values, lists,
     mappings, dataclasses, pydantic models, enums, classes and functions. A function counts by its module and name:
     what it does is not looked into, so give one that you edit between runs another name. Any other object counts by
     its attribute `cache_key`, a text that you change with what it does.

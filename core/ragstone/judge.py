@@ -85,8 +85,8 @@ class LLM(Protocol):
     `evaluate` then asks one evaluation's calls after the other's, with no time-out of its own. One that lets in so many
     calls at once may say so by `max_concurrency: int`: who waits for that is not timed. One that holds keys may name
     them in `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping
-    for JSON: what makes this judge (server, sampling settings, no key), by which a journal tells two of one name apart;
-    without it that is class and `model`. And `gives_probabilities`: True where its replies to requests with `choices`
+    for JSON: what makes this judge beside its class, `model` and `base_url` (sampling settings, no key), by which a
+    journal tells two of one name apart. And `gives_probabilities`: True where its replies to requests with `choices`
     hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). One that learns what its
     provider refuses may have `left_out`, the provider's words by the parameter's name, and `leave_out`, which takes
     such a mapping: reports then say it, and journals keep apart what was asked with and without. `BaseLLM` supplies

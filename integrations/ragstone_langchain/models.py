@@ -63,6 +63,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `profile`, else
             unknown.
         name: For logs and cache keys; None: the model's name from the object, else its class.
+        identity: A text for journals; change it whenever you change the model object's settings.
         trace: True lets the app's callbacks and tracers see the judge's runs, tagged "ragstone:judge".
 
     Raises:
@@ -89,6 +90,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         timeout: float | None = None,
         max_input_tokens: int | None = None,
         name: str | None = None,
+        identity: str | None = None,
         trace: bool = False,
     ) -> None:
         if not isinstance(cast("object", model), Runnable):
@@ -99,18 +101,13 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         checked("asking", asking, Asking)
         checked("gives_probabilities", gives_probabilities, Flag)
         checked("max_input_tokens", max_input_tokens, Count | None)
-        super().__init__(model, name=name, timeout=timeout, trace=trace)
+        super().__init__(model, name=name, timeout=timeout, identity=identity, trace=trace)
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self.max_input_tokens = max_input_tokens or input_limit(model)
         self._silent: Runnable[Any, Any] = model
         self._silence()
         self._structured = structured_output
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """What makes this judge, for journals: the model object's settings, bound arguments too, without keys."""
-        return {**super().identity, "structured_output": self._structured}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `invoke`, blocking; raise what the model raises."""
@@ -327,6 +324,7 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         timeout: Seconds that one call may take; None: as long as the object's own time-out lets it. A sync one
             cannot be stopped: its thread runs on.
         name: For logs and cache keys; None: the object's own name for its model, else its class.
+        identity: A text for journals, as for `LangChainLLM`.
 
     Raises:
         TypeError: `embeddings` has no `embed_documents`.
@@ -340,13 +338,20 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         (2, 4)
     """
 
-    def __init__(self, embeddings: Embeddings, *, timeout: float | None = None, name: str | None = None) -> None:
+    def __init__(
+        self,
+        embeddings: Embeddings,
+        *,
+        timeout: float | None = None,
+        name: str | None = None,
+        identity: str | None = None,
+    ) -> None:
         if isinstance(embeddings, type) or not callable(getattr(embeddings, "embed_documents", None)):
             what = embeddings if isinstance(embeddings, type) else type(embeddings)
             raise TypeError(
                 f"embeddings: {what.__name__} has no embed_documents; pass LangChain embeddings (from init_embeddings)"
             )
-        super().__init__(embeddings, name=name, timeout=timeout)
+        super().__init__(embeddings, name=name, timeout=timeout, identity=identity)
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""

@@ -15,14 +15,12 @@ from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast
 
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
-from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tracers.context import _configure_hooks  # pyright: ignore[reportPrivateUsage] - no public way
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
 from ragstone.errors import secrets_in
-from ragstone.identity import settings_of
 from ragstone.limits.gate import daemon, within
 from ragstone.plain import as_count, as_dict, is_list, is_mapping
 from ragstone_langchain.messages import JUDGE_TAG
@@ -35,6 +33,7 @@ T = TypeVar("T")
 Sync = Callable[[], T]
 Async = Callable[[], Coroutine[Any, Any, T]]
 
+_URLS = ("base_url", "openai_api_base", "azure_endpoint", "endpoint_url", "endpoint")
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
 _INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
@@ -54,11 +53,14 @@ class SharedModel(Generic[M]):
 
     _bridge: "Callable[[], Bridge]"
 
-    def __init__(self, model: M, *, name: str | None, timeout: float | None, trace: bool = False) -> None:
+    def __init__(
+        self, model: M, *, name: str | None, timeout: float | None, identity: str | None = None, trace: bool = False
+    ) -> None:
         _check_timeout(timeout)
         names = (_attribute(layer, each) for layer in _layers(model) for each in _NAMES)
         own_name = (each for each in names if isinstance(each, str) and each)
         self.model = name or next(own_name, type(_layers(model)[-1]).__name__)
+        self.identity = identity
         self._shared = model
         self._timeout = timeout
         self._trace = trace
@@ -79,16 +81,10 @@ class SharedModel(Generic[M]):
         return any(hasattr(layer, "afunc") and not hasattr(layer, "func") for layer in _layers(self._shared))
 
     @property
-    def identity(self) -> dict[str, object]:
-        """What makes this judge or embedder, for journals: the settings of all layers of its object, without keys."""
-        follow = (Runnable, Embeddings, type(self._shared))
-        identifying = [as_dict(_attribute(layer, "_identifying_params")) for layer in _layers(self._shared)]
-        return {
-            "class": type(self).__qualname__,
-            "model": self.model,
-            "settings": settings_of(self._shared, follow),
-            "identifying": [settings_of(each, follow) for each in identifying if each],
-        }
+    def base_url(self) -> str | None:
+        """The address of the model's server, if the object says it."""
+        urls = (_attribute(layer, each) for layer in _layers(self._shared) for each in _URLS)
+        return next((each for each in urls if isinstance(each, str) and each), None)
 
     def _call(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model from sync code."""

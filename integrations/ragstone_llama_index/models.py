@@ -51,6 +51,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
             async methods on the first event loop, and threads on all others or if the model only blocks.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `metadata`, and unknown if
             that is LlamaIndex' default of 3,900 or leaves no room.
+        identity: A text for journals; change it whenever you change the model object's settings.
         trace: True lets the app's callbacks and tracers see the judge's calls, still tagged as such.
 
     Raises:
@@ -83,6 +84,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         structured: bool = False,
         in_threads: bool | None = None,
         max_input_tokens: int | None = None,
+        identity: str | None = None,
         trace: bool = False,
     ) -> None:
         checked("asking", asking, Asking)
@@ -92,12 +94,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         self.gives_probabilities = gives_probabilities
         self._max_input_tokens = max_input_tokens
         self._structured = structured
-        super().__init__(llm, in_threads=in_threads, trace=trace)
-
-    @property
-    def identity(self) -> dict[str, object]:
-        """What makes this judge, for journals: the model object's settings, without keys."""
-        return {**super().identity, "structured": self._structured}
+        super().__init__(llm, in_threads=in_threads, identity=identity, trace=trace)
 
     @property
     def max_input_tokens(self) -> int | None:
@@ -291,6 +288,7 @@ class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
     Args:
         embed_model: The model; None: `Settings.embed_model`, as it is when a call is made.
         in_threads: As for `LlamaIndexLLM`.
+        identity: As for `LlamaIndexLLM`.
         trace: As for `LlamaIndexLLM`.
 
     Raises:
@@ -309,9 +307,14 @@ class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
     _apps_own = ("embeddings_cache",)
 
     def __init__(
-        self, embed_model: BaseEmbedding | None = None, *, in_threads: bool | None = None, trace: bool = False
+        self,
+        embed_model: BaseEmbedding | None = None,
+        *,
+        in_threads: bool | None = None,
+        identity: str | None = None,
+        trace: bool = False,
     ) -> None:
-        super().__init__(embed_model, in_threads=in_threads, trace=trace)
+        super().__init__(embed_model, in_threads=in_threads, identity=identity, trace=trace)
 
     def _name_of(self, model: BaseEmbedding) -> str:
         return model.model_name

@@ -16,8 +16,6 @@ from pydantic import BaseModel
 
 from ragstone.bridge import Bridge
 from ragstone.errors import secrets_in
-from ragstone.identity import settings_of
-from ragstone.plain import as_dict
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -44,13 +42,14 @@ class SharedModel(ABC, Generic[M]):
     _wanted: ClassVar[str]  # the kind in words, and what to pass
     _apps_own: ClassVar[tuple[str, ...]]  # fields of the object that the copy does not have
 
-    def __init__(self, model: M | None, *, in_threads: bool | None, trace: bool) -> None:
+    def __init__(self, model: M | None, *, in_threads: bool | None, identity: str | None, trace: bool) -> None:
         if not isinstance(model, self._kind | None):
             raise TypeError(
                 f"{self._setting}: {type(model).__name__} is not a LlamaIndex {self._wanted}, or None for "
                 f"Settings.{self._setting}"
             )
         self._model = model
+        self.identity = identity
         self._trace = trace
         self._in_threads = in_threads
         if model is not None:
@@ -73,11 +72,11 @@ class SharedModel(ABC, Generic[M]):
         return secrets_in(self._original())
 
     @property
-    def identity(self) -> dict[str, object]:
-        """What makes this judge or embedder, for journals: the model object's settings, without keys."""
-        settings = as_dict(settings_of(self._original()))
-        used = {name: value for name, value in settings.items() if name not in self._apps_own}
-        return {"class": type(self).__qualname__, "model": self.model, "settings": used}
+    def base_url(self) -> str | None:
+        """The address of the model's server, if the object says it."""
+        original = self._original()
+        urls = (getattr(original, each, None) for each in ("api_base", "base_url", "azure_endpoint"))
+        return next((each for each in urls if isinstance(each, str) and each), None)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"

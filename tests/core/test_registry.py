@@ -107,7 +107,7 @@ def test_judges_are_made_without_loading_or_asking(openai):
     assert make_llm("openai:gpt-5-mini").model == "gpt-5-mini"
     server = make_llm("m@http://127.0.0.1:9", max_concurrency=3)
     assert isinstance(server, OpenAICompatible)
-    assert (server.model, server.identity["base_url"]) == ("m", "http://127.0.0.1:9/v1")
+    assert (server.model, server.base_url) == ("m", "http://127.0.0.1:9/v1")
     assert (make_llm("local").asking, make_llm("local:/none.gguf").asking) == ("one_by_one", "one_by_one")
     assert make_llm(f"{HERE}:judge").model == "mine"
     assert [model_of(name) for name in ("openai:a", "b@http://x", "http://x", "local")] == [

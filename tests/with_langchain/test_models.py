@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 import pickle
 import threading
 import warnings
@@ -10,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from langchain.chat_models import init_chat_model
 from langchain_core.caches import InMemoryCache
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.globals import get_llm_cache, set_llm_cache
@@ -329,49 +327,24 @@ def test_a_cancelled_call_ends_at_once(over) -> None:
     asyncio.run(cancelled())
 
 
-# --- what makes a judge, for a journal: every setting of the object, in every wrapper, and no key ---------------------
+# --- what makes a judge, for a journal: model, address and what is declared ------------------------------------------
 
 
-def chat(**settings):
-    return ChatOpenAI(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
+def test_model_address_and_declared_identity_make_a_judge():
+    def chat(**settings):
+        return ChatOpenAI(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
 
+    def embeddings(**settings):
+        return OpenAIEmbeddings(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret", **settings})
 
-def configurable(**settings):
-    return init_chat_model("m", model_provider="openai", api_key="s3cret", configurable_fields=("model",), **settings)
-
-
-DIFFERENT = {
-    "plain": chat,
-    "url": lambda: chat(base_url="http://127.0.0.1:2/v1"),
-    "temperature": lambda: chat(temperature=0.5),
-    "model_kwargs": lambda: chat(model_kwargs={"user": "a"}),
-    "headers": lambda: chat(default_headers={"X-Variant": "b", "Authorization": "s3cret"}),
-    "bound": lambda: chat().bind(extra_body={"top_k": 3}),
-    "fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.5)]),
-    "other fallbacks": lambda: chat().with_fallbacks([chat(temperature=0.6)]),
-    "behind a function": lambda: RunnableLambda(lambda prompt: "a") | chat(),
-    "configurable": configurable,
-    "configured": lambda: configurable(temperature=0.5),
-    "fake": lambda: FakeListChatModel(responses=["a"]),
-}
-
-
-def test_each_setting_makes_another_judge_and_no_key_is_in_it():
-    keys = {name: judge_key(LangChainLLM(make(), name="m")) for name, make in DIFFERENT.items()}
-    assert len(set(keys.values())) == len(keys)
-    assert {name: judge_key(LangChainLLM(make(), name="m")) for name, make in DIFFERENT.items()} == keys
-    assert judge_key(LangChainLLM(chat(), name="m", structured_output=False)) != keys["plain"]
-    assert "s3cret" not in json.dumps([LangChainLLM(make()).identity for make in DIFFERENT.values()])
-
-
-def test_what_does_not_change_the_answers_does_not_count():
-    other = chat(api_key="another", timeout=3, max_retries=9, tags=["a"], metadata={"a": "b"}, verbose=True)
-    assert judge_key(LangChainLLM(other)) == judge_key(LangChainLLM(chat()))
-
-
-def test_embedders():
-    settings = {"model": "m", "base_url": "http://127.0.0.1:1/v1", "api_key": "s3cret"}
-    others = ({}, {"base_url": "http://127.0.0.1:2/v1"}, {"dimensions": 3})
-    embedders = [LangChainEmbedder(OpenAIEmbeddings(**{**settings, **other}), name="m") for other in others]
-    assert len(set(map(judge_key, embedders))) == len(embedders)
-    assert "s3cret" not in json.dumps([each.identity for each in embedders])
+    judges = [
+        LangChainLLM(chat()),
+        LangChainLLM(chat(model="n")),
+        LangChainLLM(chat(base_url="http://127.0.0.1:2/v1")),
+        LangChainLLM(chat().bind(extra_body={"top_k": 3}), identity="top 3"),
+        LangChainEmbedder(embeddings()),
+        LangChainEmbedder(embeddings(base_url="http://127.0.0.1:2/v1")),
+        LangChainEmbedder(embeddings(dimensions=3), identity="3"),
+    ]
+    assert len(set(map(judge_key, judges))) == len(judges)
+    assert judge_key(LangChainLLM(chat(api_key="another", timeout=3).bind(stop=["x"]))) == judge_key(judges[0])

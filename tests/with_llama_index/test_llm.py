@@ -24,10 +24,9 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.storage.kvstore import SimpleKVStore
-from pydantic import Field
 
 from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy, Score, evaluate
-from ragstone.identity import judge_key
+from ragstone.identity import identity_json, judge_key
 from ragstone.testing import EmbedderContract, FakeEmbedder, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.models import to_reply
@@ -131,7 +130,7 @@ def test_a_report_says_what_a_model_was_asked_without_and_a_journal_keeps_it_apa
     samples = [SAMPLE.model_copy(update={"user_input": f"Who wrote book {i}?"}) for i in range(3)]
     for _ in range(2):
         llm = NoSystem(truth, problem=NO_SYSTEM[0], words='{"ids": [1]}')
-        metrics = [ContextRelevancy(llm=LlamaIndexLLM(llm))]
+        metrics = [ContextRelevancy(llm=LlamaIndexLLM(llm, identity="v1"))]
         report = evaluate(samples, metrics, journal=tmp_path / "journal.db", max_concurrency=1, progress=False)
         assert [type(record.outcome) for record in report.results()] == [Score] * 3
         assert "chatting was asked without a system message" in report.notes[0]
@@ -364,38 +363,20 @@ class Remote(MockLLM):
 
     api_base: str = "http://me:s3cret@127.0.0.1:1/v1"
     api_key: str = "s3cret"
-    temperature: float = 0.1
-    timeout: float = 60.0
-    default_headers: dict[str, str] = Field(default_factory=lambda: {"Authorization": "Bearer s3cret"})
-    additional_kwargs: dict[str, Any] = Field(default_factory=dict)
 
 
-def key(**settings):
-    return judge_key(LlamaIndexLLM(Remote().model_copy(update=settings)))
-
-
-def test_each_setting_makes_another_judge():
-    keys = [
-        key(),
-        key(api_base="http://127.0.0.1:2/v1"),
-        key(temperature=0.5),
-        key(additional_kwargs={"extra_body": {"top_k": 3}}),
-        key(max_tokens=9),
-        judge_key(LlamaIndexLLM(MockLLM())),
-        judge_key(LlamaIndexLLM(Remote(), structured=True)),
+def test_model_address_and_declared_identity_make_a_judge():
+    judges = [
+        LlamaIndexLLM(Remote()),
+        LlamaIndexLLM(MockLLM()),
+        LlamaIndexLLM(Remote().model_copy(update={"api_base": "http://127.0.0.1:2/v1"})),
+        LlamaIndexLLM(Remote(max_tokens=9), identity="short"),
+        LlamaIndexEmbedder(MockEmbedding(embed_dim=3)),
+        LlamaIndexEmbedder(MockEmbedding(embed_dim=4), identity="4"),
     ]
-    assert len(set(keys)) == len(keys)
-    assert key(api_key="another", timeout=9.0, system_prompt="The app's, which the judge never sees.") == keys[0]
-    assert "s3cret" not in json.dumps(LlamaIndexLLM(Remote()).identity)
-
-
-def test_the_one_of_the_settings_counts_as_it_is(monkeypatch):
-    judge, embedder = LlamaIndexLLM(), LlamaIndexEmbedder()
-    monkeypatch.setattr(Settings, "_llm", Remote(), raising=False)
-    monkeypatch.setattr(Settings, "_embed_model", MockEmbedding(embed_dim=3), raising=False)
-    assert judge_key(judge) == key()
-    assert judge_key(embedder) == judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=3)))
-    assert judge_key(embedder) != judge_key(LlamaIndexEmbedder(MockEmbedding(embed_dim=4)))
+    assert len(set(map(judge_key, judges))) == len(judges)
+    assert judge_key(LlamaIndexLLM(Remote().model_copy(update={"api_key": "another"}))) == judge_key(judges[0])
+    assert "s3cret" not in identity_json(judges[0])
 
 
 # -------------------------------------------------------------------------------- the embedder

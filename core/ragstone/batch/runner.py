@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
 from ragstone.batch.journal import JournalError
 from ragstone.batch.spending import SpendingMeter
 from ragstone.errors import CannotScore
-from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key
+from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
 from ragstone.judge import LLM, Meter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.plain import printable
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample
 
@@ -185,6 +186,8 @@ class Runner:
             self._prepare(metric.judge)
             if journal is not None:
                 self._metric_key(metric)  # an option that has no key is found now
+                for judge in (metric.llm, metric.judge_embedder):
+                    self._say_undeclared(judge)
 
     @property
     def gave_up(self) -> bool:
@@ -435,6 +438,12 @@ class Runner:
         if asked not in self._metric_keys:
             self._metric_keys[asked] = metric_key(metric)
         return self._metric_keys[asked]
+
+    def _say_undeclared(self, judge: object) -> None:
+        words = "" if judge is None else undeclared(judge)
+        if words and words not in self.notes:
+            self.notes.append(words)
+            _log.warning("%s.", printable(words))
 
     def _prepare(self, judge: LLM) -> None:
         """Have a judge asked as in the other runs of the journal, whose provider refused something."""

@@ -139,14 +139,14 @@ class OpenAICompatible(LeavesOut):
         return cls(names[0], base_url=url, **settings)
 
     @property
-    def identity(self) -> dict[str, object]:
-        """What makes this judge, for journals: model, server and a digest of `extra_body`, without keys."""
-        return {
-            "class": type(self).__qualname__,
-            "model": self.model,
-            "base_url": public_url(self._connection.access.url).rstrip("/"),
-            "extra_body": request_digest(self._extra_body) if self._extra_body else None,
-        }
+    def base_url(self) -> str:
+        """The server's address, without keys."""
+        return public_url(self._connection.access.url).rstrip("/")
+
+    @property
+    def identity(self) -> str:
+        """What makes this judge, for journals, beside model and address: a digest of `extra_body`."""
+        return request_digest(self._extra_body) if self._extra_body else ""
 
     @property
     def secrets(self) -> tuple[str, ...]:

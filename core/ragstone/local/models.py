@@ -95,7 +95,7 @@ class LocalLLM(BaseLLM):
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the file by its content, and whether prompts are read in full."""
-        return {"class": "LocalLLM", "file": content_of(self._path), "cache_prompt": self._cache_prompt}
+        return {"file": content_of(self._path), "cache_prompt": self._cache_prompt}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request, blocking the calling thread while the calls before it and this one run.
@@ -285,7 +285,7 @@ class LocalEmbedder(BaseEmbedder):
         """What makes this embedder, for journals: model and tokenizer by their content."""
         path = self._path
         files = (EMBEDDER_FILE.path, TOKENIZER_FILE.path) if path is None else (path, path.with_name("tokenizer.json"))
-        return {"class": "LocalEmbedder", "files": [content_of(file) for file in files]}
+        return {"files": [content_of(file) for file in files]}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one unit row per text, float32, shape (len(texts), 384).

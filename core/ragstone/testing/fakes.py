@@ -50,9 +50,9 @@ class FakeLLM:
         self.requests: list[LLMRequest] = []
 
     @property
-    def identity(self) -> dict[str, object]:
-        """What makes this judge, for journals: its class and its name."""
-        return {"class": type(self).__qualname__, "model": self.model}
+    def identity(self) -> str:
+        """What makes this judge, for journals."""
+        return self.model
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer as the function says."""
@@ -90,9 +90,9 @@ class FakeEmbedder:
         self.calls: list[tuple[str, ...]] = []
 
     @property
-    def identity(self) -> dict[str, object]:
-        """What makes this embedder, for journals: its class and its name."""
-        return {"class": type(self).__qualname__, "model": self.model}
+    def identity(self) -> str:
+        """What makes this embedder, for journals."""
+        return self.model
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Place each text by its hash."""
