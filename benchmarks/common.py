@@ -1,6 +1,4 @@
-"""Texts and paces that the benchmarks share. Standard library only: the peers' environments have no ragstone."""
-
-import asyncio
+"""Texts that the benchmarks share. Standard library only: the peers' environments have no ragstone."""
 
 SOURCE = (
     "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
@@ -15,15 +13,3 @@ SUMMARY = (
 )
 QUESTION = "How is the coverage score calculated?"
 FIVE = [str(i) for i in range(1, 6)]
-
-
-class Pace:
-    """How long a call takes, and how many may be in flight; 0 seconds: at once."""
-
-    def __init__(self, seconds: float = 0.0, in_flight: int = 1) -> None:
-        self.seconds = seconds
-        self._slots = asyncio.Semaphore(in_flight)
-
-    async def wait(self) -> None:
-        async with self._slots:
-            await asyncio.sleep(self.seconds)

@@ -2,19 +2,18 @@
 
     python benchmarks/intervals.py
 
-Beside each figure stands, in brackets, what intervals without a memory of the bounds do: Student's for means, the
-percentile bootstrap for paired differences. Draws start from a fixed seed.
+Draws start from a fixed seed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ragstone.report.checks import drop_status
-from ragstone.report.statistics import Mean, t_quantile
+from ragstone.report.statistics import Mean
 
-DRAWS, RESAMPLES = 2_000, 1_000
+DRAWS = 2_000
 SIZES = (5, 10, 20, 30, 50, 60, 100, 200)
 RANDOM = np.random.default_rng(20261126)
 Numbers = NDArray[np.float64]
@@ -81,7 +80,7 @@ POWER: tuple[Population, ...] = (
 )
 
 
-def ours(sample: Numbers, bounds: Ends) -> Ends:
+def interval(sample: Numbers, bounds: Ends) -> Ends:
     """The interval of a report."""
     mean = Mean()
     for value in sample.tolist():
@@ -90,51 +89,29 @@ def ours(sample: Numbers, bounds: Ends) -> Ends:
     return (-np.inf, np.inf) if e is None or e.low is None or e.high is None else (e.low, e.high)
 
 
-def student(sample: Numbers, bounds: Ends) -> Ends:
-    """Student's interval, cut at the bounds."""
-    half = t_quantile(len(sample) - 1) * float(sample.std(ddof=1)) / len(sample) ** 0.5
-    return max(bounds[0], float(sample.mean()) - half), min(bounds[1], float(sample.mean()) + half)
-
-
-def bootstrap(sample: Numbers, _bounds: Ends) -> Ends:
-    """The percentile bootstrap's interval."""
-    low, high = np.quantile(RANDOM.choice(sample, (RESAMPLES, len(sample))).mean(axis=1), (0.025, 0.975))
-    return float(low), float(high)
-
-
-def intervals(
-    of: Callable[[Numbers, Ends], Ends], samples: Numbers, bounds: Ends, cache: dict[bytes, Ends]
-) -> Iterator[Ends]:
-    """Yield each sample's interval; samples with the same values have one."""
+def intervals(samples: Numbers, bounds: Ends) -> Numbers:
+    """Return each sample's interval; samples with the same values have one."""
+    cache: dict[bytes, Ends] = {}
+    ends: list[Ends] = []
     for sample in np.sort(samples, axis=1).round(12) + 0.0:
-        key = sample.tobytes()
-        if key not in cache:
-            cache[key] = of(sample, bounds)
-        yield cache[key]
+        if (key := sample.tobytes()) not in cache:
+            cache[key] = interval(sample, bounds)
+        ends.append(cache[key])
+    return np.array(ends)
 
 
-def coverage(
-    population: Population, n: int, bounds: Ends, before: Callable[[Numbers, Ends], Ends]
-) -> tuple[float, float, float]:
-    """Return how often ours and the other's interval hold the mean, and how wide ours is in terms of the other's."""
+def coverage(population: Population, n: int, bounds: Ends) -> tuple[float, float]:
+    """Return how often the interval holds the mean, and its mean width."""
     _, truth, draw = population
-    samples = draw((DRAWS if before is student else DRAWS // 4, n))
-    held, widths = [], []
-    for of in (ours, before):
-        ends = np.array(list(intervals(of, samples, bounds, {})))
-        held.append(float(((ends[:, 0] <= truth + 1e-9) & (ends[:, 1] >= truth - 1e-9)).mean()))
-        widths.append(float((ends[:, 1] - ends[:, 0]).mean()))
-    return held[0], held[1], widths[0] / max(widths[1], 1e-9)
+    ends = intervals(draw((DRAWS, n)), bounds)
+    held = (ends[:, 0] <= truth + 1e-9) & (ends[:, 1] >= truth - 1e-9)
+    return float(held.mean()), float((ends[:, 1] - ends[:, 0]).mean())
 
 
-def passing(population: Population, allowed: float, n: int) -> tuple[float, float]:
-    """Return how often the gate passes, and how often by the bootstrap's interval."""
-    samples = population[2]((DRAWS // 2, n))
-    ours_, theirs = (
-        float(np.mean([drop_status(*ends, allowed) == 0 for ends in intervals(of, samples, (-1.0, 1.0), {})]))
-        for of in (ours, bootstrap)
-    )
-    return ours_, theirs
+def passing(population: Population, allowed: float, n: int) -> float:
+    """Return how often the gate passes."""
+    ends = intervals(population[2]((DRAWS // 2, n)), (-1.0, 1.0))
+    return float(np.mean([drop_status(low, high, allowed) == 0 for low, high in ends.tolist()]))
 
 
 def share(value: float) -> str:
@@ -147,33 +124,21 @@ def table(title: str, rows: Sequence[tuple[str, Sequence[str]]], sizes: Sequence
     print(f"\n| {title} |", " | ".join(f"n = {n}" for n in sizes), "|")
     print("|---|" + "--:|" * len(sizes))
     for name, cells in rows:
-        print(f"| {name} |", " | ".join(cells), "|")
+        print(f"| {name} |", " | ".join(cells), "|", flush=True)
 
 
-def covered(
-    title: str, populations: Sequence[Population], bounds: Ends, before: Callable[[Numbers, Ends], Ends]
-) -> None:
-    """Print how often intervals hold the mean, and their widths in terms of the others'."""
-    rows, worst = list[tuple[str, list[str]]](), 1.0
-    for population in populations:
-        found = [coverage(population, n, bounds, before) for n in SIZES]
-        worst = min(worst, *(now for now, *_ in found))
-        cells = [f"{share(now)} ({share(then)}) {width:.2f}" for now, then, width in found]
-        rows.append((population[0], cells))
-    table(title, rows, SIZES)
-    print(f"\nLeast coverage: {worst:.3f}")
+def covered(title: str, populations: Sequence[Population], bounds: Ends) -> None:
+    """Print how often intervals hold the mean, and their widths."""
+    found = [(each[0], [coverage(each, n, bounds) for n in SIZES]) for each in populations]
+    table(title, [(name, [f"{share(held)} {width:.2f}" for held, width in cells]) for name, cells in found], SIZES)
+    print(f"\nLeast coverage: {min(held for _, cells in found for held, _ in cells):.3f}")
 
 
 if __name__ == "__main__":
-    covered("scores", MEANS, (0.0, 1.0), student)
-    covered("differences", DIFFERENCES, (-1.0, 1.0), bootstrap)
+    covered("scores", MEANS, (0.0, 1.0))
+    covered("differences", DIFFERENCES, (-1.0, 1.0))
     sizes = (5, 10, 20, 30, 50, 100, 200)
-    gate = [
-        (f"{name}; {allowed:g} allowed", [passing((name, truth, draw), allowed, n) for n in sizes])
-        for (name, truth, draw), allowed in GATE
-    ]
-    power = [
-        (f"{name}; .05 allowed", [passing((name, truth, draw), 0.05, n) for n in sizes]) for name, truth, draw in POWER
-    ]
-    for title, found in (("a drop of twice the allowed one passes", gate), ("no drop passes", power)):
-        table(title, [(name, [f"{share(now)} ({share(then)})" for now, then in cells]) for name, cells in found], sizes)
+    gate = [(f"{each[0]}; {most:g} allowed", [share(passing(each, most, n)) for n in sizes]) for each, most in GATE]
+    power = [(f"{each[0]}; .05 allowed", [share(passing(each, 0.05, n)) for n in sizes]) for each in POWER]
+    table("a drop of twice the allowed one passes", gate, sizes)
+    table("no drop passes", power, sizes)

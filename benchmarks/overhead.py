@@ -1,21 +1,23 @@
-"""What ragstone itself costs: CPU per sample with an instant judge, throughput with a slow one.
+"""What ragstone itself costs: CPU per sample of `ascore` and of `evaluate` with an instant judge, journal and memory.
 
     python benchmarks/overhead.py
 
-Figures are medians over interleaved repeats of one run: on a busy machine trust the ratios. `benchmarks/peers` has
-ragas and DeepEval beside ragstone.
+Figures are medians over interleaved repeats of one run: on a busy machine trust the ratios. `benchmarks/peers` has a
+slow judge, and ragas and DeepEval beside ragstone.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import platform
 import statistics
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from common import FIVE, QUESTION, SOURCE, SUMMARY, Pace
+from common import FIVE, QUESTION, SOURCE, SUMMARY
 
 from ragstone import (
     LLM,
@@ -24,14 +26,12 @@ from ragstone import (
     LLMReply,
     LLMRequest,
     Metric,
-    Outcome,
     ResponseRelevancy,
     Sample,
-    Score,
     SummarizationScore,
+    evaluate,
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone.text import split_sentences
 
 REPLIES = {
     "response_relevancy.questions": {
@@ -47,35 +47,12 @@ REPLIES = {
     "context_relevancy.sentences": {"ids": [1, 2]},
 }
 SCRIPT = {task: json.dumps(reply) for task, reply in REPLIES.items()}
-TARGETS = {  # CPU ms per sample that the project set itself; the last without splitting
-    "response_relevancy": 0.35,
-    "summarization_score": 0.5,
-    "alignment_coverage": 0.9,
-    "context_relevancy": 0.35,
-}
 ROUNDS = {  # calls of each round, with the script above
     "response_relevancy": (1,),
     "summarization_score": (1, 1),
     "alignment_coverage": (2, 3),
     "context_relevancy": (1,),
 }
-
-
-class SlowLLM:
-    """Answers from the script after a fixed time, with a bounded number of calls in flight."""
-
-    model = "slow"
-    asking = "together"
-
-    def __init__(self, seconds: float, in_flight: int) -> None:
-        self._pace = Pace(seconds, in_flight)
-
-    def generate(self, request: LLMRequest, /) -> LLMReply:
-        raise NotImplementedError("the benchmark scores with ascore")
-
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        await self._pace.wait()
-        return LLMReply(SCRIPT[request.task])
 
 
 def metrics(llm: LLM) -> list[Metric]:
@@ -93,93 +70,95 @@ def sample(metric: Metric, i: int) -> Sample:
     return Sample(user_input=question, retrieved_contexts=[f"{SOURCE} Text number {i}."], response=f"{SUMMARY} ({i})")
 
 
-def cpu_ms(run: Callable[[int], Any], n: int, repeats: int = 5) -> float:
-    """Return the median CPU milliseconds of one of `n` calls."""
-    figures: list[float] = []
-    for repeat in range(repeats + 1):
-        start = time.process_time()
-        for i in range(n):
-            run(repeat * n + i)
-        figures.append((time.process_time() - start) / n * 1000)
-    return statistics.median(figures[1:])
+class Instant(FakeLLM):
+    """Answers from the script at once, and holds no request."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda request: SCRIPT[request.task])
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        self.requests.clear()
+        return super().generate(request)
 
 
-def instant(n: int) -> list[tuple[str, float, float]]:
-    """Return (metric, CPU ms per sample through ascore, CPU ms of splitting in it)."""
-    loop = asyncio.new_event_loop()
-    llm = FakeLLM(lambda request: SCRIPT[request.task])
-    rows: list[tuple[str, float, float]] = []
-    for metric in metrics(llm):
-        samples = [sample(metric, i) for i in range(6 * n)]
+def alone(metric: Metric, samples: list[Sample]) -> None:
+    async def score() -> None:
+        for each in samples:
+            await metric.ascore(each)
 
-        def run(i: int, metric: Metric = metric, samples: list[Sample] = samples) -> Outcome:
-            llm.requests.clear()
-            return loop.run_until_complete(metric.ascore(samples[i]))
-
-        assert isinstance(run(0), Score)
-        own = cpu_ms(run, n) - cpu_ms(lambda _: loop.run_until_complete(asyncio.sleep(0)), n)
-        splits = metric.name in ("alignment_coverage", "context_relevancy")
-        splitting = cpu_ms(lambda i: split_sentences(f"{SOURCE} Text number {i}."), n) if splits else 0.0
-        rows.append((metric.name, own, splitting))
-    loop.close()
-    return rows
+    asyncio.run(score())
 
 
-def throughput(n: int, seconds: float, in_flight: int) -> list[tuple[str, float, float, float]]:
-    """Return (metric, samples/s, ideal samples/s, wall seconds) with a slow judge.
+def in_batch(metric: Metric, samples: list[Sample]) -> None:
+    evaluate(samples, [metric], progress=False)
 
-    Ideal: every slot busy all the time, `n * calls * seconds / in_flight`. Calls being whole, 2,000 of them on 64 slots
-    take 32 turns, not 31.25: 97.7 % is the most that one call a sample can reach.
-    """
 
-    async def score_all(metric: Metric) -> float:
-        samples = iter([sample(metric, i) for i in range(n)])
-        outcomes: list[Outcome] = []
+def with_journal(metric: Metric, samples: list[Sample]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        evaluate(samples, [metric], progress=False, journal=Path(folder) / "journal.db")
 
-        async def worker() -> None:
-            while (one := next(samples, None)) is not None:
-                outcomes.append(await metric.ascore(one))
 
-        start = time.perf_counter()
-        await asyncio.gather(*(worker() for _ in range(2 * in_flight)))
-        wall = time.perf_counter() - start
-        assert len(outcomes) == n
-        assert all(isinstance(outcome, Score) for outcome in outcomes)
-        return wall
+WAYS: tuple[Callable[[Metric, list[Sample]], None], ...] = (alone, in_batch, with_journal)
 
-    async def one(index: int) -> tuple[str, float]:
-        metric = metrics(SlowLLM(seconds, in_flight))[index]
-        await metric.ascore(sample(metric, 0))
-        return metric.name, await score_all(metric)
 
-    rows: list[tuple[str, float, float, float]] = []
-    for index in range(len(ROUNDS)):
-        name, wall = asyncio.run(one(index))
-        ideal = n * sum(ROUNDS[name]) * seconds / in_flight
-        rows.append((name, n / wall, n / ideal, wall))
-    return rows
+def cpu(n: int, repeats: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield each metric's CPU milliseconds per sample, by the way in which they were scored."""
+    for metric in metrics(Instant()):
+        figures: list[list[float]] = [[] for _ in WAYS]
+        number = 0
+        for _ in range(repeats + 1):
+            for way, found in zip(WAYS, figures, strict=True):
+                samples = [sample(metric, number + i) for i in range(n)]
+                number += n
+                start = time.process_time()
+                way(metric, samples)
+                found.append((time.process_time() - start) / n * 1000)
+        yield metric.name, [statistics.median(found[1:]) for found in figures]
+
+
+def megabytes() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def long_run(n: int, *, journal: bool) -> list[tuple[int, float, float]]:
+    """Return (samples so far, CPU milliseconds per sample since the last of these, MB of memory) in five steps."""
+    metric = metrics(Instant())[3]
+    steps: list[tuple[int, float, float]] = []
+    last = time.process_time()
+
+    def samples() -> Iterator[Sample]:
+        nonlocal last
+        for i in range(n + 1):
+            if i and i % (n // 5) == 0:
+                now = time.process_time()
+                steps.append((i, (now - last) / (n // 5) * 1000, megabytes()))
+                last = now
+            if i < n:
+                yield sample(metric, i)
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.db" if journal else None
+        evaluate(samples(), [metric], progress=False, journal=path)
+    return steps
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("-n", type=int, default=500, help="samples per repeat, instant judge")
-    parser.add_argument("--slow-n", type=int, default=2000, help="samples with the slow judge")
-    parser.add_argument("--seconds", type=float, default=0.05, help="how long the slow judge takes")
-    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("-n", type=int, default=500, help="samples per repeat")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--long-n", type=int, default=100_000, help="samples of the long run")
     args = parser.parse_args()
 
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
-    print("| instant judge, CPU ms per sample | measured | of it splitting | without splitting | aim |")
+    print("| instant judge, CPU ms per sample | `ascore` alone | `evaluate` | ratio | journal adds |")
     print("|---|---|---|---|---|")
-    for name, own, splitting in instant(args.n):
-        aim = f"{TARGETS[name]}" + (" plus splitting" if name == "context_relevancy" else "")
-        print(f"| ragstone {name} `ascore` | {own:.3f} | {splitting:.3f} | {own - splitting:.3f} | {aim} |")
-
-    head = f"judge of {args.seconds * 1000:.0f} ms, {args.in_flight} in flight, {args.slow_n} samples"
-    print(f"\n| {head} | samples/s | ideal | share |")
-    print("|---|---|---|---|")
-    for name, rate, ideal, _ in throughput(args.slow_n, args.seconds, args.in_flight):
-        print(f"| ragstone {name} | {rate:.0f} | {ideal:.0f} | {rate / ideal:.1%} |")
+    for name, (single, batch, journal) in cpu(args.n, args.repeats):
+        print(f"| {name} | {single:.3f} | {batch:.3f} | {batch / single:.2f} | {journal - batch:.3f} |", flush=True)
+    for with_one in (False, True):
+        head = f"{args.long_n:,} samples, journal {'on' if with_one else 'off'}"
+        print(f"\n| {head} | CPU ms per sample since | memory MB |\n|---|---|---|")
+        for so_far, ms, memory in long_run(args.long_n, journal=with_one):
+            print(f"| {so_far:,} | {ms:.3f} | {memory:.0f} |", flush=True)
 
 
 if __name__ == "__main__":
