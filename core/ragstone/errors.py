@@ -16,32 +16,27 @@ LONGEST = 2_000
 _MOST = 500
 _DEEPEST = 6
 _HIDDEN = "[hidden]"
-_PREFIXED = re.compile(
-    r"""(?x)
+# Patterns are compiled when first used: most runs see no error.
+_PREFIXED = r"""(?xs)
       \b(?:sk|pk|rk|xai|gsk|hf|gh[pos]|github_pat|glpat|xox[abps]|nvapi|r8|pplx|p?csk|jina|tvly|lsv2_\w\w)[-_][\w*-]{8,}
     | \bdapi[0-9a-f]{16,} | \bya29\.[\w.-]{8,} | \bA(?:KIA|Iza)[\w-]{12,} | \beyJ[\w-]{8,2000}\.[\w-]{8,}(?:\.[\w-]*)?
-    | -----BEGIN\ [A-Z ]{0,40}PRIVATE\ KEY-----.*?(?:-----END[A-Z ]{0,40}-----|\Z)""",
-    re.DOTALL,
-)
-_IN_ADDRESS = re.compile(r"(?<=://)([^\s:/@]{0,200}):(?!\d{1,5}[/?#\s])[^\s\"'<>]{1,300}(?=@)")
+    | -----BEGIN\ [A-Z ]{0,40}PRIVATE\ KEY-----.*?(?:-----END[A-Z ]{0,40}-----|\Z)"""
+_IN_ADDRESS = r"(?<=://)([^\s:/@]{0,200}):(?!\d{1,5}[/?#\s])[^\s\"'<>]{1,300}(?=@)"
 _QUOTE = r"""(?:\\{0,8}["'`\u201c\u201d]|%22)"""
 _NAME = r"""(?:[\w-]{0,40}(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|pwd|credentials?|signature|[_-]key
     |authorization|cookie)|key|bearer|basic)s?"""
 _SCHEME = r"(?:(?:bearer|basic|token)[:\s]{1,4})"
-_ASSIGNED = re.compile(
-    rf"""(?ixs)
+_ASSIGNED = rf"""(?ixs)
     \b(?P<name>{_NAME}) {_QUOTE}?
     (?P<sign> \s{{0,4}} (?:[:=,\uff1a]{{1,2}}|->) \s{{0,4}} | \s{{1,4}} (?:(?:provided|is|you\ sent)[:\s]{{0,4}})? )
     (?:b(?={_QUOTE}))? (?!{_QUOTE}?{_SCHEME}?(?:{_NAME}\b|\[hidden|\.{{3}}(?!\w)|[:=>\uff1a]))
     (?P<quote>{_QUOTE})? {_SCHEME}?
     (?P<value> (?(quote) (?:(?!(?P=quote))(?:\\.|.)){{1,1000}} | [^\s"'`,;&)\]}}\\\u2026]{{1,500}} ) )"""
+_SNAKE_CASE = r"(?:[a-z]+_)+[a-z]*\d{1,2}"  # the name of a metric or a model
+_NAME_OF_A_KEY = (
+    r"(?i)api[_-]?key|(?:access|account|auth|bearer|secret|session)[_-]?(?:key|token)|password|^token$|^authorization$"
 )
-_SNAKE_CASE = re.compile(r"(?:[a-z]+_)+[a-z]*\d{1,2}")  # the name of a metric or a model
-_NAME_OF_A_KEY = re.compile(
-    r"api[_-]?key|(?:access|account|auth|bearer|secret|session)[_-]?(?:key|token)|password|^token$|^authorization$",
-    re.IGNORECASE,
-)
-_SCHEMED = re.compile(r"(?:bearer|basic|token) +\S+$", re.IGNORECASE)
+_SCHEMED = r"(?i)(?:bearer|basic|token) +\S+$"
 
 
 class RagstoneError(Exception):
@@ -76,14 +71,14 @@ def without_keys(text: str, known: Iterable[str] = ()) -> str:
     forms = {form for key in known if len(key) > 7 or (len(key) > 3 and not key.isalpha()) for form in _forms(key)}
     for form in sorted(forms, key=len, reverse=True):
         text = text.replace(form, _HIDDEN)
-    text = _IN_ADDRESS.sub(rf"\1:{_HIDDEN}", _PREFIXED.sub(_HIDDEN, text))
-    return _ASSIGNED.sub(_hide, text)
+    text = re.sub(_IN_ADDRESS, rf"\1:{_HIDDEN}", re.sub(_PREFIXED, _HIDDEN, text))
+    return re.sub(_ASSIGNED, _hide, text)
 
 
 def _hide(match: re.Match[str]) -> str:
     value, name, sign = match["value"], match["name"].lower(), match["sign"].strip()
     mixed = len(value) >= 8 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
-    if mixed and not _SNAKE_CASE.fullmatch(value):
+    if mixed and not re.fullmatch(_SNAKE_CASE, value):
         hidden = True
     elif name in ("bearer", "basic"):
         hidden = any(map(str.isdigit, value))
@@ -129,7 +124,7 @@ def _secrets(name: str, value: object, depth: int) -> Iterator[str]:
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, str):
-        if _NAME_OF_A_KEY.search(name) or _SCHEMED.match(value):
+        if re.search(_NAME_OF_A_KEY, name) or re.match(_SCHEMED, value):
             yield value.rpartition(" ")[2]  # of "Bearer KEY", the key
     elif depth and is_list(value):
         for part in value:

@@ -70,13 +70,10 @@ _PATTERNS: list[tuple[SuspicionKind, str, str]] = [
         | [\U000e0020-\U000e007f]{{8}} | [\U000e0100-\U000e01ef]{{3}}""",
     ),
 ]
-_SIGNS = [(kind, cues.split(","), re.compile(form, re.VERBOSE)) for kind, cues, form in _PATTERNS]
-_FILLER = re.compile(
-    r"""[\s!-/:-@\[-`{-~\u2013-\u2026\u3002\uff1a]{0,20}
+_SIGNS = [(kind, cues.split(","), form) for kind, cues, form in _PATTERNS]
+_FILLER = r"""[\s!-/:-@\[-`{-~\u2013-\u2026\u3002\uff1a]{0,20}
     (?:(?:the\ |final\ )?answer(?:\ is)?|solution|thought(?:\ process)?|reasoning|explanation|response
-    |let['\u2019]s\ (?:think|solve\ this(?:\ problem)?)\ step\ by\ step)?[\s.:\u2026-]{0,20}""",
-    re.VERBOSE,
-)
+    |let['\u2019]s\ (?:think|solve\ this(?:\ problem)?)\ step\ by\ step)?[\s.:\u2026-]{0,20}"""
 
 
 def suspected(sample: Sample, fields: Sequence[TextField]) -> tuple[Suspicion, ...]:
@@ -103,9 +100,9 @@ def _matches(text: str, *, filler: bool) -> list[tuple[SuspicionKind, re.Match[s
     lower = text.lower()
     if len(lower) != len(text):  # character for character, so that offsets hold
         lower = "".join([small if len(small := character.lower()) == 1 else character for character in text])
-    for kind, cues, pattern in _SIGNS:
-        if any(cue in lower for cue in cues) and (match := pattern.search(lower)):
+    for kind, cues, form in _SIGNS:
+        if any(cue in lower for cue in cues) and (match := re.search(form, lower, re.VERBOSE)):
             found.append((kind, match))
-    if filler and text.strip() and (match := _FILLER.fullmatch(lower)):
+    if filler and text.strip() and (match := re.fullmatch(_FILLER, lower, re.VERBOSE)):
         found.append(("filler", match))
     return found

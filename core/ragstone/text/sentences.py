@@ -45,10 +45,10 @@ SCRIPTS = {
 }
 _CODES = ("en", *SCRIPTS)
 _ANY = "".join(SCRIPTS.values())
-_FOREIGN = re.compile(f"[{_ANY}]")
+_FOREIGN = f"[{_ANY}]"
 # Words, but Han characters one by one, as each is one or nearly so. The first group is all other letters.
-_SCRIPT_WORD = re.compile(
-    "|".join([rf"([^\W\d_{_ANY}]+)", *(f"([{a}])" if code == "zh" else f"([{a}]+)" for code, a in SCRIPTS.items())])
+_SCRIPT_WORD = "|".join(  # compiled when first used, as many runs see Latin letters alone
+    [rf"([^\W\d_{_ANY}]+)", *(f"([{a}])" if code == "zh" else f"([{a}]+)" for code, a in SCRIPTS.items())]
 )
 # Marks without which a script's texts end their sentences as English does; pysbd's rules for the script then do harm:
 # those for Hindi and Urdu know no full stop, those for Persian end a sentence at a colon.
@@ -64,7 +64,7 @@ _SCRIPTS = {
     "Greek": SCRIPTS["el"],
     "Hebrew": r"\u0590-\u05ff",
 }
-_NOT_ARABIC = re.compile("[\u0679-\u06d5]")  # letters of Persian, Urdu and others in Arabic script
+_NOT_ARABIC = "[\u0679-\u06d5]"  # letters of Persian, Urdu and others in Arabic script
 # Common words of more than one letter, each weighed less the more of the languages have it.
 _WORDS = {
     "English": """the of and in is are was were be been it its at on for to that this these does did what when where
@@ -277,10 +277,10 @@ def language_of(text: str) -> str:
         >>> [language_of(text) for text in ("यह किताब है।", "ما هذا؟")]
         ['hi', 'fa']
     """
-    if text.isascii() or _FOREIGN.search(text) is None:
+    if text.isascii() or re.search(_FOREIGN, text) is None:
         return "en"
     words = dict.fromkeys(_CODES, 0)
-    for word in _SCRIPT_WORD.finditer(text):
+    for word in re.finditer(_SCRIPT_WORD, text):
         words[_CODES[(word.lastindex or 1) - 1]] += 1
     if words["ja"] * 10 > words["zh"]:  # Japanese is written in both; a kana or two may be in a Chinese text
         words["ja"] += words.pop("zh")
@@ -310,7 +310,7 @@ def language_name(text: str) -> str | None:
             counts["Japanese"] += counts.pop("Chinese")
         most = max(counts, key=counts.__getitem__)
         if counts[most] * 2 > len(letters):
-            return None if most == "Arabic" and _NOT_ARABIC.search(letters) else most
+            return None if most == "Arabic" and re.search(_NOT_ARABIC, letters) else most
     words = [word.casefold() for word in re.findall(_WORD, text)]
     hits = {language: [word for word in words if word in common] for language, common in _COMMON.items()}
     weights = {language: sum(1 / _SHARED[word] for word in own) for language, own in hits.items()}
