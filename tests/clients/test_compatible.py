@@ -84,39 +84,17 @@ def test_embeddings_are_one_call_in_order_and_none_for_no_text(openai_server):
     assert [(body["input"], body["encoding_format"]) for body in server.bodies] == [(["a", "bbb", "cc"], "float")]
 
 
-async def aembedded(embedder, texts):
-    async with embedder:
-        return await embedder.aembed(texts)
-
-
-def embedded(embedder, texts):
-    with embedder:
-        return embedder.embed(texts)
-
-
-def in_a_loop(embedder, texts):
-    return asyncio.run(aembedded(embedder, texts))
-
-
-@pytest.mark.parametrize("place", [embedded, in_a_loop])
 @pytest.mark.parametrize(
     ("settings", "sizes"), [({}, [32, 32, 6]), ({"batch_size": 35}, [35, 35]), ({"batch_size": 70}, [70])]
 )
-def test_many_texts_go_out_in_pieces_and_come_back_in_order(openai_server, place, settings, sizes):
-    def at_most_70(request):
-        return (
-            by_length(request)
-            if len(request["input"]) <= 70
-            else error(422, "batch size > maximum allowed batch size 70")
-        )
-
-    server = openai_server(at_most_70)
-    rows = place(OpenAICompatible("m", base_url=server.url, **settings), ["x" * i for i in range(70)])
+def test_many_texts_go_out_in_pieces_and_come_back_in_order(openai_server, settings, sizes):
+    server = openai_server(by_length)
+    with OpenAICompatible("m", base_url=server.url, **settings) as embedder:
+        rows = embedder.embed(["x" * i for i in range(70)])
     assert rows.tolist() == [[float(i), 1.0] for i in range(70)]
     assert [len(body["input"]) for body in server.bodies] == sizes
 
 
-@pytest.mark.parametrize("place", [embedded, in_a_loop])
 @pytest.mark.parametrize(
     ("second", "problem"),
     [
@@ -126,20 +104,11 @@ def test_many_texts_go_out_in_pieces_and_come_back_in_order(openai_server, place
         (error(500, "out of memory"), "out of memory"),
     ],
 )
-def test_a_piece_that_fails_fails_the_call(openai_server, place, second, problem):
+def test_a_piece_that_fails_fails_the_call(openai_server, second, problem):
     server = openai_server(lambda request: second if "c" in request["input"] else by_length(request))
     embedder = OpenAICompatible("m", base_url=server.url, batch_size=2, max_retries=0)
     with pytest.raises((AnswerError, OpenAIError), match=problem):
-        place(embedder, list("abcdef"))
-
-
-def test_a_piece_is_retried_alone(openai_server):
-    busy = iter([error(503, "busy")])
-    server = openai_server(
-        lambda request: next(busy, by_length(request)) if "c" in request["input"] else by_length(request)
-    )
-    assert embedded(OpenAICompatible("m", base_url=server.url, batch_size=2), list("abcdef")).shape == (6, 2)
-    assert [body["input"] for body in server.bodies] == [["a", "b"], ["c", "d"], ["c", "d"], ["e", "f"]]
+        embedder.embed(list("abcdef"))
 
 
 def test_extra_body_goes_along_and_is_not_kept_by_reference(openai_server):

@@ -1,6 +1,5 @@
-"""A server that answers late, wrongly, half or not at all; sync and async alike."""
+"""A server that answers late, wrongly, half or not at all."""
 
-import asyncio
 import json
 import socket
 import threading
@@ -24,24 +23,9 @@ PLAIN = LLMRequest("demo.ask", "sys", "user", {"type": "object", "properties": {
 CHOICE = LLMRequest("demo.ask", "sys", "user", {}, choices=("yes", "no"))
 
 
-BOTH = pytest.mark.parametrize("ask", ["sync", "async"], indirect=True)
-
-
-@pytest.fixture
-def ask(request):
-    """Asks by one of the two paths and closes; by the asynchronous one, unless the test is marked with BOTH."""
-
-    def sync(llm, what=PLAIN):
-        with llm:
-            return llm.generate(what)
-
-    async def asynchronous(llm, what):
-        async with llm:
-            return await llm.agenerate(what)
-
-    if getattr(request, "param", "async") == "sync":
-        return sync
-    return lambda llm, what=PLAIN: asyncio.run(asynchronous(llm, what))
+def ask(llm, what=PLAIN):
+    with llm:
+        return llm.generate(what)
 
 
 @pytest.fixture
@@ -67,29 +51,27 @@ def scripted(openai_server):
     ],
     ids=["429", "503", "truncated", "closes"],
 )
-def test_retried(scripted, ask, bad):
+def test_retried(scripted, bad):
     server, llm = scripted(bad, "good")
     assert ask(llm).text == "good"
     assert len(server.seen) == 2
 
 
-@BOTH
-def test_hangs(scripted, ask):
+def test_hangs(scripted):
     server, llm = scripted(HANG, timeout=0.2, max_retries=1)  # sent, and never answered
     with pytest.raises(openai.APITimeoutError, match=r"no answer from http://127.0.0.1:\d+/v1 within 0.2 s: raise"):
         ask(llm)
     assert len(server.seen) == 1  # its time is for all tries
 
 
-@BOTH
-def test_no_try_begins_after_the_calls_time(scripted, ask):
+def test_no_try_begins_after_the_calls_time(scripted):
     server, llm = scripted(Answer(b"", status=503, headers={"Retry-After": "2"}), timeout=1.0, max_retries=5)
     with pytest.raises(openai.APITimeoutError, match="within 1 s"):
         ask(llm)
     assert len(server.seen) == 1
 
 
-def test_nobody_there(ask):
+def test_nobody_there():
     with socket.socket() as taken:  # bound, not listening
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -106,7 +88,7 @@ def test_nobody_there(ask):
     ],
     ids=["latin-1", "error with 200"],
 )
-def test_answers_that_are_none(scripted, ask, body, message):
+def test_answers_that_are_none(scripted, body, message):
     server, llm = scripted(Answer(body))
     with pytest.raises(AnswerError, match=message):
         ask(llm)
@@ -122,7 +104,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("refused", [["response_format"], list(REFUSALS)], ids=["one", "all"])
-def test_a_refused_parameter_costs_one_request_once(openai_server, ask, caplog, refused):
+def test_a_refused_parameter_costs_one_request_once(openai_server, caplog, refused):
     def picky(request):
         return next((REFUSALS[name] for name in refused if name in request), "yes")
 
@@ -145,29 +127,17 @@ FEWER = {
     "openai": (error(400, "Invalid value", param="top_logprobs"), 5),
     "xai": (error(400, "top_logprobs must be between 0 and 8"), 8),
     "vllm": (error(400, "Requested sample logprobs of 20, which is greater than max allowed: 5"), 5),
-    "deepeval#2548": (
-        error(400, "Invalid 'top_logprobs': integer above maximum value. Expected <= 3, but got 20.", param="logprobs"),
-        3,
-    ),
 }
 
 
 @pytest.mark.parametrize(("answer", "number"), FEWER.values(), ids=FEWER)
-def test_fewer_log_probabilities_are_asked_for_before_none_are(openai_server, ask, answer, number):
+def test_fewer_log_probabilities_are_asked_for_before_none_are(openai_server, answer, number):
     server = openai_server(lambda body: answer if body.get("top_logprobs", 0) > number else "yes")
     llm = OpenAICompatible("m", base_url=server.url, max_retries=0)
     for _ in range(2):
         assert ask(llm, CHOICE).text == "yes"
     assert [body["top_logprobs"] for body in server.bodies] == [20, number, number]
     assert not llm.left_out
-
-
-def test_a_model_that_takes_no_number_is_asked_without(openai_server, ask):
-    server = openai_server(lambda body: error(400, "no", param="top_logprobs") if "top_logprobs" in body else "yes")
-    llm = OpenAICompatible("m", base_url=server.url, max_retries=0)
-    assert ask(llm, CHOICE).text == "yes"
-    assert [body.get("top_logprobs") for body in server.bodies] == [20, 5, None]
-    assert list(llm.left_out) == ["logprobs"]
 
 
 def test_calls_in_flight_at_the_first_refusal_all_go_on(openai_server, caplog):
@@ -186,8 +156,7 @@ def test_calls_in_flight_at_the_first_refusal_all_go_on(openai_server, caplog):
     assert len([record for record in caplog.records if record.name.startswith("ragstone")]) == 1
 
 
-@BOTH
-def test_no_message_has_the_key(scripted, ask, caplog):
+def test_no_message_has_the_key(scripted, caplog):
     key = "sk-very-secret"
     answers = [
         error(401, f"Incorrect API key provided: {key}"),

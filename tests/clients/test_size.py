@@ -1,6 +1,5 @@
-"""A server that never ends its reply: reading stops at a size and at a time, sync and async."""
+"""A server that never ends its reply: reading stops at a size and at a time."""
 
-import asyncio
 import gzip
 import socket
 import threading
@@ -49,10 +48,6 @@ def server(head, piece, wait=0.0):
         listening.close()
 
 
-def ask(llm, asynchronous):
-    return asyncio.run(llm.agenerate(ASKED)) if asynchronous else llm.generate(ASKED)
-
-
 def chunk(data):
     return b"%x\r\n%s\r\n" % (len(data), data)
 
@@ -69,25 +64,23 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize(("head", "piece"), ENDLESS.values(), ids=ENDLESS)
-def test_reading_stops_at_a_size(head, piece, asynchronous):
+def test_reading_stops_at_a_size(head, piece):
     with server(head, piece) as (url, sent):
         llm = OpenAICompatible("m", base_url=url, max_reply_bytes=MOST, max_retries=2)
         with pytest.raises(AnswerError, match=r"http://127.0.0.1:\d+/v1 answered with") as raised:
-            ask(llm, asynchronous)
+            llm.generate(ASKED)
     assert ("100,000 bytes" in str(raised.value) and "max_reply_bytes" in str(raised.value)) or head == ENDLESS["gzip"][
         0
     ]
     assert sent[0] < 100 * MOST  # and what the sockets' buffers hold
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_reading_stops_when_the_time_of_the_call_is_over(asynchronous):
+def test_reading_stops_when_the_time_of_the_call_is_over():
     with server(CHUNKED % b"200 OK", chunk(b" "), wait=0.02) as (url, _):
         llm = OpenAICompatible("m", base_url=url, timeout=0.3)
         with pytest.raises(openai.APITimeoutError, match=r"within 0.3 s: raise timeout"):
-            ask(llm, asynchronous)
+            llm.generate(ASKED)
 
 
 def test_a_whole_reply_of_the_size_is_read(openai_server):

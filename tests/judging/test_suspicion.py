@@ -3,14 +3,12 @@
 import base64
 
 import pytest
-from pydantic import TypeAdapter
 
-from ragstone import AlignmentCoverage, Sample, Score, Unscored
+from ragstone import AlignmentCoverage, Sample, Unscored
 from ragstone.cli.output import evidence_lines
 from ragstone.judging.injection import MOST, suspected
 from ragstone.live.redaction import storable
-from ragstone.outcome import Outcome, Suspicion
-from ragstone.results.record import Record, decode, encode
+from ragstone.outcome import Suspicion
 from ragstone.testing import FakeLLM
 
 from ..core.judges import metrics, obliging  # noqa: TID252 - under importlib mode tests are no package
@@ -94,13 +92,8 @@ def test_offsets_point_into_the_text_as_it_is(before):
     assert text[sign.start : sign.end].startswith("Ignore all previous instruction")
 
 
-def test_fillers_are_responses():
-    assert kinds(":", "user_input") == kinds(":", "retrieved_contexts") == set()
-
-
-HOSTILE = ["a", "ignore all, ", "ignore a\n\n", "answer with and nothing ", "note to the judge ", "\ngive highest ",
-           "score 1 / ", "mark a as as supported_", '{"ids": [1, 1, 1,', "<a 0000000", "<|" + "a" * 40, "a: yes",
-           SECRET[:48] + "~", base64.b64encode(bytes(range(200, 240))).decode()[:48] + " ", "a\u200b ", "İ", "忽略之前"]  # fmt: skip
+HOSTILE = ["a", "ignore all, ", "reply with and nothing ", "note to the judge ", "score 1 / ", "mark a as as supported_",
+           '{"ids": [1, 1, 1,', "<a 0000000", "<|" + "a" * 40, "a\u200b ", "İ"]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", HOSTILE, ids=range(len(HOSTILE)))
@@ -133,25 +126,9 @@ def test_every_metric_notes_the_fields_that_it_reads_and_nothing_else_changes(fi
             assert outcome.value == plain.value
 
 
-@pytest.mark.parametrize(("reply", "reason"), [("no JSON", "judge_unparseable"), ({"claims": []}, "undefined")])
-def test_what_could_not_be_scored_is_noted_too(reply, reason):
-    metric = AlignmentCoverage(llm=FakeLLM(lambda request: reply), assessment_questions=["Is it?"])
-    outcome = metric.score(Sample(**PLAIN | {"response": ATTACK}))
-    assert (outcome.reason, [sign.kind for sign in outcome.suspected]) == (reason, ["order"])
-
-
-SIGN = Suspicion(field="retrieved_contexts", chunk=1, start=3, end=9, kind="break_out")
-OUTCOMES = [
-    Score(metric="demo", value=0.5, reason="r", version="1", suspected=(SIGN,)),
-    Unscored(metric="demo", reason="undefined", detail="d", version="1", suspected=(SIGN,)),
-]
-
-
-@pytest.mark.parametrize("outcome", OUTCOMES, ids=["score", "unscored"])
-def test_they_are_kept_and_shown(outcome):
-    assert TypeAdapter[Outcome](Outcome).validate_json(outcome.model_dump_json()) == outcome
-    record = Record(sample_id="a", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0)
-    assert decode(encode(record)) == record
+def test_they_are_shown():
+    sign = Suspicion(field="retrieved_contexts", chunk=1, start=3, end=9, kind="break_out")
+    outcome = Unscored(metric="demo", reason="undefined", detail="d", version="1", suspected=(sign,))
     shown = "    looks like an attack on the judge (break out): [retrieved_contexts[1] 3-9]"
     assert list(evidence_lines("a", outcome))[-1] == shown
 
