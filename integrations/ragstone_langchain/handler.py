@@ -94,7 +94,7 @@ class MonitorHandler(BaseCallbackHandler):
                 raise TypeError(f"{name}: is {kind(function)}; pass a function")
         check_monitor(monitor)
         self.monitor = monitor
-        self._recorder = Recorder(monitor, tool_names(retriever_tools), extract, where)
+        self.recorder = Recorder(monitor, tool_names(retriever_tools), extract, where)
         self._everywhere: _Everywhere | None = None
 
     def __repr__(self) -> str:
@@ -129,49 +129,49 @@ class MonitorHandler(BaseCallbackHandler):
         """Begin a chain, and a sample where none is open above."""
         what: Kind = "step" if event.get("run_type") in ("prompt", "parser") else "chain"
         name = str(event.get("name") or (serialized or {}).get("name") or "")
-        safely(self.monitor, self._recorder.begin, what, run_id, event, name, inputs)
+        safely(self.monitor, self.recorder.begin, what, run_id, event, name, inputs)
 
     def on_tool_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a tool."""
-        safely(self.monitor, self._recorder.begin, "tool", run_id, event)
+        safely(self.monitor, self.recorder.begin, "tool", run_id, event)
 
     def on_retriever_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a retriever."""
-        safely(self.monitor, self._recorder.begin, "retriever", run_id, event)
+        safely(self.monitor, self.recorder.begin, "retriever", run_id, event)
 
     def on_llm_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a model."""
-        safely(self.monitor, self._recorder.begin, "model", run_id, event)
+        safely(self.monitor, self.recorder.begin, "model", run_id, event)
 
     on_chat_model_start = on_llm_start
 
     def on_chain_end(self, outputs: object, *, run_id: UUID, **event: object) -> None:
         """End a chain, and submit the sample that it is."""
-        safely(self.monitor, self._recorder.end_chain, run_id, outputs, event.get("inputs"))
+        safely(self.monitor, self.recorder.end_chain, run_id, outputs, event.get("inputs"))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: object) -> None:
         """End a chain that failed, was cancelled or interrupted."""
-        safely(self.monitor, self._recorder.fail_chain, run_id, error, event.get("inputs"))
+        safely(self.monitor, self.recorder.fail_chain, run_id, error, event.get("inputs"))
 
     def on_retriever_end(self, documents: Sequence[object], *, run_id: UUID, **_event: object) -> None:
         """End a retriever, and keep the texts of what it returned."""
-        safely(self.monitor, self._recorder.end_retriever, run_id, documents)
+        safely(self.monitor, self.recorder.end_retriever, run_id, documents)
 
     def on_tool_end(self, output: object, *, run_id: UUID, **event: object) -> None:
         """End a tool, and keep the texts of the Documents that it returned."""
-        safely(self.monitor, self._recorder.end_tool, run_id, output, event.get("name"))
+        safely(self.monitor, self.recorder.end_tool, run_id, output, event.get("name"))
 
     def on_llm_new_token(self, *_: object, run_id: UUID, **event: object) -> None:
         """Note the last piece that a model streams."""
-        safely(self.monitor, self._recorder.hear, run_id, event.get("chunk"))
+        safely(self.monitor, self.recorder.hear, run_id, event.get("chunk"))
 
     def on_llm_end(self, *_: object, run_id: UUID, **_event: object) -> None:
         """End a model."""
-        safely(self.monitor, self._recorder.end, run_id)
+        safely(self.monitor, self.recorder.end, run_id)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_event: object) -> None:
         """End a model, a retriever or a tool that failed or was interrupted."""
-        safely(self.monitor, self._recorder.end, run_id, error)
+        safely(self.monitor, self.recorder.end, run_id, error)
 
     on_retriever_error = on_llm_error
     on_tool_error = on_llm_error
@@ -179,4 +179,4 @@ class MonitorHandler(BaseCallbackHandler):
     def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_event: object) -> None:
         """Take the contexts that the app names itself."""
         if name == CONTEXTS_EVENT:
-            safely(self.monitor, self._recorder.collect_named, run_id, data, name)
+            safely(self.monitor, self.recorder.collect_named, run_id, data, name)

@@ -42,7 +42,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         super().__init__()
         check_monitor(monitor)
         self.monitor = monitor
-        self._recorder = Recorder(monitor, tool_names(retriever_tools))
+        self.recorder = Recorder(monitor, tool_names(retriever_tools))
 
     # LangGraph passes the config to whoever asks for it by this name and type, on every version of Python.
     def after_agent(
@@ -60,7 +60,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def _submit(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
         own_run: UUID | None = getattr(config.get("callbacks"), "parent_run_id", None)
-        heard = None if own_run is None else self._recorder.runs.get(own_run.int)
+        heard = None if own_run is None else self.recorder.runs.get(own_run.int)
         if heard is not None:
             if heard.root.sample is not None:
                 return  # a handler of the same monitor will submit it
@@ -71,7 +71,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         # LangGraph 1.1 and later say what the agent's run is, where the app has named it.
         run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)
         run = LiveRun(
-            recorder=self._recorder,
+            recorder=self.recorder,
             run_id=UUID(str(run_id)) if run_id else own_run or uuid4(),
             name=str(metadata.get("lc_agent_name") or "agent"),
             tags=tuple(config.get("tags") or ()),
@@ -81,4 +81,4 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
             configurable=config.get("configurable"),
         )
         run.enter_block(own_run)
-        self._recorder.submit(run, outputs)
+        self.recorder.submit(run, outputs)

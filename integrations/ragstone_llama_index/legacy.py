@@ -49,7 +49,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, monitor: Monitor, *, metadata_mode: Mode = MetadataMode.NONE) -> None:
         super().__init__([], [])
-        self._recorder = Recorder(monitor, metadata_mode)
+        self.recorder = Recorder(monitor, metadata_mode)
 
     def on_event_start(
         self,
@@ -60,24 +60,24 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> str:
         """Open an event of a run under way, or begin one."""
-        with self._recorder.guard:
+        with self.recorder.guard:
             fields = payload or {}
-            parent = self._recorder.runs.get(parent_id)
+            parent = self.recorder.runs.get(parent_id)
             if parent is not None:
-                self._recorder.runs.start(event_id, parent)
+                self.recorder.runs.start(event_id, parent)
                 if (sample := parent.root.sample) is not None:
                     sample.error = fields.get(EventPayload.EXCEPTION, sample.error)  # such an event has no end
                     messages = fields.get(EventPayload.MESSAGES) if sample.converses else None
                     sample.history = turns_before(messages, sample.question) or sample.history
-            elif event_type in _ENTRIES and not handlers_of(self._recorder.monitor):
+            elif event_type in _ENTRIES and not handlers_of(self.recorder.monitor):
                 sample = None
                 if is_called_in(EVALUATIONS):
-                    self._recorder.monitor.skip("own_run")
+                    self.recorder.monitor.skip("own_run")
                 else:
                     question = question_text(fields.get(EventPayload.QUERY_STR))
                     sample = sample_of(question, event_id, event_type.value, active_instrument_tags.get(), event_id)
                     sample.converses = event_type == CBEventType.SYNTHESIZE
-                self._recorder.begin(event_id, sample)
+                self.recorder.begin(event_id, sample)
         return event_id
 
     def on_event_end(
@@ -88,13 +88,13 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseCallbackHandler has it
     ) -> None:
         """Close an event, and take the answer if it began a run."""
-        with self._recorder.guard:
+        with self.recorder.guard:
             # Events stay until their run ends: after an exception that was caught, LlamaIndex takes one that has ended
             # for the parent of what comes next.
-            run = self._recorder.runs.get(event_id)
+            run = self.recorder.runs.get(event_id)
             if run is None:
                 return
-            sample = run.root.sample if run.parent is not None else self._recorder.runs.end(event_id)[1]
+            sample = run.root.sample if run.parent is not None else self.recorder.runs.end(event_id)[1]
             if sample is None:  # an evaluation's
                 return
             fields = payload or {}
@@ -102,12 +102,12 @@ class MonitorCallbackHandler(BaseCallbackHandler):
             if run.parent is not None:
                 if event_type == CBEventType.RETRIEVE:
                     nodes = nodes_in(fields.get(EventPayload.NODES))
-                    self._recorder.retrieve(run, texts_of(nodes, self._recorder.mode))
+                    self.recorder.retrieve(run, texts_of(nodes, self.recorder.mode))
             elif (response := fields.get(EventPayload.RESPONSE)) is not None:
                 sample.collected.clear()  # who has these events names the source nodes
-                self._recorder.answered(sample, response)
+                self.recorder.answered(sample, response)
             else:  # what went wrong stood in an event further in
-                self._recorder.failed(sample, sample.error)
+                self.recorder.failed(sample, sample.error)
 
     def start_trace(self, trace_id: str | None = None) -> None:
         """Do nothing: traces of calls at the same time overwrite each other."""

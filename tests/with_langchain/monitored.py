@@ -134,5 +134,5 @@ def sample_of(runnable: Any, asked: Any = QUESTION, way: Any = invoke, **config:
     monitor = Noting()
     handler = MonitorHandler(monitor)
     way(runnable, asked, {"callbacks": [handler], **config})
-    assert len(handler._recorder.runs) == 0
+    assert len(handler.recorder.runs) == 0
     return monitor.only

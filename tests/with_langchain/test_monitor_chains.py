@@ -145,7 +145,7 @@ def test_threads_tasks_and_batches_share_one_handler_and_nothing_is_mixed_up() -
         (q, (f"about {q}", f"more about {q}"), f"answer to {q}") for q in asked
     )
     assert len({sample.id for sample in monitor.samples}) == 160
-    assert (len(handler._recorder.runs), monitor.errors, dict(monitor.skipped)) == (0, [], {})
+    assert (len(handler.recorder.runs), monitor.errors, dict(monitor.skipped)) == (0, [], {})
 
 
 def test_a_task_that_outlives_the_run_that_started_it_is_a_sample_by_itself() -> None:

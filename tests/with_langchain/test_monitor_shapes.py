@@ -20,7 +20,7 @@ from pydantic import BaseModel
 import ragstone
 from ragstone.live.counters import SKIP_REASONS
 from ragstone_langchain import MonitorHandler, RagEvaluator, contexts
-from ragstone_langchain.extraction import Arguments
+from ragstone_langchain.extraction import Arguments, Extraction
 
 from .monitored import (
     ANSWER,
@@ -55,7 +55,7 @@ def turns(sample):
 
 def offline(inputs, outputs):
     """The sample that an evaluator reads."""
-    return RagEvaluator(NeedsNothing(llm=judge()))._extraction.sample(Arguments(inputs, outputs))
+    return Extraction(NeedsNothing(llm=judge())).sample(Arguments(inputs, outputs))
 
 
 def gives(state, asked=QUESTION):

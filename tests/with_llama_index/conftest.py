@@ -83,16 +83,16 @@ def called_back():
 
     from ragstone_llama_index import MonitorCallbackHandler
 
-    from .monitored import Notes, recorder_of
+    from .monitored import Notes
 
     notes = Notes()
     handler = MonitorCallbackHandler(notes)
     Settings.callback_manager = CallbackManager([handler])
     yield notes
-    if len(recorder_of(handler).runs):
+    if len(handler.recorder.runs):
         gc.collect()
     assert notes.errors == []
-    assert len(recorder_of(handler).runs) == 0
+    assert len(handler.recorder.runs) == 0
 
 
 @pytest.fixture(params=["notes", "called_back"])

@@ -19,7 +19,6 @@ from llama_index.core.schema import MetadataMode, TextNode
 from llama_index_instrumentation import root_dispatcher
 from pydantic import PrivateAttr
 
-from ragstone_llama_index.recorder import Recorder
 from ragstone_llama_index.responses import aread_response, read_response
 from ragstone_llama_index.spans import MonitorSpanHandler
 
@@ -63,11 +62,6 @@ def kept_by_handlers():
     for handler in ours:
         assert (handler.open_spans, handler.completed_spans, handler.dropped_spans) == ({}, [], [])
     return sum(len(handler.recorder.runs) for handler in ours)
-
-
-def recorder_of(handler):
-    (found,) = [value for value in vars(handler).values() if isinstance(value, Recorder)]
-    return found
 
 
 def read(response):

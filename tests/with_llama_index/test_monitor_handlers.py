@@ -32,7 +32,6 @@ from .monitored import (
     in_threads,
     kept_by_handlers,
     memory,
-    recorder_of,
     retriever,
 )
 
@@ -84,7 +83,7 @@ def test_taking_it_away_leaves_others_in_place_and_a_begun_stream_is_told(notes)
 def test_copies_of_handlers_are_at_work_on_the_same_runs(notes):
     """Apps are copied, at times with all that they hold."""
     for one in (root_dispatcher.span_handlers[0], MonitorCallbackHandler(notes)):
-        assert recorder_of(copy.deepcopy(one)) is recorder_of(one)
+        assert copy.deepcopy(one).recorder is one.recorder
 
 
 class Outer(CustomQueryEngine):
@@ -130,17 +129,16 @@ def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
     notes.errors.clear()
 
 
-def test_runs_that_never_end_are_counted(notes, monkeypatch):
-    monkeypatch.setattr(run_tree, "MOST_OPEN", 2)
+def test_runs_that_never_end_are_counted(notes):
     handler, app = root_dispatcher.span_handlers[0], Returning()
     bound = inspect.signature(lambda str_or_query_bundle: None).bind("Who?")
-    ids = [f"RetrieverQueryEngine.query-{i:036}" for i in range(5)]
+    ids = [f"RetrieverQueryEngine.query-{i:036}" for i in range(run_tree.MOST_OPEN + 3)]
     for id_ in ids:
         handler.span_enter(id_, bound, app, None, {})
     for id_ in ids:
         handler.span_exit(id_, bound, app, None)
     assert notes.skipped == {"never_ended": 3}
-    assert len(notes.told) == 2
+    assert len(notes.told) == run_tree.MOST_OPEN
 
 
 def test_a_span_id_that_was_left_behind_in_the_context(notes):
@@ -333,4 +331,4 @@ def test_events_of_any_kind_and_none_of_them_raises(payload):
             handler.on_event_end(kind, {EventPayload.RESPONSE: object(), EventPayload.NODES: 7}, event_id="inner")
             handler.on_event_end(CBEventType.QUERY, {EventPayload.RESPONSE: object()}, event_id="outer")
     assert notes.errors == []
-    assert len(recorder_of(handler).runs) == 0
+    assert len(handler.recorder.runs) == 0
