@@ -1,8 +1,6 @@
 """Alerts: false alarms stay rare, drops are seen, each score counts once in all processes together, and news comes once."""
 
-import json
 import logging
-import sqlite3
 import threading
 import time
 from contextlib import closing
@@ -14,13 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ragstone import Metric, Monitor, Report, Sample
+from ragstone import Metric, Monitor, Report, Sample, Score
 from ragstone.cli.main import cli
-from ragstone.live import Alarm, Alert, LowScore, SQLiteSink
-from ragstone.live.alarms import MOST_SLICES, OTHER, Tallies, Tally
-from ragstone.live.alerts import count
+from ragstone.live import Alarm, Alert, LowScore, Record, SQLiteSink
+from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, since_drop
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
-from ragstone.results.tables import TALLIES
+from ragstone.results.record import Watched
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Kept, live, metric
@@ -54,13 +51,13 @@ def give(monitor: Monitor, scores: list[float], first: int = 0, **metadata: Any)
     assert monitor.flush(PATIENCE)
 
 
-def tallies() -> dict[tuple[str, str], Any]:
-    found = rows(RESULTS, "SELECT name, slice, state FROM tallies WHERE name <> ''")
-    return {(name, part): json.loads(state) for name, part, state in found}
+def counted(name: str = ALERT.name, path: str = RESULTS) -> dict[str, int]:
+    return dict(rows(path, "SELECT slice, samples FROM tallies WHERE name = ?", name))
 
 
-def counted(name: str = ALERT.name) -> dict[str, int]:
-    return {part: tally["samples"] for (alert, part), tally in tallies().items() if alert == name}
+def alarms_of(path: str = RESULTS) -> list[Alarm]:
+    with closing(SQLiteSink(path)) as sink:
+        return [alarm for *_, alarm in sink.alerts() if alarm is not None]
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -108,43 +105,54 @@ def low(i: int, value: float) -> LowScore:
     return LowScore(sample_id=f"s{i}", value=value, submitted_at=0.0)
 
 
+def watched(below: float, low: float = 0.0, high: float = 1.0, slices: tuple[str, ...] = ()) -> Watched:
+    return Watched(below, low, high, slices)
+
+
 @pytest.mark.parametrize(("bounds", "scale"), [((0.0, 1.0), 1.0), ((1.0, 5.0), 4.0)], ids=["shares", "stars"])
-def test_bounds_are_mapped_and_the_lowest_are_those_since_the_drop(bounds: Any, scale: float) -> None:
-    tally = Tally(place=1)
-    values = [1.0] * 500 + [0.2, 0.6] * 50
-    scores = [low(i, bounds[0] + scale * value) for i, value in enumerate(values)]
-    assert count(tally, scores, bounds[0] + scale * 0.8, bounds, by=False)
+def test_bounds_are_mapped(bounds: Any, scale: float) -> None:
+    tally = Tally(number=1)
+    values = [bounds[0] + scale * value for value in [1.0] * 500 + [0.2, 0.6] * 50]
+    assert tally.count(values, watched(bounds[0] + scale * 0.8, *bounds))
     assert 505 < tally.samples < 530, "what comes after the alarm is not counted"
-    alarm = tally.alarm("told below 0.8", "")
-    assert [each.value for each in alarm.lowest] == pytest.approx(
-        [bounds[0] + scale * 0.2] * len(alarm.lowest), abs=scale
-    )
-    assert {each.sample_id for each in alarm.lowest} <= {f"s{i}" for i in range(500, 530)}
-    assert alarm.recent_mean < bounds[0] + scale * 0.8 < alarm.mean
-    assert alarm.recent_samples <= 200
+    assert tally.total == pytest.approx(sum(values[: tally.samples]))
+
+
+@pytest.mark.parametrize(
+    ("values", "since"),
+    [([], 0), ([1.0, 0.9], 2), ([0.1], 0), ([1.0] * 5 + [0.2, 0.9, 0.0], 5), ([0.7, 1.0, 1.0, 0.7], 3)],
+)
+def test_the_drop_is_where_most_is_lacking(values: list[float], since: int) -> None:
+    scores = [low(i, value) for i, value in enumerate(values)]
+    assert list(since_drop(scores, 0.8)) == scores[since:]
 
 
 def test_a_later_slice_needs_more_evidence() -> None:
     needed = []
-    for place in (1, 2, 50):
-        tally = Tally(place=place)
-        assert count(tally, [low(i, i % 3 / 2) for i in range(500)], 0.8, (0.0, 1.0), by=True)
+    for number in (1, 2, 50):
+        tally = Tally(number=number)
+        assert tally.count([i % 3 / 2 for i in range(500)], watched(0.8, slices=("a",)))
         needed.append(tally.samples)
     assert needed == sorted(set(needed))
 
 
 def test_slices_are_bounded_and_every_value_has_one() -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.execute(TALLIES)
-    kept = Tallies(connection)
-    for i in range(MOST_SLICES + 20):
-        part, tally = kept.load("a", f"value {i}")
-        kept.save("a", part, tally)
-    assert len(kept.all()) == MOST_SLICES + 1
-    assert kept.load("a", "new")[0] == OTHER
-    assert kept.load("a", "new")[1].place == MOST_SLICES + 1
-    assert kept.load("b", "new")[0] == "new"
-    connection.close()
+    def records(first: int, n: int) -> list[Record]:
+        score = Score(metric="told", value=1.0, reason="", version="1")
+        return [
+            Record(f"s{i}", score, alerts={"a": watched(0.8, slices=(f"value {i}",))}, scored_at=float(i))
+            for i in range(first, first + n)
+        ]
+
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.write(records(0, MOST_SLICES + 20))
+        assert sink.raise_alarms() == []
+        sink.write(records(MOST_SLICES + 20, 1))
+        sink.raise_alarms()
+    found = counted("a")
+    assert len(found) == MOST_SLICES + 1
+    assert found[OTHER] == 21
+    assert rows(RESULTS, "SELECT number FROM tallies WHERE slice = ?", OTHER) == [(MOST_SLICES + 1,)]
 
 
 # --- what is counted ------------------------------------------------------------------------------------------------
@@ -178,7 +186,6 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     assert alarm.lowest[0].sample is not None
     assert alarm.lowest[0].sample.response == "0.3"
     assert [line for line in caplog.messages if "told below 0.8" in line] == [str(alarm)]
-    assert tallies()["told below 0.8", ""]["told"] is True
 
     done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])
     assert "ALARM" in done.stdout
@@ -208,8 +215,7 @@ def test_only_samples_that_the_rate_chose_count(place: str) -> None:
     assert 70 < counted()[""] < 130
     run(alerts=Alert("told", below=0.7), always=[lambda _: True], sinks=SQLiteSink("other.db"))
     assert rows("other.db", "SELECT count(*) FROM outcomes") == [(200,)]
-    [(state,)] = rows("other.db", "SELECT state FROM tallies WHERE name <> ''")
-    assert counted() == {"": json.loads(state)["samples"]}
+    assert counted() == counted("told below 0.7", "other.db")
 
 
 def test_unscored_samples_do_not_count() -> None:
@@ -234,10 +240,9 @@ def test_slices_are_watched_apart() -> None:
         ("told below 0.8 by run_name", "rag"),
     }
     assert all("\n" not in str(alarm) for alarm in calls)
-    soon(lambda: sum(tally["told"] for tally in tallies().values()) == 3)
     by_tenant = counted("told below 0.8 by tenant")
     assert (by_tenant["a"], by_tenant[""], set(by_tenant)) == (60, 5, {"a", "b", "c\n\\u0000\ufffd", ""})
-    assert sorted(rows(RESULTS, "SELECT place FROM tallies WHERE name LIKE '%tenant'")) == [(1,), (2,), (3,), (4,)]
+    assert sorted(rows(RESULTS, "SELECT number FROM tallies WHERE name LIKE '%tenant'")) == [(1,), (2,), (3,), (4,)]
     assert counted("told below 0.2") == {"": 125}
 
 
@@ -245,22 +250,8 @@ def test_a_run_name_is_found_by_either_key() -> None:
     with told(alerts=Alert("told", below=0.8, by="run_name")) as monitor:
         give(monitor, [1.0, 0.9], run_name="phone")
         give(monitor, [1.0, 0.9], first=2, name="web")
-    assert {part for _, part in tallies()} == {"phone", "web"}
+    assert set(counted("told below 0.8 by run_name")) == {"phone", "web"}
     assert set(Report.load(RESULTS).by("run_name")["told"]) == {"phone", "web"}
-
-
-def test_a_name_that_no_sample_has_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    with told(alerts=[Alert("told", below=0.8, by="tenant"), Alert("told", below=0.8, by="team")]) as monitor:
-        give(monitor, [1.0], team="a")
-        give(monitor, [1.0] * 50, first=1)
-        give(monitor, [1.0] * 50, first=51)
-    said = [record.getMessage() for record in caplog.records if "in its metadata" in record.getMessage()]
-    assert said == [
-        "alert 'told below 0.8 by tenant': none of the first 20 samples has 'tenant' in its metadata; "
-        "they are watched together"
-    ]
-    done = CliRunner().invoke(cli, ["report", RESULTS, "--by", "run_name", "--out", "page.html"])
-    assert "--by run_name: no sample has one" in done.output
 
 
 def test_a_score_that_is_handed_over_again_counts_once() -> None:
@@ -303,7 +294,7 @@ def test_processes_count_together_and_one_of_them_tells() -> None:
         assert counted() == {"": 600}
         by_tenant = counted("told below 0.8 by tenant")
         assert (set(by_tenant.values()), len(by_tenant)) == ({30}, 20)
-        assert sorted(rows(RESULTS, "SELECT place FROM tallies WHERE slice <> ''")) == [(i,) for i in range(1, 21)]
+        assert sorted(rows(RESULTS, "SELECT number FROM tallies WHERE slice <> ''")) == [(i,) for i in range(1, 21)]
         one.say()
         other.say()
         assert (one.hear(), other.hear()) == ("end", "end")
@@ -334,39 +325,16 @@ def test_without_a_database_this_process_counts() -> None:
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-def test_a_process_that_dies_while_it_tells_is_stood_in_for() -> None:
-    dies = "from tests.live.test_alerts import *\nmonitor = told(on_alarm=lambda _: os._exit(9))\ngive(monitor, [0.0] * 50)"
-    with app(dies) as process:
-        assert process.end()[0] == 9
+def test_what_a_command_finds_is_announced_by_a_monitor() -> None:
+    score = Score(metric="told", value=0.0, reason="", version="1")
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.write([Record(f"s{i}", score, alerts={ALERT.name: watched(0.8)}) for i in range(20)])
+    done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])
+    assert (done.exit_code, done.stdout.count("Alarm of")) == (1, 1)
     calls: list[Alarm] = []
     with told(on_alarm=calls.append) as monitor:
-        give(monitor, [0.0], 100)
-        assert calls == [], "it may be at it still"
-        state = {**tallies()["told below 0.8", ""], "claimed_at": time.time() - 700}
-        change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", json.dumps(state))
-        give(monitor, [0.0], 101)
-        soon(lambda: calls)
-        soon(lambda: tallies()["told below 0.8", ""]["told"])
-    change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", json.dumps({**state, "told": True}))
-    with told(on_alarm=calls.append) as monitor:
-        give(monitor, [0.0], 102)
-    assert len(calls) == 1
-    assert calls[0].at == state["raised_at"]
-
-
-def test_what_cannot_be_noted_as_told_is_noted_later() -> None:
-    class Unnoted(SQLiteSink):
-        def watch(self, records: Any, count: Any) -> Any:
-            if not records:
-                raise OSError("down")
-            return super().watch(records, count)
-
-    with told(sinks=Unnoted(RESULTS)) as monitor:
-        give(monitor, [0.0] * 4)  # the last one raises the alarm
-        soon(lambda: monitor.stats().errors == {"alerts": 1})
-        assert not tallies()["told below 0.8", ""]["told"]
-        give(monitor, [0.0], 4)
-    assert tallies()["told below 0.8", ""]["told"]
+        give(monitor, [0.0], 20)
+    assert calls == alarms_of()
 
 
 def test_a_reset_while_it_is_told_begins_anew() -> None:
@@ -384,7 +352,7 @@ def test_a_reset_while_it_is_told_begins_anew() -> None:
         assert CliRunner().invoke(cli, ["live", "alarms", RESULTS, "--reset"]).exit_code == 0
         free.set()
     assert len(calls) == 1
-    assert rows(RESULTS, "SELECT state FROM tallies WHERE name <> ''") == [("",)]
+    assert (counted(), alarms_of()) == ({"": 0}, [])
 
 
 def test_the_end_waits_for_who_is_told() -> None:
@@ -455,29 +423,20 @@ def test_tallies_that_cannot_be_written_never_hold_up_outcomes() -> None:
         give(monitor, [1.0] * 10, 10)
         assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(20,)]
         assert monitor.stats().errors["alerts"] >= 1
-        change(RESULTS, "DROP VIEW tallies")
-
-
-@pytest.mark.parametrize("state", ["", "{", '{"place": 1}', '{"place": "x", "stakes": null}'])
-def test_a_state_that_cannot_be_read_starts_anew(state: str) -> None:
-    with told() as monitor:
-        give(monitor, [1.0] * 10)
-        change(RESULTS, "UPDATE tallies SET state = ? WHERE name <> ''", state)
-        give(monitor, [1.0] * 5, 10)
-        assert monitor.stats().errors == {}
-    assert counted() == {"": 5}
 
 
 def test_forgetting_removes_ids_and_not_what_was_counted() -> None:
     with told() as monitor:
-        give(monitor, [0.9] * 10)
+        give(monitor, [0.0] * 10)
     with closing(SQLiteSink(RESULTS)) as sink:
         sink.forget(ids=["s3"])
-        (window,) = tallies()["told below 0.8", ""]["windows"]
-        assert {each["sample_id"] for each in window["lowest"]} == {f"s{i}" for i in range(10) if i != 3}
+        (alarm,) = alarms_of()
+        names = {each.sample_id for each in alarm.lowest}
+        assert names
+        assert names <= {f"s{i}" for i in range(10) if i != 3}
         sink.forget(before=time.time() + 60)
-    (window,) = tallies()["told below 0.8", ""]["windows"]
-    assert (window["lowest"], counted()) == ([], {"": 10})
+    assert [each.lowest for each in alarms_of()] == [()]
+    assert set(counted()) == {""}
     assert b"s3" not in Path(RESULTS).read_bytes()
 
 
@@ -493,12 +452,12 @@ class Endless(Told):
 
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda: Alert("told", below=float("nan")), "below: nan is not a finite number"),
-    (lambda: Alert("told", below="0.8"), "below: '0.8' is not a finite number"),
-    (lambda: Alert("", below=0.8), "metric: is empty"),
-    (lambda: Alert(Told(), below=0.8), "metric: is Told; pass a name"),
-    (lambda: Alert("told", below=0.8, by=""), "by: is empty"),
-    (lambda: Alert("told", below=0.8, by=3), "by: is int"),
+    (lambda: Alert("told", below=float("nan")), "below: nan should be a finite number"),
+    (lambda: Alert("told", below="0.8"), "below: '0.8' should be a valid number"),
+    (lambda: Alert("", below=0.8), "metric: '' is blank"),
+    (lambda: Alert(Told(), below=0.8), "metric: .* should be a valid string"),
+    (lambda: Alert("told", below=0.8, by=""), "by: '' is blank"),
+    (lambda: Alert("told", below=0.8, by=3), "by: 3 should be a valid string"),
     (lambda: Alert("told", below=0.8, by="user_id"), "by: 'user_id' has too few samples"),
     (
         lambda: told(alerts=Alert("other", below=0.8)),

@@ -82,7 +82,7 @@ say(len(monitor.stats().errors))
         assert process.hear() == "there"
         soon(lambda: len(rows(OUTBOX, "SELECT 1 FROM samples")) + len(outcomes()) == 20)
         assert len(in_files()) >= 2
-        command = ["forget", RESULTS, "--outbox", OUTBOX, "--user", "Ann Ananas"]
+        command = ["live", "forget", RESULTS, "--outbox", OUTBOX, "--user", "Ann Ananas"]
         done = CliRunner().invoke(cli, command)
         assert done.exit_code == 0, done.output
         counts = [int(n) for n in re.findall(r"removed (\d+)", done.output)]

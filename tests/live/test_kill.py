@@ -54,7 +54,7 @@ def test_the_worker_finishes(tmp_path):
     interrupted(300, kills=1)
     (tmp_path / "my_app.py").write_text("from tests.live.live_app import live\nmonitor = live(0.002)\n")
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from ragstone.cli import main; main()"
-    command = [sys.executable, "-c", code, "worker", "--outbox", OUTBOX, "--monitor", "my_app:monitor"]
+    command = [sys.executable, "-c", code, "live", "worker", "--outbox", OUTBOX, "--monitor", "my_app:monitor"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     complete(300, kills=1)

@@ -7,15 +7,17 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from ragstone.live import SQLSink
 from ragstone.live.budget import Entry
+from ragstone.live.database import DatabaseSink
 from ragstone.live.sink import SinkError
 from ragstone.report import ResultsError
 from ragstone.results.read import open_results
-from ragstone.results.record import COLUMNS
+from ragstone.results.record import COLUMNS, Watched
 
 from .cases import Case, score, unscored
 from .postgres import PASSWORD, QUOTED, PostgresServer
@@ -36,11 +38,11 @@ def test_a_row(store: Case) -> None:
     assert store.query(f"SELECT {', '.join(names)} FROM outcomes ORDER BY sample_id") == [
         (
             "run-1", "demo", "1", "scored", 0.5, 1, "1 of 2.", None, '{"a":1.0}', "judge-1", 1000.0, 1001.5, 0.25,
-            "rule", 2, 0, 90, None, 1.5, "t", "s", None, None, "5", "rag", '["a"]', "u", "c",
+            "rule", 2, 0, 90, None, 1.5, "t", "s", None, None, "5", "rag", '["a"]', "u", "c", None,
         ),
         (
             "run-2", "demo", "1", "unscored", None, None, "timeout", "after 30 s", None, "judge-1", 1000.0, 1001.5, 1.0,
-            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None,
+            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None, None,
         ),
     ]  # fmt: skip
 
@@ -64,7 +66,7 @@ def test_all_or_none(store: Case) -> None:
     assert len(store.read()) == 4
 
 
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [2, 4])
 def test_a_database_of_another_version_is_left_alone(store: Case, version: int) -> None:
     store.sink.write([score("before")])
     store.sink.close()
@@ -77,9 +79,9 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
         lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
     ):
         for _ in range(2):
-            with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 2\); "):
+            with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 3\); "):
                 attempt()
-    with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 2"):
+    with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 3"):
         open_results(store.source)
     assert ids(store) == ["before"]
 
@@ -147,6 +149,36 @@ def test_four_processes_spend_exactly_the_limit(store: Case) -> None:
     assert store.query("SELECT amount FROM spending WHERE name = 'calls_per_day'") == [(150.0,)]
     assert store.query("SELECT amount FROM spending WHERE name = 'tokens_per_day'") == [(1050.0,)]
     assert len(store.read()) == 4 * 6 + 1 + 6
+
+
+COUNTER = """
+from dataclasses import replace
+from ragstone.results.record import Watched
+
+alerts = {"demo below 0.9": Watched(0.9, 0.0, 1.0, ()), "demo below 0.9 by team": Watched(0.9, 0.0, 1.0, ("a", "b"))}
+ready()
+announced = []
+for i in range(20):
+    sink.write([replace(record(f"{number}-{i}-{j}"), alerts=alerts, scored_at=float(i)) for j in range(5)])
+    announced += sink.raise_alarms()
+print(*sorted(f"{alarm.alert}/{alarm.slice}" for alarm in announced), sep=",")
+"""
+
+
+def test_four_processes_count_each_outcome_once_and_one_announces_each_alarm(store: Case) -> None:
+    lines = run_together(COUNTER, [store.sink] * 4)
+    announced = sorted(name for line in lines for name in line.strip().split(",") if name)
+    assert announced == ["demo below 0.9 by team/a", "demo below 0.9 by team/b", "demo below 0.9/"]
+    assert store.query("SELECT count(*) FROM outcomes WHERE counted = 1") == [(400,)]
+    assert isinstance(store.sink, DatabaseSink)
+    for *_, samples, total, alarm in store.sink.alerts(reset=True):
+        assert alarm is not None
+        assert (alarm.samples, alarm.mean) == (samples, total / samples) == (samples, 0.5)
+        assert len(alarm.lowest) == min(10, samples)
+    assert [each[2:] for each in store.sink.alerts()] == [(0, 0.0, None)] * 3
+    store.sink.write([replace(score("unscored yet"), alerts={"x": Watched(0.9, 0.0, 1.0, ())})] * 2)
+    assert store.sink.raise_alarms() == []
+    assert [each[:3] for each in store.sink.alerts()][-1] == ("x", "", 1)
 
 
 def refuses(attempt: Callable[[], object]) -> None:

@@ -1,26 +1,59 @@
-"""Alarms, and what alerts have counted so far: in a database for all processes together, or in memory for one."""
+"""Alarms: alerts count stored outcomes and raise an alarm when a mean is too low. All state is in the database."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from heapq import nsmallest
 from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.plain import printable
+from ragstone.results.record import Watched
 from ragstone.sample import Sample
+
+MOST_AT_ONCE = 1_000
+"""Outcomes that are counted in one transaction."""
 
 MOST_SLICES = 1_000
 OTHER = "(other values)"
 """The slice of all values beyond the first 1,000."""
 
-_SAVE = (
-    "INSERT INTO tallies (name, slice, place, state, raised_at) VALUES (:name, :slice, :place, :state, :raised_at) "
-    "ON CONFLICT (name, slice) DO UPDATE SET state = excluded.state, raised_at = excluded.raised_at"
+_RECENT, _LOWEST = 200, 10
+_LOOKED_THROUGH = 20_000  # outcomes in which the recent ones of a slice are looked for
+_KEY = "sample_id = :sample_id AND metric = :metric AND version = :version"
+# Whoever writes this row has it until its transaction ends: one process counts at a time.
+_ALONE = (
+    "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
+    "ON CONFLICT (name, slice) DO UPDATE SET number = excluded.number"
 )
-_Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: what a calendar can show
-_HEAD = {"name": "", "slice": "", "place": 0, "state": "", "raised_at": None}
+_SAVE = (
+    "INSERT INTO tallies (name, slice, number, samples, total, stakes) "
+    "VALUES (:name, :slice, :number, :samples, :total, :stakes) ON CONFLICT (name, slice) "
+    "DO UPDATE SET samples = excluded.samples, total = excluded.total, stakes = excluded.stakes"
+)
+_NEW = (
+    "SELECT sample_id, metric, version, value, submitted_at, alerts FROM outcomes WHERE counted IS NULL "
+    "AND alerts IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
+)
+_COUNTED = (
+    "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE counted = 1 AND alerts IS NOT NULL "
+    "AND status = 'scored' AND metric = :metric ORDER BY scored_at DESC, sample_id DESC LIMIT :most"
+)
+_RAISE = "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)"
+_RESET = (
+    "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
+    "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
+)
+_TALLIES = (
+    "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
+    "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
+)
+_Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: the last year of a calendar
 
 
 class LowScore(BaseModel):
@@ -74,7 +107,7 @@ class Alarm(BaseModel):
 
     def __str__(self) -> str:
         of_slice = f" ({self.slice})" if self.slice else ""
-        lowest = ", ".join(f"{low.sample_id} ({low.value:.2f})" for low in self.lowest) or "none kept"
+        lowest = ", ".join(f"{low.sample_id} ({low.value:.2f})" for low in self.lowest) or "none stored"
         text = (
             f"{self.alert}{of_slice}: mean {self.recent_mean:.3f} of the last {self.recent_samples:,} samples, "
             f"{self.mean:.3f} of all {self.samples:,}; lowest: {lowest}"
@@ -83,132 +116,191 @@ class Alarm(BaseModel):
         return printable(f"Alarm of {at:%Y-%m-%d %H:%M} UTC: {text}", 3_000)
 
 
-class Window(BaseModel):
-    """Scores that came one after another: their number and sum, and the ten lowest."""
-
-    samples: int = 0
-    total: float = 0.0
-    lowest: list[LowScore] = Field(default_factory=list[LowScore])
-
-
-class Tally(BaseModel):
-    """What an alert knows of one slice.
+@dataclass(slots=True)
+class Tally:
+    """What an alert has counted in one slice.
 
     Attributes:
-        place: Which of the alert's slices it is, by the order in which they came, from 1.
+        number: Which of the alert's slices it is, in the order of their first outcomes, from 1.
         samples: How many scores were counted.
         total: Their sum.
         stakes: What the bets hold.
-        windows: The last scores, in order, up to 25 in each of up to eight windows.
-        raised_at: When the alarm was raised; None before. After it nothing is counted.
-        claimed_at: When a process last took it upon itself to tell of the alarm.
-        told: Whether it has.
     """
 
-    place: int
+    number: int
     samples: int = 0
     total: float = 0.0
-    stakes: list[float] = Field(default_factory=list[float])
-    windows: list[Window] = Field(default_factory=list[Window])
-    raised_at: _Time | None = None
-    claimed_at: float = 0.0
-    told: bool = False
+    stakes: list[float] = field(default_factory=list[float])
 
-    def alarm(self, name: str, slice_: str, sample_of: Callable[[str], Sample | None] | None = None) -> Alarm:
-        """Return the alarm that was raised."""
-        lowest = sorted((low for window in self.windows for low in window.lowest), key=lambda low: low.value)[:10]
-        recent = sum(window.samples for window in self.windows)
-        return Alarm(
-            alert=name,
-            slice=slice_,
-            at=self.raised_at or 0.0,
-            samples=self.samples,
-            mean=self.total / max(1, self.samples),
-            recent_samples=recent,
-            recent_mean=sum(window.total for window in self.windows) / max(1, recent),
-            lowest=tuple(
-                low.model_copy(update={"sample": sample_of(low.sample_id)}) if sample_of else low for low in lowest
-            ),
-        )
+    def count(self, values: Iterable[float], watched: Watched) -> bool:
+        """Count scores up to the one that raises the alarm; return whether one does.
+
+        Example:
+            >>> tally = Tally(number=1)
+            >>> tally.count([0.0] * 30, Watched(below=0.8, low=0.0, high=1.0, slices=()))
+            True
+            >>> tally.samples
+            4
+        """
+        import numpy as np
+
+        span = watched.high - watched.low
+        mean = (watched.below - watched.low) / span
+        bets = bets_against(mean)
+        limit = 1 / (ALPHA * share(self.number) if watched.slices else ALPHA)
+        stakes = np.asarray(self.stakes) if len(self.stakes) == len(bets) else np.zeros(len(bets))
+        raised = False
+        for value in values:
+            x = min(max((value - watched.low) / span, 0.0), 1.0)
+            stakes = bet(stakes, bets, mean, self.samples, np.asarray(x))
+            self.samples += 1
+            self.total += value
+            raised = bool(evidence(stakes, self.samples) >= limit)
+            if raised:
+                break
+        self.stakes = stakes.tolist()
+        return raised
+
+
+def since_drop(scores: Sequence[LowScore], below: float) -> Sequence[LowScore]:
+    """Return the last scores, from where what they lack to `below` is the most in all.
+
+    Example:
+        >>> scores = [LowScore(sample_id=f"s{i}", value=v, submitted_at=i) for i, v in enumerate([1, 0.9, 0.2, 0.9, 0])]
+        >>> [score.value for score in since_drop(scores, 0.8)]
+        [0.2, 0.9, 0.0]
+    """
+    start, lack, most = len(scores), 0.0, 0.0
+    for i in range(len(scores) - 1, -1, -1):
+        lack += below - scores[i].value
+        if lack > most:
+            start, most = i, lack
+    return scores[start:]
 
 
 class _Connection(Protocol):
     def execute(self, sql: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...  # noqa: ANN401 - two libraries'
+    def executemany(self, sql: str, parameters: Sequence[Mapping[str, Any]], /) -> Any: ...  # noqa: ANN401 - likewise
 
 
-class Tallies:
-    """The tallies of all alerts, inside of a transaction that keeps other processes from them until it ends.
+def count_new(connection: _Connection) -> int:
+    """Count the stored outcomes that alerts watch and that are not counted yet, and store the alarms they raise.
 
-    Example:
-        >>> import sqlite3
-        >>> from ragstone.results.tables import TALLIES
-        >>> connection = sqlite3.connect(":memory:")
-        >>> tallies = Tallies(connection) if connection.execute(TALLIES) else None
-        >>> tallies.save("demo below 0.5", "a", Tally(place=1, samples=3))
-        >>> tallies.load("demo below 0.5", "a")[1].samples, tallies.load("demo below 0.5", "b")[1].place
-        (3, 2)
+    An alert that has raised an alarm in a slice counts nothing there until `reset`.
+
+    Returns:
+        How many outcomes were counted; if `MOST_AT_ONCE`, more may wait.
     """
-
-    def __init__(self, connection: _Connection) -> None:
-        self._run = connection.execute
-        self._run(_SAVE, _HEAD)  # whoever writes this row has it until the transaction ends
-
-    def load(self, name: str, slice_: str) -> tuple[str, Tally]:
-        """Return the slice, or that of other values, and its tally: a new one if there is none that can be read."""
-        kept = self._get(name, slice_)
-        ((n,),) = self._run("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
-        if not kept and n >= MOST_SLICES:
-            slice_ = OTHER
-            kept = self._get(name, slice_)
-        return slice_, _tally(*kept[0]) if kept else Tally(place=n + 1)
-
-    def _get(self, name: str, slice_: str) -> list[tuple[int, str]]:
-        query = "SELECT place, state FROM tallies WHERE name = :name AND slice = :slice"
-        return list(map(tuple, self._run(query, {"name": name, "slice": slice_}).fetchall()))
-
-    def save(self, name: str, slice_: str, tally: Tally) -> None:
-        """Keep a tally in place of the earlier one."""
-        state = tally.model_dump_json(exclude_none=True)
-        row = {"name": name, "slice": slice_, "place": tally.place, "state": state, "raised_at": tally.raised_at}
-        self._run(_SAVE, row)
-
-    def sample(self, sample_id: str, metric: str) -> Sample | None:
-        """Return a sample whose texts the database has."""
-        query = "SELECT sample FROM outcomes WHERE sample_id = :id AND metric = :metric AND sample IS NOT NULL"
-        with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
-            for (text,) in self._run(query, {"id": sample_id, "metric": metric}).fetchall():
-                return Sample(**json.loads(text))
-        return None
-
-    def all(self) -> list[tuple[str, str, Tally]]:
-        """Return the alerts' names, slices and tallies."""
-        return read_tallies(self._run)
-
-    def reset(self) -> int:
-        """Have every slice whose alarm was raised start anew; return how many there were."""
-        done = self._run("UPDATE tallies SET state = '', raised_at = NULL WHERE raised_at IS NOT NULL", {})
-        return int(done.rowcount)
-
-    def forget(self, before: float, ids: Collection[str]) -> None:
-        """Remove the ids of samples from the lowest scores. What was counted stays."""
-        for name, slice_, tally in self.all():
-            lows = [each for window in tally.windows for each in window.lowest]
-            gone = {each.sample_id for each in lows if each.submitted_at < before or each.sample_id in ids}
-            for window in tally.windows:
-                window.lowest = [each for each in window.lowest if each.sample_id not in gone]
-            if gone:
-                self.save(name, slice_, tally)
+    connection.execute(_ALONE)
+    rows = [tuple(row) for row in connection.execute(_NEW, {"most": MOST_AT_ONCE}).fetchall()]
+    slices: dict[tuple[str, str, str], tuple[Watched, list[LowScore]]] = {}
+    for sample_id, metric, _, value, at, alerts in rows:
+        score = LowScore(sample_id=sample_id, value=value, submitted_at=at)
+        for name, watched in _watched(alerts).items():
+            for part in watched.slices or ("",):
+                slices.setdefault((name, metric, part), (watched, []))[1].append(score)
+    for (name, metric, part), (watched, scores) in slices.items():
+        _count_slice(connection, (name, metric, part), watched, scores)
+    if rows:
+        done = [dict(zip(("sample_id", "metric", "version"), row[:3], strict=True)) for row in sorted(rows)]
+        connection.executemany(f"UPDATE outcomes SET counted = 1 WHERE {_KEY}", done)  # noqa: S608 - names of ours
+    return len(rows)
 
 
-def read_tallies(query: Callable[[str, Mapping[str, Any]], Iterable[Any]]) -> list[tuple[str, str, Tally]]:
-    """Return the names, slices and tallies of a database's alerts."""
-    rows: Iterable[Sequence[Any]] = query(
-        "SELECT name, slice, place, state FROM tallies WHERE name <> :head ORDER BY name, place", {"head": ""}
+def _watched(alerts: str) -> dict[str, Watched]:
+    with suppress(ValueError, TypeError, AttributeError):  # a hand has changed it
+        return {name: Watched(*values) for name, values in json.loads(alerts).items()}
+    return {}
+
+
+def _count_slice(
+    connection: _Connection, which: tuple[str, str, str], watched: Watched, scores: Sequence[LowScore]
+) -> None:
+    name, metric, part = which
+    part, tally = _load(connection, name, part)
+    names = {"name": name, "slice": part}
+    if connection.execute("SELECT 1 FROM alarms WHERE name = :name AND slice = :slice", names).fetchall():
+        return
+    before = tally.samples
+    raised = tally.count([score.value for score in scores], watched)
+    state = {"number": tally.number, "samples": tally.samples, "total": tally.total}
+    connection.execute(_SAVE, {**names, **state, "stakes": json.dumps(tally.stakes)})
+    if not raised:
+        return
+    earlier: list[LowScore] = []
+    for sample_id, value, at, alerts in connection.execute(
+        _COUNTED, {"metric": metric, "most": _LOOKED_THROUGH}
+    ).fetchall():
+        if len(earlier) == min(_RECENT, before):
+            break
+        its = _watched(alerts).get(name)
+        if its is not None and part in (its.slices or ("",)):
+            earlier.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
+    last = [*reversed(earlier), *scores[: tally.samples - before]][-_RECENT:]
+    recent = since_drop(last, watched.below)
+    lowest = [
+        low.model_copy(update={"sample": _sample(connection, low.sample_id, metric)})
+        for low in nsmallest(_LOWEST, recent, key=lambda each: each.value)
+    ]
+    alarm = Alarm(
+        alert=name,
+        slice=part,
+        at=time.time(),
+        samples=tally.samples,
+        mean=tally.total / tally.samples,
+        recent_samples=len(recent),
+        recent_mean=sum(score.value for score in recent) / len(recent),
+        lowest=tuple(lowest),
     )
-    return [(str(name), str(slice_), _tally(place, state)) for name, slice_, place, state in map(tuple, rows)]
+    connection.execute(_RAISE, {**names, "alarm": alarm.model_dump_json()})
 
 
-def _tally(place: int, state: str) -> Tally:
-    with suppress(ValueError):  # it was reset, or a hand has changed it
-        return Tally.model_validate_json(state)
-    return Tally(place=place)
+def _load(connection: _Connection, name: str, part: str) -> tuple[str, Tally]:
+    """Return the slice, or that of other values, and its tally."""
+    query = "SELECT number, samples, total, stakes FROM tallies WHERE name = :name AND slice = :slice"
+    ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
+    for each in (part, OTHER) if n >= MOST_SLICES else (part,):
+        for number, samples, total, stakes in connection.execute(query, {"name": name, "slice": each}).fetchall():
+            return each, Tally(number, samples, total, json.loads(stakes))
+    return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
+
+
+def take_unannounced(connection: _Connection) -> list[Alarm]:
+    """Return the alarms that nobody has announced, now this process's to announce."""
+    connection.execute(_ALONE)
+    query = "SELECT alarm FROM alarms WHERE announced = 0"
+    alarms = [Alarm.model_validate_json(text) for (text,) in connection.execute(query).fetchall()]
+    connection.execute("UPDATE alarms SET announced = 1 WHERE announced = 0")
+    return alarms
+
+
+def _sample(connection: _Connection, sample_id: str, metric: str) -> Sample | None:
+    query = "SELECT sample FROM outcomes WHERE sample_id = :id AND metric = :metric AND sample IS NOT NULL"
+    stored = connection.execute(query, {"id": sample_id, "metric": metric}).fetchall()
+    with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+        return Sample(**json.loads(stored[0][0])) if stored else None
+    return None
+
+
+def tallies(connection: _Connection) -> list[tuple[str, str, int, float, Alarm | None]]:
+    """Return the alerts' names and slices, each with the number of scores, their sum, and the alarm if one stands."""
+    rows = [tuple(row) for row in connection.execute(_TALLIES).fetchall()]
+    return [(*row[:4], None if row[4] is None else Alarm.model_validate_json(row[4])) for row in rows]
+
+
+def reset(connection: _Connection) -> int:
+    """Have every slice whose alarm was raised start anew; return how many there were."""
+    connection.execute(_ALONE)
+    connection.execute(_RESET)
+    return int(connection.execute("DELETE FROM alarms").rowcount)
+
+
+def forget_lowest(connection: _Connection, before: float, ids: Collection[str]) -> None:
+    """Remove samples from what alarms name. What was counted stays."""
+    connection.execute(_ALONE)
+    for name, part, text in connection.execute("SELECT name, slice, alarm FROM alarms").fetchall():
+        alarm = Alarm.model_validate_json(text)
+        lowest = [low for low in alarm.lowest if low.submitted_at >= before and low.sample_id not in ids]
+        changed = alarm.model_copy(update={"lowest": tuple(lowest)}).model_dump_json()
+        update = "UPDATE alarms SET alarm = :alarm WHERE name = :name AND slice = :slice"
+        connection.execute(update, {"alarm": changed, "name": name, "slice": part})

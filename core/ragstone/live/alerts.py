@@ -1,36 +1,27 @@
 """Alerts: they count live scores, and raise an alarm once when the mean has fallen too low."""
 
 import logging
+import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from heapq import nsmallest
 from math import isfinite
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ragstone.live.alarms import Alarm, LowScore, Tallies, Tally, Window
-from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
+from ragstone.live.alarms import Alarm
 from ragstone.live.delivery import start_thread
 from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact, facts_of
 from ragstone.metrics.base import Metric
-from ragstone.outcome import Score
+from ragstone.options import Finite, Text, checked
 from ragstone.plain import clean_key, is_list, printable
 from ragstone.results.record import Record
-from ragstone.results.tables import TALLIES
-
-if TYPE_CHECKING:
-    from threading import Thread
 
 _FACTS = ("run_name", "tags")
-_NAMELESS = 20  # samples
 _TOO_MANY = ("id", "run_id", "user_id", "thread_id")
-_WINDOW, _WINDOWS = 25, 8
-_LOWEST = 10
-_STRIKES = 3
-_SECONDS_UNTIL_TOLD_AGAIN = 600.0
+_SECONDS_AFTER_FAILURE = 1.0
 _log = logging.getLogger("ragstone.live")
 
 
@@ -52,8 +43,8 @@ class Alert:
         name: What tells it from others, such as "faithfulness below 0.8 by run_name". With another name it counts anew.
 
     Raises:
-        ValueError: `below` is not finite, a name is empty, or `by` has a value for nearly every sample, such as "id".
-        TypeError: An option has the wrong type; the message names it.
+        ValueError: `below` is no finite number, a name is empty or no text, or `by` has a value for nearly every
+            sample, such as "id".
 
     Example:
         >>> Alert("faithfulness", below=0.8, by="run_name").name
@@ -65,13 +56,8 @@ class Alert:
     by: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name, text in (("metric", cast("object", self.metric)), ("by", self.by)):
-            if not isinstance(text, str) and (name, text) != ("by", None):
-                raise TypeError(f"{name}: is {type(text).__name__}; pass a name")
-            if text == "":
-                raise ValueError(f"{name}: is empty; pass a name")
-        if not isinstance(cast("object", self.below), (int, float)) or not isfinite(self.below):
-            raise ValueError(f"below: {self.below!r} is not a finite number")
+        for name, kind in (("metric", Text), ("below", Finite), ("by", Text | None)):
+            checked(name, getattr(self, name), kind)
         if self.by in _TOO_MANY:
             raise ValueError(
                 f'by: {self.by!r} has too few samples of each value; name another field, such as "run_name"'
@@ -97,7 +83,7 @@ class Alert:
             raise ValueError(f"alerts: by: {self.by!r} is not in keep=; add it there")
 
     def slices(self, metadata: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the slices that a sample belongs to.
+        """Return the slices that a sample belongs to; none without `by`.
 
         Example:
             >>> alert = Alert("faithfulness", below=0.8, by="tenant")
@@ -105,166 +91,88 @@ class Alert:
             (('ann',), ('a', 'b'), ('',))
         """
         if self.by is None:
-            return ("",)
+            return ()
         value = facts_of(metadata, _FACTS).get(cast("Fact", self.by)) if self.by in _FACTS else metadata.get(self.by)
         values = value if is_list(value) else [value]
         return tuple(dict.fromkeys("" if each is None else clean_key(str(each)) for each in values)) or ("",)
 
 
-def count(tally: Tally, scores: Iterable[LowScore], below: float, bounds: tuple[float, float], *, by: bool) -> bool:
-    """Count scores in a tally; return whether that raises the alarm, after which nothing is counted.
-
-    Of the last windows it then keeps those since the drop: where what is missing to `below` is the most in all.
-
-    Example:
-        >>> tally = Tally(place=1)
-        >>> count(tally, [LowScore(sample_id="a", value=0.0, submitted_at=0)] * 30, 0.8, (0.0, 1.0), by=False)
-        True
-        >>> tally.samples
-        4
-    """
-    import numpy as np
-
-    low, high = bounds
-    mean = (below - low) / (high - low)
-    bets = bets_against(mean)
-    limit = 1 / (ALPHA * share(tally.place) if by else ALPHA)
-    stakes = np.asarray(tally.stakes) if len(tally.stakes) == len(bets) else np.zeros(len(bets))
-    for score in scores:
-        if not tally.windows or tally.windows[-1].samples == _WINDOW:
-            tally.windows = [*tally.windows[1 - _WINDOWS :], Window()]
-        window = tally.windows[-1]
-        window.samples += 1
-        window.total += score.value
-        window.lowest = nsmallest(_LOWEST, [*window.lowest, score], key=lambda each: each.value)
-        x = min(max((score.value - low) / (high - low), 0.0), 1.0)
-        stakes = bet(stakes, bets, mean, tally.samples, np.asarray(x))
-        tally.samples += 1
-        tally.total += score.value
-        if evidence(stakes, tally.samples) >= limit:
-            tally.raised_at = tally.claimed_at = time.time()
-            since = [tally.windows[start:] for start in range(len(tally.windows))]
-            tally.windows = max(since, key=lambda last: sum(each.samples * below - each.total for each in last))
-            break
-    tally.stakes = stakes.tolist()
-    return tally.raised_at is not None
-
-
 class Watch:
-    """What one process does for the alerts: it counts outcomes as a sink keeps them, and tells of alarms.
-
-    The tallies are in the database of the first sink that has room for them. There an outcome is counted in the
-    transaction that keeps it, and only when it is new; so it is counted once, whatever is killed or handed over again.
+    """What one process does for the alerts: it has stored outcomes counted, and announces alarms.
 
     Args:
-        alerts: The alerts, each with the bounds of its metric.
-        sink: The sink that keeps the tallies; one that cannot has them kept in this process's memory.
-        tell: Called with each alarm, to hand it to the sinks.
+        sink: The sink whose database is counted; None for outcomes that this process remembers itself.
+        announce: Called with each alarm, to hand it to the sinks.
         on_alarm: The user's function.
-        failed: Called with the place and the error when something fails.
+        failed: Called with the part and the error when something fails.
+        wake: Called when there is something to count.
     """
 
     def __init__(
         self,
-        alerts: Mapping[Alert, tuple[float, float]],
-        sink: Sink,
-        tell: Callable[[Alarm], object],
+        sink: Sink | None,
+        announce: Callable[[Alarm], object],
         on_alarm: Callable[[Alarm], object] | None,
         failed: Callable[[str, BaseException], object],
+        wake: Callable[[], object],
     ) -> None:
-        self._alerts = alerts
+        self._in_memory = sink is None
+        if sink is None:
+            from ragstone.live.database import MemorySink  # loads sqlite3
+
+            sink = MemorySink()
         self._sink = sink
-        self._memory = None if keeps_tallies(sink) else _in_memory()
-        self._tell = tell
+        self._announce = announce
         self._on_alarm = on_alarm
         self._failed = failed
-        self._strikes = 0
-        self._nameless: dict[str, int] = {}  # by the alert: samples without its name; -1 when that is settled
-        self._told: set[tuple[str, str, float | None]] = set()
-        self._threads: list[Thread] = []
+        self._wake = wake
+        self._new = threading.Event()  # set while there may be outcomes to count
+        self._new.set()  # of earlier processes
+        self._counting = False
+        self._try_at = 0.0
+        self._threads: list[threading.Thread] = []
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Have the sink keep the records, and count them.
-
-        If that fails, it raises what the sink raised and is to be called again; from the third time on the records
-        are kept without being counted, so that a tally that cannot be written never holds up outcomes.
-        """
-        watched = [record for record in records if record.alerts]
-        alarms: list[Alarm] = []
-        if not watched:
-            self._sink.write(records)
-        elif self._memory is not None:
-            self._sink.write(records)
-            try:
-                alarms = self._count(self._memory, watched)
-            except Exception as error:
-                self._failed("alerts", error)
-        else:
-            try:
-                alarms = self._sink.watch(records, self._count) or []
-                self._strikes = 0
-            except Exception as error:
-                self._strikes += 1
-                if self._strikes < _STRIKES:
-                    raise
+    def note(self, records: Sequence[Record]) -> None:
+        """Note that a sink has stored outcomes."""
+        if any(record.alerts for record in records):
+            if self._in_memory:
                 self._sink.write(records)
-                self._failed("alerts", error)
+            self._new.set()
+            self._wake()
+
+    def busy(self) -> bool:
+        """Whether outcomes wait to be counted that can be."""
+        return (self._new.is_set() or self._counting) and not self._try_at
+
+    def look(self) -> None:
+        """Count what is new, and announce the alarms that nobody has announced."""
+        if not self._new.is_set() or time.monotonic() < self._try_at:
+            return
+        self._counting = True  # before it is no longer new: `busy` must not miss it
+        self._new.clear()
+        try:
+            alarms = self._sink.raise_alarms()
+            self._try_at = 0.0
+            for alarm in alarms:
+                self._announce(alarm)
+        except Exception as error:
+            self._new.set()
+            self._try_at = time.monotonic() + _SECONDS_AFTER_FAILURE
+            self._failed("alerts", error)
+            return
+        finally:
+            self._counting = False
         if alarms:
-            self._announce(alarms)
+            try:
+                self._threads.append(start_thread(partial(self._call, alarms), "ragstone-alarm"))
+            except RuntimeError:  # the interpreter is about to exit
+                self._call(alarms)
 
     def join(self, timeout: float) -> None:
-        """Wait until the user's function has been told, or `timeout` seconds have passed."""
+        """Wait until the user's function has returned, or `timeout` seconds have passed."""
         until = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
-
-    def _count(self, tallies: Tallies, records: Sequence[Record]) -> list[Alarm]:
-        """Count outcomes; return the alarms to tell of: new ones, and those whose process ended before it told."""
-        alarms: list[Alarm] = []
-        for alert, bounds in self._alerts.items():
-            by_slice: dict[str, list[LowScore]] = {}
-            for record in records:
-                if isinstance(record.outcome, Score) and alert.name in record.alerts:
-                    name, at = clean_key(record.sample_id), record.submitted_at
-                    score = LowScore(sample_id=name, value=record.outcome.value, submitted_at=at)
-                    for value in record.alerts[alert.name]:
-                        by_slice.setdefault(value, []).append(score)
-            self._note_names(alert, by_slice)
-            for value, scores in by_slice.items():
-                slice_, tally = tallies.load(alert.name, value)
-                if tally.raised_at is None:
-                    raised = count(tally, scores, alert.below, bounds, by=alert.by is not None)
-                elif (alert.name, slice_, tally.raised_at) in self._told:
-                    raised, tally.told = False, True
-                else:
-                    raised = not tally.told and abs(time.time() - tally.claimed_at) > _SECONDS_UNTIL_TOLD_AGAIN
-                    tally.claimed_at = time.time() if raised else tally.claimed_at
-                tallies.save(alert.name, slice_, tally)
-                if raised:
-                    sample_of = partial(tallies.sample, metric=alert.metric) if self._memory is None else None
-                    alarms.append(tally.alarm(alert.name, slice_, sample_of))
-        return alarms
-
-    def _note_names(self, alert: Alert, by_slice: Mapping[str, Sequence[LowScore]]) -> None:
-        """Say once that no sample so far has what an alert watches apart."""
-        if alert.by is None or self._nameless.get(alert.name, 0) < 0:
-            return
-        self._nameless[alert.name] = self._nameless.get(alert.name, 0) + len(by_slice.get("", ()))
-        named = by_slice.keys() - {""}
-        if named or self._nameless[alert.name] >= _NAMELESS:
-            self._nameless[alert.name] = -1
-        if not named and self._nameless[alert.name] < 0:
-            what = printable(f"alert {alert.name!r}: none of the first {_NAMELESS} samples has {alert.by!r}")
-            _log.warning("%s in its metadata; they are watched together", what)
-
-    def _announce(self, alarms: Sequence[Alarm]) -> None:
-        """Tell of alarms: the sinks on their threads, the log and the user's function on one of their own."""
-        for alarm in alarms:
-            self._tell(alarm)
-        try:
-            self._threads.append(start_thread(partial(self._call, alarms), "ragstone-alarm"))
-        except RuntimeError:  # the interpreter is about to exit
-            self._call(alarms)
 
     def _call(self, alarms: Sequence[Alarm]) -> None:
         for alarm in alarms:
@@ -275,30 +183,3 @@ class Watch:
                     self._on_alarm(alarm)
             except BaseException as error:
                 self._failed("on_alarm", error)
-            self._told.add((alarm.alert, alarm.slice, alarm.at))
-        try:
-            if self._memory is None:
-                self._sink.watch((), partial(_note_told, alarms))
-        except Exception as error:  # the next batch notes it
-            self._failed("alerts", error)
-
-
-def keeps_tallies(sink: Sink) -> bool:
-    """Whether a sink has room for tallies."""
-    return type(sink).watch is not Sink.watch
-
-
-def _in_memory() -> Tallies:
-    import sqlite3  # loaded where it is used
-
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.execute(TALLIES)
-    return Tallies(connection)
-
-
-def _note_told(alarms: Iterable[Alarm], tallies: Tallies, _: object) -> None:
-    for alarm in alarms:
-        slice_, tally = tallies.load(alarm.alert, alarm.slice)
-        if tally.raised_at == alarm.at:  # it was not reset meanwhile
-            tally.told = True
-            tallies.save(alarm.alert, slice_, tally)

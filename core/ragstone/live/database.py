@@ -1,18 +1,18 @@
 """Outcomes, a monitor's counters and its budget's account in a database: a SQLite file, or a PostgreSQL server."""
 
 import os
-import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from ragstone.live.alarms import Tallies
+from ragstone.live import alarms
 from ragstone.live.pending import facts_in, not_forgotten, note_forgotten
 from ragstone.live.sink import Sink, SinkError
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_json
-from ragstone.results.connection import SqliteFile
-from ragstone.results.record import COLUMNS, to_row
+from ragstone.results.connection import MemoryDatabase, SqliteFile
+from ragstone.results.record import COLUMNS, to_row, without_texts
 from ragstone.results.tables import results_database, sqlite_path
 from ragstone.results.traffic import Feedback, Health
 
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import URL
 
+    from ragstone.live.alarms import Alarm
     from ragstone.live.budget import Entry
     from ragstone.results.record import Record
     from ragstone.results.server import ServerDatabase
-
-T = TypeVar("T")
 
 RESULTS = results_database(SinkError)
 
@@ -51,16 +50,15 @@ _OF_USER = (
     "SELECT sample_id, user_id, sample FROM outcomes WHERE user_id = :user OR (user_id IS NULL AND sample LIKE :key)"
 )
 _SPENT = "SELECT amount FROM spending WHERE name = :name AND starts_at = :starts_at"
+_REMEMBERED = 10_000
+_FORGET_OLDEST = "DELETE FROM outcomes WHERE counted = 1 AND rowid <= (SELECT max(rowid) FROM outcomes) - :most"
 _KEPT = 2 * 86_400  # seconds after its start that a window is remembered
 
 
 class DatabaseSink(Sink):
     """Keeps outcomes in a database."""
 
-    _database: "SqliteFile | ServerDatabase"
-
-    def __init__(self) -> None:
-        self._counting = threading.local()  # what `watch` has `write` do besides, on its thread
+    _database: "SqliteFile | ServerDatabase | MemoryDatabase"
 
     def write(self, records: "Sequence[Record]") -> None:
         """Keep the records, all or none.
@@ -71,16 +69,11 @@ class DatabaseSink(Sink):
                 do, and never a password.
         """
         if records:
-            by_key = {_key(row): (row, record) for record in records for row in [to_row(record)]}
-            rows = [by_key[key][0] for key in sorted(by_key)]  # in one order: no two processes wait for each other
-            count: Callable[[Tallies, Sequence[Record]], None] | None = getattr(self._counting, "count", None)
+            by_key = {_key(row): row for row in map(to_row, records)}
+            rows = [by_key[key] for key in sorted(by_key)]  # in one order: no two processes wait for each other
             with self._database.transaction() as connection:
-                tallies = None if count is None else Tallies(connection)
                 if rows := not_forgotten(connection, rows, "submitted_at"):
-                    new = set[tuple[str, ...]]() if count is None else _new(connection, rows)
                     connection.executemany(_WRITE, rows)
-                    if count is not None and tallies is not None:
-                        count(tallies, [record for key, (_, record) in by_key.items() if key in new])
 
     def health(self, health: Health) -> None:
         """Keep a process's counters in place of its earlier ones.
@@ -119,26 +112,39 @@ class DatabaseSink(Sink):
                 if rows := not_forgotten(connection, rows, "at"):
                     connection.executemany(_WRITE_FEEDBACK, rows)
 
-    def watch(self, records: "Sequence[Record]", count: "Callable[[Tallies, Sequence[Record]], T]") -> T | None:
-        """Keep the records as `write` does and, in the same transaction, have those counted that are new.
+    def raise_alarms(self) -> "list[Alarm]":
+        """Count the outcomes that alerts watch and that are not counted yet; return the alarms to announce.
+
+        Each alarm is returned once, to one of all processes.
+
+        Raises:
+            SinkError: As for `write`. What is not counted then, the next call counts.
+        """
+        self._count()
+        with self._database.transaction() as connection:
+            return alarms.take_unannounced(connection)
+
+    def alerts(self, *, reset: bool = False) -> "list[tuple[str, str, int, float, Alarm | None]]":
+        """Return the alerts' names and slices, with the number of scores, their sum, and the alarm if one was raised.
+
+        Args:
+            reset: Whether those that raised an alarm start anew afterwards.
 
         Raises:
             SinkError: As for `write`.
         """
-        results: list[T] = []
-        if not records:
+        self._count()
+        with self._database.transaction() as connection:
+            found = alarms.tallies(connection)
+            if reset:
+                alarms.reset(connection)
+            return found
+
+    def _count(self) -> None:
+        counted = alarms.MOST_AT_ONCE
+        while counted == alarms.MOST_AT_ONCE:
             with self._database.transaction() as connection:
-                return count(Tallies(connection), ())
-
-        def keep_result(tallies: Tallies, new: "Sequence[Record]") -> None:
-            results.append(count(tallies, new))
-
-        self._counting.count = keep_result
-        try:
-            self.write(records)  # of a subclass, too
-        finally:
-            self._counting.count = None
-        return results[0] if results else None
+                counted = alarms.count_new(connection)
 
     def has(self, sample_id: str) -> bool:
         """Return whether an outcome of a sample is there."""
@@ -165,9 +171,8 @@ class DatabaseSink(Sink):
         removed: dict[str, int] = {}
         rows = [{"sample_id": clean_key(each)} for each in sorted(ids)]
         with self._database.transaction() as connection:
-            tallies = Tallies(connection)  # before other locks, as `write` has it
+            alarms.forget_lowest(connection, before or 0.0, {row["sample_id"] for row in rows})
             connection.execute(self._database.before_deleting)
-            tallies.forget(before or 0.0, {row["sample_id"] for row in rows})
             note_forgotten(connection, ids)
             for table, at in (("outcomes", "submitted_at"), ("feedback", "at")):
                 delete = f"DELETE FROM {table} WHERE"  # noqa: S608 - names of ours
@@ -190,15 +195,6 @@ class DatabaseSink(Sink):
 
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in _KEY)
-
-
-def _new(connection: Any, rows: "Sequence[Mapping[str, Any]]") -> set[tuple[str, ...]]:  # noqa: ANN401 - of two libraries
-    """Return the keys of the rows that have no score yet."""
-    ids = {f"id{place}": row["sample_id"] for place, row in enumerate(rows)}
-    names = ", ".join(f":{name}" for name in ids)
-    query = f"SELECT {', '.join(_KEY)} FROM outcomes WHERE status = 'scored' AND sample_id IN ({names})"  # noqa: S608
-    known = {tuple(map(str, row)) for row in connection.execute(query, ids).fetchall()}
-    return set(map(_key, rows)) - known
 
 
 class SQLiteSink(DatabaseSink):
@@ -235,7 +231,6 @@ class SQLiteSink(DatabaseSink):
         if os.fspath(path) in ("", ":memory:"):
             raise ValueError(f"path: is {os.fspath(path)!r}; name a file, such as 'ragstone.db'")
         self.path = Path(path).absolute()
-        super().__init__()
         self.name = f"sqlite:{self.path}"
         self._database = SqliteFile(self.path, RESULTS, _PATIENCE)
 
@@ -271,7 +266,6 @@ class SQLSink(DatabaseSink):
     """
 
     def __init__(self, url: "str | URL") -> None:
-        super().__init__()
         self._url = url if isinstance(url, str) else url.render_as_string(hide_password=False)
         path = sqlite_path(self._url)
         if path is not None:
@@ -292,6 +286,24 @@ class SQLSink(DatabaseSink):
         return type(self), (self._url,)
 
 
+class MemorySink(DatabaseSink):
+    """Remembers the last outcomes of this process, for alerts where no sink has a database."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self._database = MemoryDatabase(RESULTS)
+
+    def write(self, records: "Sequence[Record]") -> None:
+        """Remember the scores that alerts watch, and forget the oldest."""
+        bare = [
+            replace(record, sample=None, outcome=without_texts(record.outcome)) for record in records if record.alerts
+        ]
+        super().write(bare)
+        with self._database.transaction() as connection:
+            connection.execute(_FORGET_OLDEST, {"most": _REMEMBERED})
+
+
 class _RefusedError(Exception):
     """A limit has no room: nothing of the transaction is kept."""
 
@@ -303,7 +315,7 @@ class DatabaseLedger:
         database: The database; see `SQLiteSink.ledger`.
     """
 
-    def __init__(self, database: "SqliteFile | ServerDatabase") -> None:
+    def __init__(self, database: "SqliteFile | ServerDatabase | MemoryDatabase") -> None:
         self._database = database
 
     def spend(self, entries: "Sequence[Entry]", /) -> str | None:

@@ -50,7 +50,7 @@ class Delivery:
         sink: The sink.
         counters: Where its failures are counted.
         delivered: Called with the outbox's rows of what the sink has taken.
-        write: Called with outcomes in place of the sink's `write`.
+        stored: Called with the outcomes that the sink has stored.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Delivery:
         sink: Sink,
         counters: Counters,
         delivered: Callable[[list[int]], None],
-        write: Callable[[Sequence[Record]], object] | None = None,
+        stored: Callable[[Sequence[Record]], object] | None = None,
     ) -> None:
         self.sink = sink
-        self._write = write or sink.write
+        self._stored = stored
         self.behind = False  # whether more waits in the outbox than in memory
         self._counters = counters
         self._delivered = delivered
@@ -194,7 +194,9 @@ class Delivery:
 
     def _hand_over(self, batch: Sequence[Item]) -> None:
         if records := [item.record for item in batch if isinstance(item.record, Record)]:
-            self._write(records)
+            self.sink.write(records)
+            if self._stored is not None:
+                self._stored(records)
         if feedback := [item.record for item in batch if isinstance(item.record, Feedback)]:
             self.sink.feedback(feedback)
         for item in batch:

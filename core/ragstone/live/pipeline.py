@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ragstone.live.alarms import Alarm
-from ragstone.live.alerts import Watch, keeps_tallies
+from ragstone.live.alerts import Watch
 from ragstone.live.budget import Account, MemoryLedger
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.live.delivery import Delivery, Item, start_thread
@@ -107,15 +107,14 @@ class Pipeline:
         self.counters = Counters()
         self.queue = TaskQueue()
         self.workers = Workers(settings, self.counters, self.queue, done=self.done, late=self.leave)
-        keeper = next((sink for sink in settings.sinks if keeps_tallies(sink)), next(iter(settings.sinks), None))
+        counted = next((sink for sink in settings.sinks if type(sink).raise_alarms is not Sink.raise_alarms), None)
         self._watch = (
-            Watch(settings.alerts, keeper, self._tell, settings.on_alarm, self.failed)
-            if settings.alerts and keeper is not None
-            else None
+            Watch(counted, self._announce, settings.on_alarm, self.failed, self.wake) if settings.alerts else None
         )
+        noted = counted or next(iter(settings.sinks), None)
         self.deliveries = {
             sink.name: Delivery(
-                sink, self.counters, self.delivered, self._watch.write if self._watch and sink is keeper else None
+                sink, self.counters, self.delivered, self._watch.note if self._watch and sink is noted else None
             )
             for sink in settings.sinks
         }
@@ -164,8 +163,11 @@ class Pipeline:
 
     def idle(self) -> bool:
         """Return whether nothing is left to do."""
-        busy = self.counters.pending() or self.workers.unsettled
-        return not busy and not any(delivery.waiting() for delivery in self.deliveries.values())
+        if self.counters.pending() or self.workers.unsettled:
+            return False
+        if any(delivery.waiting() for delivery in self.deliveries.values()):
+            return False
+        return self._watch is None or not self._settings.workers or not self._watch.busy()
 
     def put_away(self, left: list[Task]) -> None:
         """At the end, settle the tasks that no worker has."""
@@ -298,7 +300,7 @@ class Pipeline:
         for delivery in self.deliveries.values():
             delivery.put([Item(None, record) for record in records])
 
-    def _tell(self, alarm: Alarm) -> None:
+    def _announce(self, alarm: Alarm) -> None:
         """Hand an alarm to the sinks that take alarms."""
         for delivery in self.deliveries.values():
             if type(delivery.sink).alarm is not Sink.alarm:
@@ -340,6 +342,8 @@ class Pipeline:
             try:
                 self.turn()
                 self.workers.check_timeouts()
+                if self._watch is not None and self._settings.workers:
+                    self._watch.look()
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
                     self._report()

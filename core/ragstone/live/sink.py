@@ -3,17 +3,15 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ragstone.errors import RagstoneError
 from ragstone.results.traffic import Feedback, Health
 
 if TYPE_CHECKING:
-    from ragstone.live.alarms import Alarm, Tallies
+    from ragstone.live.alarms import Alarm
     from ragstone.live.budget import Ledger
     from ragstone.results.record import Record
-
-T = TypeVar("T")
 
 
 class SinkError(RagstoneError):
@@ -58,22 +56,12 @@ class Sink(ABC):
             Exception: It could not be kept; it will be handed over again.
         """
 
-    def watch(
-        self,
-        records: "Sequence[Record]",  # noqa: ARG002
-        count: "Callable[[Tallies, Sequence[Record]], T]",  # noqa: ARG002
-    ) -> T | None:
-        """Keep the records as `write` does and, in the same transaction, have those counted that are new.
+    def raise_alarms(self) -> "Sequence[Alarm]":
+        """Count what it stores of outcomes that alerts watch; return the alarms that are the caller's to announce.
 
-        Args:
-            records: The records.
-            count: Called with the alerts' tallies and the records whose score is not there yet. What it saves is kept
-                with the records, or neither is.
-
-        Returns:
-            What `count` returned. None for a sink that has no room for tallies; a monitor does not call it.
+        A monitor calls it on another thread of its own, and only where a sink defines it.
         """
-        return None
+        return ()
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> Mapping[str, int]:  # noqa: ARG002
         """Remove what is from before a time or of these samples; return what, and how much. Most sinks cannot.

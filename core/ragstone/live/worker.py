@@ -26,7 +26,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
-from ragstone.results.record import Record
+from ragstone.results.record import Record, Watched
 
 WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
 
@@ -335,7 +335,7 @@ class Workers:
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
         store_text, metadata = self._settings.store_text, task.sample.metadata
-        alerts = [each for each in self._settings.alerts if each.metric == choice.metric and choice.represents]
+        alerts = self._settings.alerts.items() if choice.represents else ()
         return Record(
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
@@ -346,6 +346,10 @@ class Workers:
             chosen_by=choice.by,
             origin=task.origin,
             sample=task.sample if store_text else None,
-            alerts={alert.name: alert.slices(metadata) for alert in alerts},
+            alerts={
+                alert.name: Watched(alert.below, *bounds, alert.slices(metadata))
+                for alert, bounds in alerts
+                if alert.metric == choice.metric
+            },
             **cast("Any", facts_of(metadata, self._settings.keep)),
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -34,9 +34,21 @@ COLUMNS = {
     "submitted_at": "real", "scored_at": "real", "rate": "real", "chosen_by": "text", "llm_calls": "integer",
     "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
     "trace_id": "text", "span_id": "text", "sample": "json", "suspected": "json",
-    "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text",
+    "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text", "alerts": "json",
 }  # fmt: skip
 """The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
+
+
+class Watched(NamedTuple):
+    """An alert that counts an outcome: the lowest mean that is accepted, the metric's bounds, the outcome's slices.
+
+    An alert that does not tell slices apart has none.
+    """
+
+    below: float
+    low: float
+    high: float
+    slices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class Record:
         tags: The run's tags.
         user_id: Whose question it was, by the app's metadata.
         thread_id: The conversation that it belongs to, likewise.
-        alerts: The monitor's alerts that count the outcome, by name, each with the slices that it is in.
+        alerts: The monitor's alerts that count the outcome, by name.
 
     Example:
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
@@ -88,7 +100,7 @@ class Record:
     tags: tuple[str, ...] = ()
     user_id: str | None = None
     thread_id: str | None = None
-    alerts: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    alerts: Mapping[str, Watched] = field(default_factory=dict[str, Watched])
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -73,7 +73,7 @@ class ServerDatabase(ForkSafe[sa.Engine]):
             return
         with _explained(self._url, self._kind.error), _engine(self._url, poolclass=NullPool).connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT").execute(
-                sa.text("VACUUM outcomes, feedback, tallies")
+                sa.text("VACUUM outcomes, feedback, alarms")
             )
 
     def shut(self, opened: sa.Engine) -> None:

@@ -12,30 +12,39 @@ from ragstone.text.plain import text_table
 @click.command(short_help="List a monitor's alerts and alarms.")
 @click.argument("db", metavar="DB")
 @click.option("--reset", is_flag=True, help="Have the alerts that raised an alarm start anew.")
-def alarms(db: str, reset: bool) -> None:
-    """List what a monitor's alerts have counted, each slice on a line, and the alarms that they raised.
+@click.pass_context
+def alarms(ctx: click.Context, /, db: str, reset: bool) -> None:
+    """Count what a monitor's alerts have not counted yet; list each slice on a line, and the alarms.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. An alert that raised an alarm stays silent
     until --reset has it start anew.
-    """
+
+    \b
+    Exit status:
+      0    no alarm, or --reset
+      1    an alarm was raised and not reset
+      2    the database cannot be read
+    """  # noqa: D301 - click's mark for lines that stay as they are
     with closing(database_sink(db)) as sink:
-        every, n = sink.watch((), lambda tallies, _: (tallies.all(), tallies.reset() if reset else 0)) or ([], 0)
+        every = sink.alerts(reset=reset)
     rows = [
         (
             printable(name, 100),
             printable(part, 60),
-            f"{tally.samples:,}",
-            f"{tally.total / tally.samples:.3f}" if tally.samples else "",
-            "" if tally.raised_at is None else "ALARM",
+            f"{samples:,}",
+            f"{total / samples:.3f}" if samples else "",
+            "" if alarm is None else "ALARM",
         )
-        for name, part, tally in every
+        for name, part, samples, total, alarm in every
     ]
     if not rows:
         click.echo(printable(f"{sink.name}: no alert has counted anything"))
         return
     click.echo("\n".join(text_table(("alert", "slice", "samples", "mean", ""), rows, names=2)))
-    for name, part, tally in every:
-        if tally.raised_at is not None:
-            click.echo(printable(tally.alarm(name, part), 1_000))
+    raised = [alarm for *_, alarm in every if alarm is not None]
+    for alarm in raised:
+        click.echo(printable(alarm, 1_000))
     if reset:
-        click.echo(f"{n:,} start anew")
+        click.echo(f"{len(raised):,} start anew")
+    elif raised:
+        ctx.exit(1)
