@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ragstone.report import MetricInfo, NotComparableError, Report, compare
 from ragstone.report.statistics import Mean, noise_error, permutation_p, sign_test_p
-from ragstone.results.read import MemoryResults
+from ragstone.results.memory import MemoryResults
 
 from .reports import records, report
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from ragstone import Evidence, Sample, Usage, Verdict
 from ragstone.report import Report, compare
-from ragstone.results.read import MemoryResults
+from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, without_texts
 
 from .data import NOON, health
@@ -175,3 +175,10 @@ def test_a_long_text_is_cut_and_says_so():
     assert len(page) < 60_000
     assert "(20,000 of 1,000,000 characters)" in page
     assert "(400 of 1,000,000 characters)" in page
+
+
+def test_the_sample_stands_once_in_its_row(tmp_path):
+    given = [Record("a", scored(0.1, metric)) for metric in ("demo", "other")]
+    path = tmp_path / "a.jsonl"
+    Report.of(given, samples=[Sample(response="It is green.")]).to_json(path)
+    assert Report.load(path).html().count("It is green.") == 1

@@ -15,7 +15,7 @@ from ragstone import ContextRelevancy, Sample, Verdict
 from ragstone.outcome import Suspicion
 from ragstone.report import MetricInfo, Report, ResultsError, compare
 from ragstone.report.report import seconds_since
-from ragstone.results.read import MemoryResults
+from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, encode
 from ragstone.sample import BadLine
 from ragstone.testing import FakeLLM

@@ -10,7 +10,7 @@ from ragstone import Sample
 from ragstone.cli.main import cli
 from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import Report, aggregates
-from ragstone.results.read import MemoryResults
+from ragstone.results.memory import MemoryResults
 
 from .data import NOON
 from .reports import data_of, records

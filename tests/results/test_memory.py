@@ -3,7 +3,7 @@
 import pytest
 
 from ragstone import Sample, Score, Unscored, Verdict
-from ragstone.results.read import MemoryResults
+from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record
 
 

@@ -252,7 +252,7 @@ class _Run:
         journal = options.get("journal")
         self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
 
-        from ragstone.results.read import MemoryResults
+        from ragstone.results.memory import MemoryResults
 
         self._results = MemoryResults()
 

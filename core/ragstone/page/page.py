@@ -74,8 +74,9 @@ def report_html(report: Scored, *also: Shown) -> str:
         report: The report.
         *also: What stands before its scores, such as a comparison with another run or means corrected by labels.
     """
-    samples = Samples(report)
-    aggregates = report.read(samples.add, report.aggregates().slices)
+    aggregates = report.aggregates()
+    samples = Samples(aggregates, report.sample)
+    aggregates = report.read(samples.add, aggregates.slices)
     summaries = aggregates.named()
     # Metrics in their order; of one metric the newest first.
     metrics = [each.info.name for each in summaries.values()]

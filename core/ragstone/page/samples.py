@@ -3,19 +3,16 @@
 import heapq
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragstone.outcome import Outcome, Score, cause_of, shown_parts
 from ragstone.plain import to_plain
-from ragstone.report.aggregates import Key, MetricInfo, Worst, by_metric, is_unanswerable
-from ragstone.results.record import Record, to_fields
+from ragstone.report.aggregates import Aggregates, Key, MetricInfo, Worst, by_metric, is_unanswerable
+from ragstone.results.record import Record, sample_fields, to_fields
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
-
-if TYPE_CHECKING:
-    from ragstone.page.page import Scored
 
 MOST = 2_000
 _TEXT, _VERDICT_TEXT = 20_000, 400
@@ -26,11 +23,14 @@ class Samples:
     """Rows as they are read: all of them, or of many the lowest half of `MOST` and as many others by chance.
 
     Each is held as its JSON.
+
+    Args:
+        aggregates: All outcomes added up, for the ends of scales, and feedback.
+        sample_of: Gives a record's sample.
     """
 
-    def __init__(self, report: "Scored") -> None:
-        self._report = report
-        aggregates = report.aggregates()
+    def __init__(self, aggregates: Aggregates, sample_of: Callable[[Record], Sample | None]) -> None:
+        self._sample_of = sample_of
         self._feedback = aggregates.feedback
         self._infos = {each.info.key: replace(each.info, bounds=each.ends) for each in aggregates}
         self._n = 0
@@ -78,11 +78,13 @@ class Samples:
         return f'{facts[:-1]},"rows":[{",".join(row for _, row in rows)}]}}'
 
     def _row(self, records: Sequence[Record]) -> str:
-        sample, feedback = self._report.sample(records[0]), self._feedback.get(records[0].sample_id)
+        sample, feedback = self._sample_of(records[0]), self._feedback.get(records[0].sample_id)
         short = None if sample is None else _shortened(sample)
-        first = replace(records[0], sample=short)
+        fields = [_fields(each, short) for each in records]
+        if short is not None:
+            fields[0]["sample"] = sample_fields(short)
         values: dict[str, object] = {
-            "records": [_fields(each, short) for each in (first, *records[1:])],
+            "records": fields,
             "unanswerable": is_unanswerable(records),
             "feedback": None if feedback is None else _words(feedback, texts=sample is not None),
         }
@@ -103,7 +105,7 @@ def _fields(record: Record, sample: Sample | None) -> dict[str, Any]:
         changes = {"verdicts": first, "breakdown": shown_parts(outcome), "reason": _cut(outcome.reason, _TEXT)}
     else:
         changes = {"detail": _cut(outcome.detail, _TEXT)}
-    short = replace(record, outcome=outcome.model_copy(update=changes), sample=record.sample or None)
+    short = replace(record, outcome=outcome.model_copy(update=changes), sample=None)
     values = to_fields(short, sample)
     verdicts: Any = values.get("verdicts", ())
     for verdict in verdicts:

@@ -12,11 +12,11 @@ from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage, cause_of
 from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report.statistics import NOISE_REACH, Histogram, Interval, Mean, Noise, Timeline, noise_error
+from ragstone.results.record import Record, row_of
 
 if TYPE_CHECKING:
     from ragstone.judge import Asking
     from ragstone.metrics.base import Metric
-    from ragstone.results.record import Record
     from ragstone.results.traffic import Feedback
 
 _LATEST = 253_402_300_799  # the end of the year 9999
@@ -124,7 +124,7 @@ def by_metric(records: "Iterable[Record]") -> "dict[Key, list[Record]]":
 
 def by_row(records: "Iterable[Record]") -> "Iterator[list[Record]]":
     """Yield the records of one row after the other, all metrics and draws together."""
-    for _, group in groupby(records, key=lambda record: (record.row, record.sample_id)):
+    for _, group in groupby(records, row_of):
         yield list(group)
 
 

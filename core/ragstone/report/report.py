@@ -33,8 +33,8 @@ from ragstone.report.tables import (
     write_csv,
     write_parquet,
 )
+from ragstone.results.memory import MemoryResults, Results
 from ragstone.results.private_files import replacing
-from ragstone.results.read import MemoryResults, Results, ResultsError, open_results, write_results
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
 
@@ -280,6 +280,8 @@ class Report(Shown):
         Raises:
             OSError: It cannot be written.
         """
+        from ragstone.results.read import write_results  # loaded when first used
+
         metrics = [asdict(each) for each in self.metrics]
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(), self.sample, info)
@@ -403,6 +405,8 @@ class Report(Shown):
 
 def open_report(source: Source, since: Since = None) -> Report:
     """Return the report that `Report.load` does, before its records are read."""
+    from ragstone.results.read import ResultsError, open_results  # loaded when first used
+
     begin = seconds_since(since, now=time.time())
     results = open_results(source)
     try:

@@ -1,4 +1,4 @@
-r"""Results: the records of a run with their samples, in memory, in a results file, or in a monitor's database.
+r"""Results: the records of a run with their samples, in a results file or in a monitor's database.
 
 A results file holds one record a line, a row's together, each with its row; gzip may have packed it. One line of a row
 holds its sample, and each of its records has it when it is read. A first line may say what is known of the run:
@@ -10,19 +10,18 @@ import json
 import os
 import sqlite3
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import to_plain
 from ragstone.results.connection import Query, is_made
+from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
-from ragstone.results.record import COLUMNS, Record, decode, decode_rows, encode, encode_rows, from_row
+from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
 from ragstone.results.tables import results_database, sqlite_path
 from ragstone.results.traffic import Feedback, Health
 from ragstone.sample import Sample
@@ -32,87 +31,12 @@ _VERSION = 1
 _LEAST = -1e300
 _READ = [name for name in COLUMNS if name != "sample"]
 
-_UNPACKED = 100  # rows: where there are no more, they are not worth packing
-
 
 class ResultsError(RagstoneError, ValueError):
     """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 
 _KIND = results_database(ResultsError)
-
-
-class Results(ABC):
-    """Records and their samples, wherever they are; read each time they are asked for.
-
-    Attributes:
-        name: What they are called; "" without a name.
-        info: What the source says of the run: "metrics" and "bad_rows", each a list of objects.
-        notes: What was wrong with the source, in sentences. Complete once `records` has been read to its end.
-    """
-
-    name = ""
-    info: Mapping[str, Any] = {}
-    notes: tuple[str, ...] = ()
-
-    @abstractmethod
-    def records(self, since: float | None = None) -> Iterator[Record]:
-        """Yield the records in their order, those of a row together.
-
-        Args:
-            since: Leave out samples submitted before, in seconds since 1970 (UTC).
-        """
-
-    def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record; None where it is not kept."""
-        return record.sample
-
-    def health(self) -> Sequence[Health]:
-        """Return how the monitors stand that write to a database; nothing for any other source."""
-        return ()
-
-    def feedback(self) -> Mapping[str, Feedback]:
-        """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
-        return {}
-
-
-class MemoryResults(Results):
-    """Results in memory. Those of a long run are packed: a record with many verdicts takes twenty times its JSON.
-
-    Args:
-        records: The records, those of a row together.
-        samples: The samples by row: a mapping, or a sequence that has one for each row.
-    """
-
-    def __init__(
-        self, records: Iterable[Record] = (), samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
-    ) -> None:
-        self._records = tuple(records)
-        self._rows: list[tuple[int, bytes | Sequence[Record]]] = []
-        self._samples = dict(samples if isinstance(samples, Mapping) else enumerate(samples or ()))
-
-    def add(self, records: Sequence[Record], sample: Sample) -> None:
-        """Keep a row's records, all that there will be, and its sample. They are read in the order of their rows."""
-        row, packed = records[0].row, len(self._rows) >= _UNPACKED
-        self._samples[row] = sample
-        lines = b"\n".join(encode(each, sample).encode() for each in records) if packed else records
-        self._rows.append((row, lines))
-
-    def records(self, since: float | None = None) -> Iterator[Record]:
-        """Yield the records."""
-        return (record for record in self._all() if since is None or record.submitted_at >= since)
-
-    def _all(self) -> Iterator[Record]:
-        yield from self._records
-        for row, records in sorted(self._rows, key=itemgetter(0)):
-            if isinstance(records, bytes):
-                yield from (decode(line, self._samples[row]) for line in records.split(b"\n"))
-            else:
-                yield from records
-
-    def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record."""
-        return record.sample or self._samples.get(record.row)
 
 
 def write_results(

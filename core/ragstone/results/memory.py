@@ -1,0 +1,87 @@
+"""The records of a run with their samples: what all kinds of results give, and results in memory."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from ragstone.results.record import Record, decode, encode
+from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    from ragstone.results.traffic import Feedback, Health
+
+_UNPACKED = 100  # rows: where there are no more, they are not worth packing
+
+
+class Results(ABC):
+    """Records and their samples, wherever they are; read each time they are asked for.
+
+    Attributes:
+        name: What they are called; "" without a name.
+        info: What the source says of the run: "metrics" and "bad_rows", each a list of objects.
+        notes: What was wrong with the source, in sentences. Complete once `records` has been read to its end.
+    """
+
+    name = ""
+    info: Mapping[str, Any] = {}
+    notes: tuple[str, ...] = ()
+
+    @abstractmethod
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records in their order, those of a row together.
+
+        Args:
+            since: Leave out samples submitted before, in seconds since 1970 (UTC).
+        """
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record; None where it is not kept."""
+        return record.sample
+
+    def health(self) -> "Sequence[Health]":
+        """Return how the monitors stand that write to a database; nothing for any other source."""
+        return ()
+
+    def feedback(self) -> "Mapping[str, Feedback]":
+        """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
+        return {}
+
+
+class MemoryResults(Results):
+    """Results in memory. Those of a long run are packed: a record with many verdicts takes twenty times its JSON.
+
+    Args:
+        records: The records, those of a row together.
+        samples: The samples by row: a mapping, or a sequence that has one for each row.
+    """
+
+    def __init__(
+        self, records: Iterable[Record] = (), samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None
+    ) -> None:
+        self._records = tuple(records)
+        self._rows: list[tuple[int, bytes | Sequence[Record]]] = []
+        self._samples = dict(samples if isinstance(samples, Mapping) else enumerate(samples or ()))
+
+    def add(self, records: Sequence[Record], sample: Sample) -> None:
+        """Keep a row's records, all that there will be, and its sample. They are read in the order of their rows."""
+        row, packed = records[0].row, len(self._rows) >= _UNPACKED
+        self._samples[row] = sample
+        lines = b"\n".join(encode(each, sample).encode() for each in records) if packed else records
+        self._rows.append((row, lines))
+
+    def records(self, since: float | None = None) -> Iterator[Record]:
+        """Yield the records."""
+        return (record for record in self._all() if since is None or record.submitted_at >= since)
+
+    def _all(self) -> Iterator[Record]:
+        yield from self._records
+        for row, records in sorted(self._rows, key=itemgetter(0)):
+            if isinstance(records, bytes):
+                yield from (decode(line, self._samples[row]) for line in records.split(b"\n"))
+            else:
+                yield from records
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record."""
+        return record.sample or self._samples.get(record.row)
