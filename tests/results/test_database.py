@@ -9,7 +9,7 @@ from ragstone.live import SQLiteSink, SQLSink
 from ragstone.report import Report, ResultsError
 from ragstone.results.read import open_results
 
-from ..report.data import NOON, database, health, records
+from ..report.data import NOON, database, health, records  # noqa: TID252
 
 
 @pytest.fixture
