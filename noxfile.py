@@ -28,7 +28,7 @@ EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_langchain": ("langchain", "langgraph"),
     "with_llama_index": ("llama-index",),
     "batch": ("openai",),
-    "at_scale": ("", "ray[data]"),
+    "at_scale": ("", "dask[distributed]", "pyspark", "ray[data]"),  # pyspark: apt-get install default-jre-headless
     "live": ("langchain,llama-index", "starlette", "uvicorn"),
 }
 VENDORS = ("arize-phoenix-client", "langfuse")  # some 100 packages: for their gate alone

@@ -1,24 +1,15 @@
-"""Scores a Ray data set in two actors, each with half of the spec's limits. Needs `ray[data]`."""
+"""Scores a Ray data set, two batches at once. Needs `ray[data]`."""
 
 from importlib import import_module
 from typing import Any
 
-from ragstone.distributed import Spec, score_chunk
+from ragstone.batch import Scorer
 
-SHARE = Spec(metrics=["context_relevancy"], judge="words:SharedWords", max_concurrency=16).divided(2).to_json()
-NAMES = ("id", "metric", "value", "status", "detail")
-
-
-class Scorer:
-    """What an actor runs: an Arrow table of rows in, a row for each outcome out."""
-
-    def __call__(self, batch: Any) -> dict[str, list[Any]]:  # noqa: ANN401 - Ray has no types
-        """Score a batch."""
-        outcomes = score_chunk(batch, SHARE)
-        return {name: [each.get(name) for each in outcomes] for name in NAMES}
-
+ROWS = [{"id": f"q{i}", "user_input": "How many?", "retrieved_contexts": ["Porto has 6."]} for i in range(99)]
 
 if __name__ == "__main__":
     data: Any = import_module("ray.data")
-    rows = [{"id": f"q{i}", "user_input": "How many?", "retrieved_contexts": ["Porto has 6."]} for i in range(99)]
-    print(data.from_items(rows).map_batches(Scorer, batch_format="pyarrow", concurrency=2).take_all())
+    scorer = Scorer(["context_relevancy"], llm="words:SharedWords", share=2)
+    scored = data.from_items(ROWS).map_batches(scorer, batch_format="pandas", batch_size=20, concurrency=2)
+    outcomes = scored.to_pandas()
+    print(outcomes.groupby("metric")["value"].agg(["count", "mean"]))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     )
     from ragstone.batch.evaluate import Interrupted as Interrupted, RunOptions as RunOptions
     from ragstone.batch.journal import Journal as Journal, JournalError as JournalError
+    from ragstone.batch.scorer import Scorer as Scorer
     from ragstone.report import (
         Comparison as Comparison,
         MetricComparison as MetricComparison,
@@ -33,6 +34,7 @@ else:
             "ragstone.batch.estimation": "Estimate MetricEstimate estimate",
             "ragstone.batch.evaluate": "Interrupted RunOptions aevaluate evaluate",
             "ragstone.batch.journal": "Journal JournalError",
+            "ragstone.batch.scorer": "Scorer",
             "ragstone.report": "Comparison MetricComparison MetricInfo MetricSummary NotComparableError Report "
             "ResultsError compare",
             "ragstone.results.record": "Record",

@@ -348,7 +348,7 @@ class _Run:
         return f"What was judged is in {self._journal_path}: make the same call again, and it goes on from there."
 
     def _made(self, metrics: object) -> list[Metric]:
-        made = _metrics(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
+        made = metrics_from(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
         if all(getattr(metric.judge, "in_turn", False) for metric in made):
             self._calls = 1
         return made
@@ -459,7 +459,7 @@ class _Run:
         return len(samples) if total is None and isinstance(samples, Sized) and not isinstance(samples, str) else total
 
 
-def _metrics(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:
+def metrics_from(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:
     """Return the metrics, those that are named made with one judge and one embedder."""
     if isinstance(metrics, (str, Metric)):
         metrics = [metrics]

@@ -1,0 +1,114 @@
+"""One callable for engines that hand out a data set in batches: Dask, Ray Data, Spark."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import Unpack
+
+from ragstone.batch.evaluate import RunOptions, evaluate, metrics_from
+from ragstone.metrics.base import Metric
+from ragstone.options import Count, checked
+from ragstone.registry import RegistryError, needs_llm, spread
+from ragstone.report.tables import COLUMNS, to_frame, to_rows
+from ragstone.sample import BadLine
+
+_CALLS = 16
+_DIVIDED = ("requests_per_minute", "tokens_per_minute", "max_cost")
+_DIVIDED_WHOLE = ("max_calls", "max_tokens")
+_ALONE = ("progress", "on_result", "on_bad_row", "total", "name", "stop_on_give_up")
+_SPARK = {"Int64": "bigint", "Float64": "double", "string": "string", "boolean": "boolean"}
+
+
+class Scorer:
+    """Scores a batch of rows: what `map_partitions` of Dask, `map_batches` of Ray Data and `mapInPandas` of Spark take.
+
+    The engine schedules batches, repeats those of a worker that was lost, and writes what comes out. A batch in is a
+    DataFrame, an Arrow table or record batch, or a dict of lists. What comes out is a DataFrame with the columns of
+    `Report.to_pandas()`, a row for each sample, metric and draw. `row` counts within the batch, so give rows an `id`. A
+    row that holds no sample comes back once, without a metric: `unscored` is "no_sample", and `reason` says why.
+
+    It can be pickled, if judge and embedder are given by name: each process makes its own, once, with the keys of its
+    environment.
+
+    Args:
+        metrics: The metrics' names, or metrics whose judge can be pickled.
+        share: How many batches are scored at once, by all workers. Calls in flight, rates and limits are divided by it.
+        **options: As for `evaluate`, without those about progress and callbacks. `max_calls`, `max_tokens` and
+            `max_cost` hold for one batch. A `journal` works where all workers are processes of one machine.
+
+    Attributes:
+        columns: The pandas type of each column of what comes out.
+        spark_schema: The same as Spark wants it.
+
+    Raises:
+        ValueError: A metric's name or an option is none. From calls: as from `evaluate`.
+
+    Example:
+        >>> from ragstone import ContextRelevancy
+        >>> from ragstone.testing import FakeLLM
+        >>> scorer = Scorer([ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))])
+        >>> frame = scorer({"id": ["a"], "question": ["Who?"], "contexts": [["Ann. Bob."]]})
+        >>> frame[["sample_id", "metric", "value"]].values.tolist()
+        [['a', 'context_relevancy', 0.5]]
+        >>> scorer.spark_schema[:27]
+        'row bigint, sample_id strin'
+    """
+
+    columns: Mapping[str, str] = {name: kind for name, (kind, _) in COLUMNS.items()}
+    spark_schema = ", ".join([f"{name} {_SPARK[kind]}" for name, (kind, _) in COLUMNS.items()])
+
+    def __init__(
+        self, metrics: Metric | str | Sequence[Metric | str], *, share: int = 1, **options: Unpack[RunOptions]
+    ) -> None:
+        checked("share", share, Count)
+        given: dict[str, Any] = {**options}
+        if wrong := given.keys() - (RunOptions.__annotations__.keys() - set(_ALONE)):
+            raise ValueError(f"{min(wrong)}: is no option of a Scorer")
+        named = [metrics] if isinstance(metrics, (Metric, str)) else list(metrics)
+        # A name that names nothing is found here, before any worker is.
+        asks = [needs_llm(metric) for metric, _ in spread(named) if isinstance(metric, str)]
+        self._named = named
+        self._llm, self._embedder = given.pop("llm", None), given.pop("embedder", None)
+        if self._llm is None and any(asks):
+            raise RegistryError("llm: is missing; pass the judge's name, such as 'openai:gpt-5-mini'")
+        given["max_concurrency"] = max(1, given.get("max_concurrency", _CALLS) // share)
+        for name in _DIVIDED:
+            if given.get(name) is not None:
+                given[name] /= share
+        for name in _DIVIDED_WHOLE:
+            if given.get(name) is not None:
+                given[name] = max(1, given[name] // share)
+        self._options = given
+        self._metrics: list[Metric] = []
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), "_metrics": []}  # each process makes its own
+
+    def __call__(self, batch: object) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+        """Return a DataFrame with the outcomes of a batch of rows; of an empty batch, one without rows."""
+        rows: Any = _rows_of(batch)
+        if not len(rows):
+            return to_frame(())
+        options = self._options
+        self._metrics = self._metrics or metrics_from(
+            self._named, self._llm, self._embedder, options["max_concurrency"]
+        )
+        report = evaluate(rows, self._metrics, progress=False, **options)
+        empty = dict.fromkeys(COLUMNS)
+        bad = [empty | _no_sample(line) for line in report.bad_rows]
+        return to_frame([*to_rows(report.results(), report.sample), *bad])
+
+    def frames(self, batches: Iterable[object]) -> Iterator[Any]:
+        """Yield a DataFrame for each batch: what `mapInPandas` takes."""
+        return map(self, batches)
+
+
+def _no_sample(line: BadLine) -> dict[str, object]:
+    return {"row": line.line - 1, "sample_id": str(line.line), "unscored": "no_sample", "reason": line.problem}
+
+
+def _rows_of(batch: Any) -> object:  # noqa: ANN401 - of Ray, Arrow or pandas
+    if isinstance(batch, Mapping):
+        columns = [values.tolist() if hasattr(values, "tolist") else values for values in batch.values()]
+        return [dict(zip(batch, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    return batch.to_pylist() if hasattr(batch, "to_pylist") else batch
