@@ -1,6 +1,5 @@
 """What scoring gives back: a `Score` with its evidence, or an `Unscored` with its reason."""
 
-import html
 from collections.abc import Callable, Iterator
 from typing import Annotated, Literal, cast
 
@@ -146,6 +145,8 @@ class _Shown(_Frozen):
         return "\n".join(outcome_lines(cast("Outcome", self)))
 
     def _repr_html_(self) -> str:
+        import html  # loaded when first used
+
         return f"<pre>{html.escape(str(self))}</pre>"
 
 

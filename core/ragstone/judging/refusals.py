@@ -3,7 +3,6 @@
 import re
 import time
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 # 403 is OpenAI's for log-probabilities of reasoning models
@@ -99,6 +98,8 @@ def _in_headers(response: object) -> float:
     seconds = _seconds(value)
     if seconds is None and isinstance(value, str):
         with suppress(TypeError, ValueError, OverflowError):
+            from email.utils import parsedate_to_datetime  # loaded when first used
+
             return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     return seconds or 0.0
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from ragstone.judge import LLMReply
 from ragstone.judging.flow import without_reply
-from ragstone.outcome import Outcome, Score, Suspicion, Unscored, Usage, Verdict
+from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_plain
 from ragstone.sample import Sample
 
@@ -203,7 +203,7 @@ def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = Tru
     else:
         values.pop("usage", None)
     for name in _OPTIONAL:
-        if (value := getattr(record, name)) != _DEFAULTS[Record].get(name):
+        if (value := getattr(record, name)) != _OF_RECORD.get(name):
             values[name] = value
     if record.sample is not None:
         values["sample"] = sample_fields(record.sample, texts=texts)
@@ -342,20 +342,18 @@ def _adapter() -> "TypeAdapter[Record]":
     return TypeAdapter(Record)
 
 
+@cache
 def _defaults(kind: type[BaseModel]) -> dict[str, object]:
     named = kind.model_fields.items()
     return {name: each.get_default(call_default_factory=True) for name, each in named if not each.is_required()}
 
 
-_DEFAULTS: Mapping[type, Mapping[str, object]] = {
-    **{kind: _defaults(kind) for kind in (Score, Unscored, Usage, Suspicion)},
-    Record: {**{each.name: each.default for each in fields(Record)}, "origin": {}, "alerts": {}},
-}
-_OF_TRAFFIC = {name: _DEFAULTS[Record][name] for name in ("judge", "submitted_at", "scored_at", "rate", "chosen_by")}
+_OF_RECORD: Mapping[str, object] = {**{each.name: each.default for each in fields(Record)}, "origin": {}, "alerts": {}}
+_OF_TRAFFIC = {name: _OF_RECORD[name] for name in ("judge", "submitted_at", "scored_at", "rate", "chosen_by")}
 
 
 def _set(model: BaseModel) -> dict[str, object]:
-    defaults = _DEFAULTS[type(model)]
+    defaults = _defaults(type(model))
     return {name: value for name, value in model if name not in defaults or value != defaults[name]}
 
 
