@@ -52,15 +52,13 @@ def ids(page):
     return page.locator(SHOWN).all_inner_texts()
 
 
-def test_many_rows_are_drawn_as_they_are_scrolled_to(show):
+def test_many_rows(show):
     page = show(report([(i * 7919 % 2_100) / 2_100 for i in range(2_100)]).html())
     assert "2,000 samples shown. The table holds 2,000 of 2,100 samples" in page.inner_text("#samples [role=status]")
-    assert page.locator(SHOWN).count() == 100
+    assert page.locator(SHOWN).count() == 2_000
     values = page.locator("#samples td.heat").all_inner_texts()
     assert values[0] == "0.000"
     assert values == sorted(values)
-    page.eval_on_selector("#samples .scroll", "frame => { frame.scrollTop = frame.scrollHeight; }")
-    page.locator(SHOWN).nth(150).wait_for(state="attached")
     page.get_by_label("Find text").fill("q2099")
     assert ids(page) in ([], ["q2099"])
 
@@ -98,7 +96,7 @@ def test_a_row_opens_by_keyboard_to_all_that_is_known(show, html):
     detail = page.locator("#samples .detail")
     text = detail.inner_text()
     for words in ("Question 0?", "Earlier.", "What was retrieved.", "It is right.", "It is 0.1.", "claim 1 no: green",
-                  "2 judge calls, 10 tokens in, 1 out", "t-7", '"language":"en"'):  # fmt: skip
+                  "t-7", '"language":"en"'):  # fmt: skip
         assert words in text
     assert detail.locator("mark").all_inner_texts() == ["green"]
     assert detail.locator("mark").get_attribute("title") == "demo: claim 1 no"

@@ -235,11 +235,7 @@ def _queue(processes: Sequence[Health]) -> Html:
         total.update(each.counts)
         reasons.update({(kind, reason): n for kind, of_kind in each.reasons.items() for reason, n in of_kind.items()})
     missing = total["accepted"] - sum(total[end] for end in _ENDS)
-    balance = (
-        "Every accepted evaluation is accounted for."
-        if not missing
-        else f"{missing:,} of them are not accounted for: a process ended before it reported, or has not reported all."
-    )
+    balance = f"{missing:,} of them are not accounted for: a process ended before it reported all." if missing else ""
     ends = [end for end in _ENDS if total[end]]
     head = ("process", "started", "last seen", "accepted", *(end.replace("_", " ") for end in ends), "longest queue")
     rows: list[Sequence[str]] = [("all", "", "", *_counted(total, ends), f"{max(e.longest_queue for e in newest):,}")]

@@ -1,6 +1,5 @@
 // The table of samples. Its rows hold records as results files do.
 (() => {
-  const BATCH = 100;
   const bdi = (text) => make("bdi", null, text);
   const number = (value) => value.toFixed(3).replace("-", "\u2212");
   const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
@@ -174,10 +173,7 @@
       parts.push(make("details", null, make("summary", { class: "soft" }, title), make("ul", null, ...others)));
     }
     const shares = Object.entries(record.breakdown || {}).map(([name, part]) => `${name} ${number(part)}`).join(", ");
-    const usage = record.usage || {};
-    const tokens = [usage.input_tokens, usage.output_tokens].includes(null) ? "tokens unknown"
-      : `${count(usage.input_tokens || 0, "token")} in, ${(usage.output_tokens || 0).toLocaleString("en")} out`;
-    parts.push(soft(bdi(shares)), soft(`${count(usage.llm_calls || 0, "judge call")}, ${tokens}`));
+    parts.push(soft(bdi(shares)));
     return make("div", { class: "outcome" }, ...parts);
   }
 
@@ -215,25 +211,17 @@
   const heads = data.metrics.map((metric) => make("th", { scope: "col", class: "number" }, bdi(metric.name)));
   const header = make("tr", null, make("th", { scope: "col" }, "sample"), ...heads);
   const table = make("table", { class: "samples", "aria-label": "Samples by metric" }, make("thead", null, header), body);
-  const end = make("div", null);
-  const frame = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Samples" }, table, end);
+  const frame = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Samples" }, table);
   const status = make("p", { class: "soft", role: "status" });
-  let left = [];
-  const draw = () => body.append(...left.splice(0, BATCH).map(rowOf));
 
   function show() {
-    left = sorted(data.rows.filter(matches));
+    const rows = sorted(data.rows.filter(matches));
     const some = data.total > data.rows.length
       ? ` The table holds ${data.rows.length.toLocaleString("en")} of ${count(data.total, "sample")}: the lowest, and others drawn at random.` : "";
-    status.textContent = `${count(left.length, "sample")} shown.${some}`;
+    status.textContent = `${count(rows.length, "sample")} shown.${some}`;
     frame.scrollTop = 0;
-    body.replaceChildren();
-    draw();
+    body.replaceChildren(...rows.map(rowOf));
   }
-
-  new IntersectionObserver((entries) => {
-    if (entries.some((entry) => entry.isIntersecting)) draw();
-  }, { root: frame, rootMargin: "1000px" }).observe(end);
 
   const section = document.getElementById("samples");
   section.append(make("h2", null, "Samples"), soft("Open a row to see its texts and what lowered its scores."),
