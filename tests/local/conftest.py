@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.local.files import HubFile, ModelFile, WheelPart
+from ragstone.local.files import ModelFile
 
 CONTENT = b"".join(bytes([n]) * 1000 for n in range(7))
 
@@ -20,7 +20,7 @@ CONTENT = b"".join(bytes([n]) * 1000 for n in range(7))
 class Index:
     folder: Path
 
-    def add(self, name: str, member: str, content: bytes, *, damage: bool = False) -> WheelPart:
+    def add(self, name: str, member: str, content: bytes, *, damage: bool = False) -> tuple[str, str]:
         module = name.replace("-", "_")
         path = self.folder / f"{module}-1.0-py3-none-any.whl"
         info = f"{module}-1.0.dist-info"
@@ -33,10 +33,10 @@ class Index:
             wheel.writestr(f"{info}/RECORD", "")
         if damage:
             path.write_bytes(path.read_bytes().replace(content, content[:-1] + b"\xff"))
-        return WheelPart(f"{name}==1.0", member)
+        return f"{name}==1.0", member
 
-    def wheel(self, part: WheelPart) -> Path:
-        return self.folder / f"{part.requirement.split('==')[0].replace('-', '_')}-1.0-py3-none-any.whl"
+    def wheel(self, part: tuple[str, str]) -> Path:
+        return self.folder / f"{part[0].split('==')[0].replace('-', '_')}-1.0-py3-none-any.whl"
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def model_file(index: Index) -> ModelFile:
         index.add(f"rs-demo-part{n}", f"rs_demo_part{n}/data/part{n}.bin", CONTENT[cuts[n - 1] : cuts[n]])
         for n in (1, 2)
     )
-    return ModelFile("demo.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), None, parts)
+    return ModelFile("demo.bin", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "", wheels=parts)
 
 
 @pytest.fixture
 def with_hub(model_file: ModelFile) -> Callable[[], ModelFile]:
-    return lambda: replace(model_file, hub=HubFile("some/model", "demo.bin"))
+    return lambda: replace(model_file, hub="some/model/demo.bin")
 
 
 @dataclass
@@ -76,6 +76,8 @@ class Hub:
     """As much of the Hugging Face hub as its client needs for single files, which lie behind a redirect as there."""
 
     files: dict[str, bytes] = field(default_factory=dict)  # "OWNER/REPO/PATH"
+    commit: str = "1" * 40  # the newest
+    past: dict[str, bytes] = field(default_factory=dict)  # "COMMIT/OWNER/REPO/PATH"
     refusal: tuple[int, str] | None = None  # status, X-Error-Code
     claimed: dict[str, str] = field(default_factory=dict)  # headers instead of the true ones
     stall: threading.Event | None = None  # waited for when half of a body has been sent
@@ -94,14 +96,18 @@ def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         def do_GET(self) -> None:
             hub.asked.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
             stored = self.path.startswith("/stored/")
-            name = self.path.removeprefix("/stored").removeprefix("/").replace("/resolve/main/", "/")
-            content = hub.files.get(name)
+            name = self.path.removeprefix("/stored").removeprefix("/")
+            revision = re.search("/resolve/(.*?)/", name)
+            name = re.sub("/resolve/.*?/", "/", name)
+            content = hub.past.get(f"{revision[1]}/{name}" if revision else name, hub.files.get(name))
+            if revision and revision[1] not in ("main", hub.commit):
+                name = f"{revision[1]}/{name}"
             if hub.refusal or content is None:
                 status, code = hub.refusal or (404, "EntryNotFound")
                 return self._send(status, {"X-Error-Code": code, "Content-Length": "0"})
             if not stored:
                 sha256, size = hashlib.sha256(content).hexdigest(), str(len(content))
-                headers = {"X-Repo-Commit": "1" * 40, "X-Linked-Etag": f'"{sha256}"', "X-Linked-Size": size}
+                headers = {"X-Repo-Commit": hub.commit, "X-Linked-Etag": f'"{sha256}"', "X-Linked-Size": size}
                 headers |= {"ETag": '"of-the-pointer"', "Content-Length": "0"}
                 port = self.headers["Host"].rpartition(":")[2]
                 location = f"http://localhost:{port}/stored/{name}"  # another host, as there

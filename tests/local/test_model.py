@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ragstone.judge import LLMRequest
-from ragstone.local import LocalEmbedder, LocalLLM, model_files
-from ragstone.local.files import installed
+from ragstone.local import LocalEmbedder, LocalLLM
+from ragstone.local.files import installed, model_files
 
 pytestmark = pytest.mark.model
 

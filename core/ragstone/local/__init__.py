@@ -3,7 +3,7 @@
 Needs the extra `ragstone[local]` and the model files that `ragstone pull` (or `pull()`) fetches once.
 """
 
-from ragstone.local.files import ModelFile, PullError, cache_folder, model_files, pull
+from ragstone.local.files import PullError, cache_folder, pull
 from ragstone.local.models import LocalEmbedder, LocalLLM
 
 
@@ -20,11 +20,9 @@ def make_embedder(path: str = "") -> LocalEmbedder:
 __all__ = [
     "LocalEmbedder",
     "LocalLLM",
-    "ModelFile",
     "PullError",
     "cache_folder",
     "make_embedder",
     "make_judge",
-    "model_files",
     "pull",
 ]
