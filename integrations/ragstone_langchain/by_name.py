@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragstone_langchain.models import LangChainEmbedder, LangChainLLM
 
-# Providers whose package does not bear their name; needed only where langchain, which knows them all, is missing.
+# Providers whose package does not bear their name.
 _PACKAGES = {
     "anthropic_bedrock": "langchain-aws",
     "azure_openai": "langchain-openai",
@@ -42,23 +42,8 @@ def _made(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - lang
     try:
         return getattr(importlib.import_module(module), function)(model)
     except ImportError as error:
-        packages = " ".join(_missing(model, error))
+        packages = "langchain"
+        provider, _, named = model.partition(":")
+        if named:
+            packages += " " + _PACKAGES.get(provider.replace("-", "_"), f"langchain-{provider.replace('_', '-')}")
         raise ImportError(f"langchain:{model} needs packages that are missing: pip install {packages}") from error
-
-
-def _missing(model: str, error: ImportError) -> list[str]:
-    """Return the packages to install: langchain and the provider's, or what its import did not find."""
-    if _is_there("langchain"):
-        cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-        return [(cause.name or "langchain").partition(".")[0].replace("_", "-")]
-    provider, _, named = model.partition(":")
-    package = _PACKAGES.get(provider.replace("-", "_"), f"langchain-{provider.replace('_', '-')}")
-    return ["langchain", *([package] if named and not _is_there(package.replace("-", "_")) else [])]
-
-
-def _is_there(module: str) -> bool:
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    return True

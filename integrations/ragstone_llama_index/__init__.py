@@ -3,37 +3,9 @@
 Nothing of LlamaIndex is loaded until a name is used: `import llama_index.core` takes seconds.
 """
 
-import importlib
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ragstone_llama_index.evaluator import (
-        MetricEvaluator,
-        MetricResult,
-        aevaluate_query_engine,
-        evaluate_query_engine,
-    )
-    from ragstone_llama_index.legacy import MonitorCallbackHandler
-    from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
-    from ragstone_llama_index.recorder import contexts
-    from ragstone_llama_index.shared_model import JUDGE_TAG
-    from ragstone_llama_index.spans import instrument, uninstrument
-
-__all__ = [
-    "JUDGE_TAG",
-    "LlamaIndexEmbedder",
-    "LlamaIndexLLM",
-    "MetricEvaluator",
-    "MetricResult",
-    "MonitorCallbackHandler",
-    "aevaluate_query_engine",
-    "contexts",
-    "evaluate_query_engine",
-    "instrument",
-    "uninstrument",
-]
 
 _core = None
 with suppress(ModuleNotFoundError):  # there is no llama_index at all
@@ -41,19 +13,34 @@ with suppress(ModuleNotFoundError):  # there is no llama_index at all
 if _core is None:
     raise ImportError('ragstone_llama_index needs llama-index-core: pip install "ragstone[llama-index]"')
 
+if TYPE_CHECKING:
+    from ragstone_llama_index.evaluator import (
+        MetricEvaluator as MetricEvaluator,
+        MetricResult as MetricResult,
+        aevaluate_query_engine as aevaluate_query_engine,
+        evaluate_query_engine as evaluate_query_engine,
+    )
+    from ragstone_llama_index.legacy import MonitorCallbackHandler as MonitorCallbackHandler
+    from ragstone_llama_index.models import (
+        LlamaIndexEmbedder as LlamaIndexEmbedder,
+        LlamaIndexLLM as LlamaIndexLLM,
+    )
+    from ragstone_llama_index.recorder import contexts as contexts
+    from ragstone_llama_index.shared_model import JUDGE_TAG as JUDGE_TAG
+    from ragstone_llama_index.spans import instrument as instrument, uninstrument as uninstrument
+else:
+    from ragstone._front_door import front_door
 
-if not TYPE_CHECKING:  # else a checker would take any name for one that there is
-    _MODULES = dict.fromkeys(("MetricEvaluator", "MetricResult"), "evaluator")
-    _MODULES |= dict.fromkeys(("aevaluate_query_engine", "evaluate_query_engine"), "evaluator")
-    _MODULES |= dict.fromkeys(("instrument", "uninstrument"), "spans")
-    _MODULES |= dict.fromkeys(("LlamaIndexEmbedder", "LlamaIndexLLM"), "models")
-    _MODULES |= {"JUDGE_TAG": "shared_model", "MonitorCallbackHandler": "legacy", "contexts": "recorder"}
-
-    def __getattr__(name: str) -> object:
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone_llama_index.evaluator": (
+                "MetricEvaluator MetricResult aevaluate_query_engine evaluate_query_engine"
+            ),
+            "ragstone_llama_index.legacy": "MonitorCallbackHandler",
+            "ragstone_llama_index.models": "LlamaIndexEmbedder LlamaIndexLLM",
+            "ragstone_llama_index.recorder": "contexts",
+            "ragstone_llama_index.shared_model": "JUDGE_TAG",
+            "ragstone_llama_index.spans": "instrument uninstrument",
+        },
+    )

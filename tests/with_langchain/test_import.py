@@ -75,7 +75,7 @@ def test_what_is_loaded_later() -> None:
             "MonitorMiddleware needs langchain 1.x: pip install langchain",
         ),
         ("langchain langchain_core langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain langchain-anthropic"),
-        ("langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain-anthropic"),
+        ("langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain langchain-anthropic"),
     ],
 )
 def test_where_something_is_missing_it_says_what_to_install(hidden: str, program: str, said: str) -> None:
