@@ -57,6 +57,23 @@ _ERROR_LENGTH = 200  # characters of an error's message
 _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
 _WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
 # By its kind, what a topmost run is counted as that is no sample, and has none inside.
+ADVICE = {
+    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
+    "cancelled": "the app or its user cancelled the run",
+    "declined": "your extract= returned None",
+    "excluded": "your where= rejected it",
+    "extract_failed": "your extract= raised, or did not return a sample: see errors and the log",
+    "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
+    "never_ended": "no event came for an hour, or it is the app's main loop: exclude that with where=",
+    "no_question": "return the question from extract=",
+    "nothing_found": "return question, contexts and answer from extract=",
+    "only_model": "a model was called outside of any chain: call monitor.submit(Sample(...)) there",
+    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
+    "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
+    "where_failed": "your where= raised: see errors and the log",
+}
+"""What to do about runs that gave no sample, by reason."""
+
 _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
 D = TypeVar("D")
 
@@ -175,6 +192,7 @@ class Recorder:
     def __post_init__(self) -> None:
         # Handlers of one monitor share the runs that they follow, so that each run counts once.
         self.runs = _TREES.setdefault(self.monitor, RunTree[LiveRun]())
+        self.monitor.advise(ADVICE)
 
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
         return type(self), (self.monitor, self.retriever_tools, self.extract, self.where)

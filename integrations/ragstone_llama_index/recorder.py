@@ -40,6 +40,22 @@ _BEGUN: ContextVar[tuple[str, str, list[str]]] = ContextVar("ragstone_begun", de
 """Of the sample that began last: its run's id, its own, and the contexts named before, alike for all monitors."""
 
 
+ADVICE = {
+    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
+    "cancelled": "the app or its user cancelled the run",
+    "declined": "your extract= returned None",
+    "excluded": "your where= rejected it",
+    "extract_failed": "your extract= raised, or did not return a sample: see errors and the log",
+    "never_ended": "no event came for an hour: exclude what never ends with where=",
+    "no_question": "return the question from extract=",
+    "only_model": "a model was called outside of any engine: call monitor.submit(Sample(...)) there",
+    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
+    "own_run": "an evaluation asked the app, not a user",
+    "where_failed": "your where= raised: see errors and the log",
+}
+"""What to do about runs that gave no sample, by reason."""
+
+
 @dataclass(slots=True, eq=False)
 class AppSample(OpenSample):
     """What is known of a sample in the making.
@@ -82,6 +98,7 @@ class Recorder:
         if not callable(getattr(monitor, "submit", None)):
             raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
         self.monitor = monitor
+        monitor.advise(ADVICE)
         self.mode = check_mode(mode)
         self.tools = tools
         self.runs = RunTree[AppSample]()

@@ -58,9 +58,13 @@ def test_nothing_is_started_before_the_first_sample() -> None:
     monitor.pause()
     monitor.resume()
     monitor.skip("abandoned")
+    monitor.advise({"abandoned": "Read the stream.", "other": ""})
     monitor.failed("place", ValueError("x"))
     assert monitor.flush(0.0)
     assert monitor.stats().skipped == {"abandoned": 1}
+    assert str(monitor.stats()).endswith(
+        "1 abandoned\nabandoned: Read the stream.\nerrors (the app saw none): 1 in place"
+    )
     assert not ours(monitor)
     assert monitor.close().done
     assert not ours(monitor)

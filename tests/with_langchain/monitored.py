@@ -5,6 +5,7 @@ import json
 import re
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.documents import Document
@@ -43,6 +44,9 @@ class Noting:
     def submit(self, sample: Sample) -> None:
         with self._lock:
             self.samples.append(sample)
+
+    def advise(self, advice: Mapping[str, str]) -> None:
+        self.advice = advice
 
     def skip(self, reason: str) -> None:
         with self._lock:

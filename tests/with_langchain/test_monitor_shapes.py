@@ -18,7 +18,6 @@ from langsmith import RunTree, traceable, tracing_context
 from pydantic import BaseModel
 
 import ragstone
-from ragstone.live.counters import SKIP_REASONS
 from ragstone_langchain import MonitorHandler, RagEvaluator, contexts
 from ragstone_langchain.extraction import Arguments, Extraction
 
@@ -439,7 +438,7 @@ def test_every_topmost_run_is_a_sample_or_counted_by_a_reason_that_says_what_to_
         "extract_failed": 1,
         "excluded": 1,
     }
-    assert set(monitor.skipped) <= set(SKIP_REASONS)
+    assert set(monitor.skipped) <= set(monitor.advice)
 
 
 def test_a_stream_that_is_left_at_its_last_piece_is_whole_and_earlier_is_not() -> None:

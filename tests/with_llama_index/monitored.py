@@ -39,6 +39,9 @@ class Notes:
     def submit(self, sample):
         self.samples.append(sample)
 
+    def advise(self, advice):
+        self.advice = advice
+
     def skip(self, reason, runs=1):
         self.skipped[reason] += runs
         self.skipped = +self.skipped

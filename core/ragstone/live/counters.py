@@ -16,24 +16,6 @@ from ragstone.plain import printable
 Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-SKIP_REASONS: Mapping[str, str] = {
-    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
-    "cancelled": "the app or its user cancelled the run",
-    "declined": "your extract= returned None",
-    "excluded": "your where= rejected it",
-    "extract_failed": "your extract= raised, or did not return a sample: see errors and the log",
-    "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
-    "never_ended": "no event came for an hour, or it is the app's main loop: exclude that with where=",
-    "no_question": "return the question from extract=",
-    "nothing_found": "return question, contexts and answer from extract=",
-    "only_model": "a model was called outside of any chain or engine: call monitor.submit(Sample(...)) there",
-    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
-    "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
-    "own_run": "an evaluation asked the app, not a user",
-    "where_failed": "your where= raised: see errors and the log",
-}
-"""Why a run of the app gave no sample, and what to do about it."""
-
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
 _LONGEST_TRACE = 2_000
@@ -87,9 +69,11 @@ class Stats:
         longest_queue: The most samples that ever waited at once.
         queued_bytes: The memory that the samples which wait take now, as `Monitor(max_queue_bytes=...)` counts it.
         sinks: How each sink stands, by name.
+        advice: What to do about runs that gave no sample, by reason, as handlers say it.
 
     Example:
-        >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}))
+        >>> advice = {"no_question": "return the question from extract="}
+        >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}, advice=advice))
         2 samples, 2 evaluations: 1 scored, 1 pending
         3 runs gave no sample: 3 no_question
         no_question: return the question from extract=
@@ -112,6 +96,7 @@ class Stats:
     longest_queue: int = 0
     queued_bytes: int = 0
     sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
+    advice: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __str__(self) -> str:
         what = [f"{n:,} {status}" for status in (*STATUSES, "pending") if (n := getattr(self, status))]
@@ -119,7 +104,8 @@ class Stats:
         if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
             listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
             lines.append(f"{sum(self.skipped.values()):,} runs gave no sample: {listed}")
-            lines.append(f"{skipped[0][0]}: {SKIP_REASONS.get(skipped[0][0], 'a handler of yours says so')}")
+            if skipped[0][0] in self.advice:
+                lines.append(f"{skipped[0][0]}: {self.advice[skipped[0][0]]}")
         if self.errors:
             lines.append(f"errors (the app saw none): {', '.join(f'{n:,} in {at}' for at, n in self.errors.items())}")
         return "\n".join(lines)
@@ -236,6 +222,7 @@ class Counters:
                 errors=dict(self._errors),
                 longest_queue=self._longest,
                 sinks=sinks,
+                advice={},
                 **sums,
             )
 

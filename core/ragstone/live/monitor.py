@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -163,6 +164,7 @@ class Monitor:
             alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
             on_alarm=on_alarm,
         )
+        self._advice: dict[str, str] = {}
         self._outbox = _outbox_path(outbox)
         self._pipelines: dict[int, Pipeline] = {}
         self._new_pipeline: Callable[[], Pipeline] = partial(Pipeline, self._settings)
@@ -236,6 +238,10 @@ class Monitor:
         """
         self._pipeline.counters.skip(reason, runs)
 
+    def advise(self, advice: Mapping[str, str]) -> None:
+        """Note what to do about runs that gave no sample, by reason, for handlers; printed `stats` say it."""
+        self._advice |= advice
+
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""
         self._pipeline.failed(place, error)
@@ -271,7 +277,7 @@ class Monitor:
 
     def stats(self) -> Stats:
         """Return what became of this process's samples so far."""
-        return self._pipeline.stats()
+        return replace(self._pipeline.stats(), advice=self._advice)
 
     @asynccontextmanager
     async def lifespan(

@@ -26,7 +26,7 @@ _PATIENCE = 30.0  # seconds that a fork waits for what is being written; then th
 
 
 class ForkSafe(ABC, Generic[T]):
-    """Something that is open in one process and used by one of its threads at a time.
+    """Something that one thread at a time uses. It is closed before a fork, so that a child opens its own.
 
     Attributes:
         opened: What is open; None while nothing is.
@@ -36,22 +36,13 @@ class ForkSafe(ABC, Generic[T]):
     def __init__(self) -> None:
         self.opened: T | None = None
         self.lock = threading.Lock()
-        self._pid = os.getpid()
-        _watched[id(self)] = self
+        _all[id(self)] = self
 
     @abstractmethod
     def shut(self, opened: T) -> None:
         """Close what was open."""
 
-    @contextmanager
-    def alone(self) -> Generator[None, None, None]:
-        """Keep the other threads away, and a fork."""
-        if self._pid != os.getpid():  # forked by something that does not run Python's hooks
-            self.forked()
-        with self.lock:
-            yield
-
-    def let_go(self) -> None:
+    def reopen(self) -> None:
         """Close what is open, if anything is. The lock is held; the next use opens it again."""
         opened, self.opened = self.opened, None
         if opened is not None:
@@ -59,53 +50,43 @@ class ForkSafe(ABC, Generic[T]):
 
     def close(self) -> None:
         """Close what is open; the next use opens it again."""
-        with self.alone():
-            self.let_go()
-
-    def forked(self) -> None:
-        """Start anew in a forked child."""
-        self._pid = os.getpid()
-        self.lock = threading.Lock()
-        _inherited.append(self.opened)
-        self.opened = None
+        with self.lock:
+            self.reopen()
 
     def __del__(self) -> None:
         with suppress(Exception):  # at the interpreter's end, parts of it may be gone
-            if self._pid == os.getpid():
-                self.let_go()
+            self.reopen()
 
 
-_watched: "weakref.WeakValueDictionary[int, ForkSafe[Any]]" = weakref.WeakValueDictionary()
-_held: list[ForkSafe[Any]] = []
+_all: "weakref.WeakValueDictionary[int, ForkSafe[Any]]" = weakref.WeakValueDictionary()
+_locked: list[ForkSafe[Any]] = []
 _inherited: list[object] = []  # referenced for ever: Python closes what has no reference
 
 
-def _all() -> list[ForkSafe[Any]]:
+def _before_fork() -> None:
     # In one step, as other threads may add theirs meanwhile, and in one order, as two threads may fork at once.
-    return [each for reference in _watched.valuerefs() if (each := reference()) is not None]
-
-
-def _before() -> None:
-    for each in _all():
-        if each.lock.acquire(timeout=_PATIENCE):
-            _held.append(each)
+    for each in _all.valuerefs():
+        if (one := each()) is not None and one.lock.acquire(timeout=_PATIENCE):
+            _locked.append(one)
             with suppress(Exception):  # a fork that failed would be the app's trouble
-                each.let_go()
+                one.reopen()
 
 
-def _in_parent() -> None:
-    while _held:
-        _held.pop().lock.release()
+def _after_fork() -> None:
+    while _locked:
+        _locked.pop().lock.release()
 
 
 def _in_child() -> None:
-    _held.clear()
-    for each in _all():
-        each.forked()
+    _after_fork()
+    for one in list(_all.values()):
+        if one.lock.locked():  # by a thread that the child does not have
+            _inherited.append(one.opened)
+            one.opened, one.lock = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +124,28 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
 
     def replaced(self) -> None:
         """Take note that the file was deleted or replaced while it was open: what went into the old one is lost."""
-        self.let_go()
+        self.reopen()
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """Return a query's rows."""
-        with self._explained(), self.alone():
+        with self._explained(), self.lock:
             return self._connection().execute(query, values).fetchall()
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection, None, None]:
         """Do all of it or nothing, with the file's write lock from the start."""
-        with self._explained(), self.alone():
+        with self._explained(), self.lock:
             connection = self._connection()
             try:
                 with _begun(connection):
                     yield connection
             except sqlite3.Error:
-                self.let_go()  # the next try starts afresh; where the disk is full, this gives back the log's part
+                self.reopen()  # the next try starts afresh; where the disk is full, this gives back the log's part
                 raise
 
     def vacuum(self, *, rewrite: bool = True) -> None:
         """See to it that nothing that was deleted stands in the log, or with `rewrite` in the file."""
-        with self._explained(), self.alone():
+        with self._explained(), self.lock:
             if rewrite:
                 self._connection().execute("VACUUM")
             ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

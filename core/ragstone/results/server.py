@@ -55,7 +55,7 @@ class ServerDatabase(ForkSafe[sa.Engine]):
         Raises:
             SinkError: The database cannot be reached, refuses, or is none that this version can write to.
         """
-        with self.alone(), _explained(self._url, self._kind.error):
+        with self.lock, _explained(self._url, self._kind.error):
             try:
                 if self.opened is None:
                     self.opened = _engine(self._url, pool_pre_ping=True, pool_size=1, max_overflow=0)
@@ -64,7 +64,7 @@ class ServerDatabase(ForkSafe[sa.Engine]):
                 with self.opened.begin() as connection:
                     yield _Statements(connection)
             except (SQLAlchemyError, self._kind.error):
-                self.let_go()  # another may have dropped the tables, or another server may answer
+                self.reopen()  # another may have dropped the tables, or another server may answer
                 raise
 
     def vacuum(self, *, rewrite: bool = True) -> None:
