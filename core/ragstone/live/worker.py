@@ -268,7 +268,8 @@ class Workers:
                 self._hanging.discard(evaluation)  # another thread may be started, where too many hung
                 self._settle(meter)
                 return False
-            self._note(task, evaluation.choice, outcome, meter)
+            with self._computing:
+                self._note(task, evaluation.choice, outcome, meter)
         self.unsettled.add(meter)  # before the hand-over: afterwards nothing waits for it
         try:
             self._hand_on(task)
