@@ -1,4 +1,4 @@
-"""What a results file, a journal and a page take: bytes and milliseconds a row, peak memory, the page's seconds.
+"""What a results file, a journal and a page take: bytes, CPU milliseconds a row, the page's CPU seconds, peak memory.
 
     python benchmarks/results.py                   # this checkout
     python benchmarks/results.py --root ../old     # another one, on the same data
@@ -53,10 +53,10 @@ llm = FakeLLM(answer)
 
 
 def run(step: str, n: int, folder: Path) -> None:
-    """Run one step, and print its seconds and its peak memory in MB."""
+    """Run one step, and print its CPU seconds and its peak memory in MB."""
     given = list(samples(n))
     metrics = [ContextRelevancy(llm=llm), Faithfulness(llm=llm)]
-    start = time.perf_counter()
+    start = time.process_time()
     if step == "file":
         assert len(Report.load(folder / "results.jsonl")) == 2 * n
     elif step == "page":
@@ -65,7 +65,7 @@ def run(step: str, n: int, folder: Path) -> None:
         journal = None if step == "score" else folder / "journal.db"
         report = evaluate(given, metrics, journal=journal, progress=False)
         assert len(report) == 2 * n
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     if step == "score":
         report.to_json(folder / "results.jsonl")
     print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

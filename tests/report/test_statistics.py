@@ -192,21 +192,6 @@ def test_yes_and_no_have_clopper_and_pearsons_interval(n, k):
     assert at_most(k, e.high) == pytest.approx(0.025, abs=1e-4)
 
 
-def test_numbers_that_spread_have_students_interval():
-    draw = random.Random(3)
-    for n, wider in ((20, 1.1), (200, 1.02)):
-        mean = mean_of([draw.betavariate(8, 2) for _ in range(n)])
-        bounded, students = mean.estimate((0.0, 1.0)), mean.estimate()
-        ratio = (bounded.high - bounded.low) / (students.high - students.low)
-        assert 0.98 < ratio < wider
-
-
-def test_so_many_more_of_the_kind_have_the_interval_of_so_many():
-    few, many = mean_of([1.0] * 19 + [0.0]), mean_of([1.0] * 190 + [0.0] * 10)
-    as_many, truly = few.estimate((0.0, 1.0), times=10), many.estimate((0.0, 1.0))
-    assert (as_many.low, as_many.high) == (pytest.approx(truly.low, abs=0.003), pytest.approx(truly.high, abs=0.003))
-
-
 def test_the_beta_quantile_against_closed_forms():
     for n in (1, 5, 400):  # of Beta(n, 1): p^(1/n), of Beta(1, n): 1 - (1 - p)^(1/n)
         assert beta_quantile(n, 1) == pytest.approx(0.025 ** (1 / n), rel=1e-3)
