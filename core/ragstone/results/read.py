@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import to_plain
@@ -29,7 +30,10 @@ from ragstone.sample import Sample
 _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
+_OBJECTS = frozenset({"counts", "reasons"})
 _READ = [name for name in COLUMNS if name != "sample"]
+
+Row = TypeVar("Row", Feedback, Health)
 
 
 class ResultsError(RagstoneError, ValueError):
@@ -212,27 +216,21 @@ class DatabaseResults(Results):
 
     def feedback(self) -> Mapping[str, Feedback]:
         """Return what people said of answers, the latest by the sample's id."""
-        names = list(Feedback.model_fields)
-        with self._opened() as query:
-            rows = list(query(f"SELECT {', '.join(names)} FROM feedback ORDER BY at", {}))  # noqa: S608 - names of ours
-        latest: dict[str, Feedback] = {}
-        for row in rows:
-            with suppress(ValueError):  # a hand has changed it
-                each = Feedback.model_validate(dict(zip(names, row, strict=True)))
-                latest[each.sample_id] = each
-        return latest
+        return {each.sample_id: each for each in sorted(self._all(Feedback, "feedback"), key=attrgetter("at"))}
 
     def health(self) -> Sequence[Health]:
         """Return how the monitors stand that write to the database, the newest first."""
-        names = list(Health.model_fields)
-        states: list[Health] = []
+        return sorted(self._all(Health, "health"), key=lambda state: (-state.at, state.process))
+
+    def _all(self, kind: type[Row], table: str) -> Iterator[Row]:
+        names = list(kind.model_fields)
         with self._opened() as query:
-            for row in query(f"SELECT {', '.join(names)} FROM health", {}):  # noqa: S608 - names of ours
+            for row in query(f"SELECT {', '.join(names)} FROM {table}", {}):  # noqa: S608 - names of ours
                 with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
                     cells = dict(zip(names, row, strict=True))
-                    loaded = {name: json.loads(cells[name]) for name in ("counts", "reasons")}
-                    states.append(Health.model_validate({**cells, **loaded}))
-        return sorted(states, key=lambda state: (-state.at, state.process))
+                    for name in _OBJECTS & cells.keys():
+                        cells[name] = json.loads(cells[name])
+                    yield kind.model_validate(cells)
 
 
 @contextmanager
