@@ -5,6 +5,7 @@ import itertools
 import os
 import pickle
 import sqlite3
+import subprocess
 import sys
 import threading
 import warnings
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -137,6 +139,67 @@ def test_forking_while_the_parent_is_busy(tmp_path: Path) -> None:
     names = stored(path)
     assert {f"schild {number}" for number in range(8)} <= set(names)
     assert len(names) == monitor.stats().scored + 8
+
+
+PRELOADED = """
+import os
+from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone.live import SQLiteSink
+from ragstone.testing import FakeLLM
+
+judge = FakeLLM(lambda _: {"ids": [1]})
+monitor = Monitor(ContextRelevancy(llm=judge), sinks=SQLiteSink("results.db"), outbox="outbox.db")
+
+def answer(name):
+    monitor.submit(Sample(id=name, user_input="Where?", retrieved_contexts=["Here."]))
+
+answer("preloaded")
+monitor.flush()  # so that the workers are forked with a database open and threads running
+
+def app(environ, start_response):
+    answer(environ["PATH_INFO"].strip("/"))
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [str(os.getpid()).encode()]
+"""
+GUNICORN = """
+preload_app, workers, bind, loglevel = True, 2, "127.0.0.1:0", "error"
+
+def when_ready(server):
+    print(server.LISTENERS[0].sock.getsockname()[1], flush=True)
+
+def worker_exit(server, worker):
+    import preloaded
+    preloaded.monitor.close()
+"""
+
+
+@forks
+def test_gunicorn_with_a_preloaded_app(tmp_path: Path) -> None:
+    pytest.importorskip("gunicorn")
+    (tmp_path / "preloaded.py").write_text(PRELOADED)
+    (tmp_path / "conf.py").write_text(GUNICORN)
+    command = [sys.executable, "-m", "gunicorn", "-c", "conf.py", "preloaded:app"]
+    path = os.pathsep.join(["", *sys.path])
+    server = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    assert server.stdout is not None
+    names, workers = ["preloaded"], set[bytes]()
+    try:
+        port = int(server.stdout.readline())
+        while len(workers) < 2 or len(names) < 50:
+            assert len(names) < 5_000
+            names.append(f"s{len(names)}")
+            with urlopen(f"http://127.0.0.1:{port}/{names[-1]}", timeout=PATIENCE) as response:
+                workers.add(response.read())
+    finally:
+        server.terminate()
+        server.wait(PATIENCE)
+        server.stdout.close()
+    assert server.returncode == 0
+    assert stored(tmp_path / "results.db") == sorted(names)
+    with closing(sqlite3.connect(tmp_path / "outbox.db")) as reader:
+        assert reader.execute("SELECT count(*) FROM samples").fetchone() == (0,)
 
 
 def pickled_yes(request: LLMRequest) -> Any:

@@ -253,10 +253,7 @@ def test_attached_inside_of_a_run_several_times_and_everywhere_on_every_thread_u
 
 
 class Picklable:
-    def advise(self, advice):
-        pass
-
-    submit = skip = failed = print
+    submit = skip = failed = advise = print
 
 
 def test_a_pickled_handler_keeps_its_options_and_drops_what_is_open_and_a_copied_one_is_the_same() -> None:
