@@ -242,7 +242,13 @@ class ContextRelevancy(SplittingMetric):
                 ]
             )
         else:
-            asked, each_asked = yield from both(asking, each(self._each_sentence(question, texts, passages)))
+            of_each = [
+                ask_alone(
+                    self, "sentence", {"question": question, "passage": passage}, "sentence", [texts[i] for i in run]
+                )
+                for passage, run in passages.items()
+            ]
+            asked, each_asked = yield from both(asking, each(of_each))
             decided = {
                 i: joined(answer, of_passage)
                 for of_passage, run, own in zip(against_best(asked), passages.values(), each_asked, strict=True)
@@ -264,15 +270,6 @@ class ContextRelevancy(SplittingMetric):
             answers = calibration.answers(answers)
         return answers, judged
 
-    def _each_sentence(
-        self, question: str, texts: Sequence[str], passages: Mapping[str, Sequence[int]]
-    ) -> list[Flow[list[Answer]]]:
-        """Ask of each sentence of each passage."""
-        return [
-            ask_alone(self, "sentence", {"question": question, "passage": passage}, "sentence", [texts[i] for i in run])
-            for passage, run in passages.items()
-        ]
-
     def _passages(self, question: str, sentences: Sequence[Evidence], sample: Sample) -> dict[str, list[int]]:
         """Return the passages to judge, each with the numbers of its sentences: a context, or a run of its sentences.
 
@@ -281,31 +278,30 @@ class ContextRelevancy(SplittingMetric):
         room = min(_PASSAGE_TOKENS, max(1, self._limit - _PROMPT_OVERHEAD - tokens(question)))
         passages: dict[str, list[int]] = {}
         for number, members in groupby(range(len(sentences)), key=lambda i: sentences[i].chunk):
-            chunk, run, size = sample.retrieved_contexts[number or 0], list[int](), 0
+            chunk, inside = sample.retrieved_contexts[number or 0], list(members)
             if tokens(chunk) <= room:
-                passages.setdefault(chunk, []).extend(members)
+                passages.setdefault(chunk, []).extend(inside)
                 continue
-            for i in members:
-                own = tokens(sentences[i].text)
-                if run and size + own > room:
-                    passages.setdefault(chunk[sentences[run[0]].start : sentences[run[-1]].end], []).extend(run)
-                    run, size = [], 0
-                run.append(i)
-                size += own
-            passages.setdefault(chunk[sentences[run[0]].start : sentences[run[-1]].end], []).extend(run)
+            for run in _runs([tokens(sentences[i].text) for i in inside], room):
+                first, last = inside[run.start], inside[run.stop - 1]
+                passage = chunk[sentences[first].start : sentences[last].end]
+                passages.setdefault(passage, []).extend(range(first, last + 1))
         return passages
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
         room = self._limit - _PROMPT_OVERHEAD - tokens(question)
-        if tokens(*(sentence.text for sentence in sentences)) + (_SENTENCE_OVERHEAD + 1) * len(sentences) <= room:
-            yield 1, sentences  # at most: nothing to look at one by one
-            return
-        first, size = 0, 0
-        for i, sentence in enumerate(sentences):
-            own = tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD
-            if i > first and size + own > room:
-                yield first + 1, sentences[first:i]
-                first, size = i, 0
-            size += own
-        yield first + 1, sentences[first:]
+        sizes = [tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD for sentence in sentences]
+        for run in _runs(sizes, room):
+            yield run.start + 1, sentences[run.start : run.stop]
+
+
+def _runs(sizes: Sequence[int], room: int) -> Iterator[range]:
+    """Cut items into runs that fit a room; one that does not fit is a run by itself."""
+    first, taken = 0, 0
+    for i, size in enumerate(sizes):
+        if i > first and taken + size > room:
+            yield range(first, i)
+            first, taken = i, 0
+        taken += size
+    yield range(first, len(sizes))
