@@ -106,8 +106,7 @@ def replying(reply):
             type("OddAsking", (SyncLLM,), {"asking": "nicely"})(),
             type("OddProbabilities", (SyncLLM,), {"gives_probabilities": "mostly"})(),
         ],
-        "test_both_halves_answer": [replying(REPLY), replying(LLMReply(REPLY, -1, 1))],
-        "test_sync_works_inside_a_running_loop": [OwnLoop()],
+        "test_both_halves_answer": [replying(REPLY), replying(LLMReply(REPLY, -1, 1)), OwnLoop()],
         "test_probabilities_are_those_of_the_choices": [
             replying(LLMReply("yes", probabilities={"yes": 0.9, "maybe": 0.1})),
             replying(LLMReply("yes", probabilities={"yes": 0.9, "no": 0.9})),
@@ -116,7 +115,7 @@ def replying(reply):
         ],
         "test_it_changes_no_request": [FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)],
     }.items(),
-    ids=range(5),
+    ids=range(4),
 )
 def test_an_llm_that_breaks_the_contract_fails_it(breach, broken):
     assert all(breach in breaches(llm_contract(llm)) for llm in broken)

@@ -49,28 +49,17 @@ class LLMContract:
         assert identity_json(llm) == identity_json(llm)
 
     def test_both_halves_answer(self) -> None:
-        """Sync and async give a reply of the same form."""
+        """Sync and async give a reply of the same form: outside of a loop, in one, and in another after that."""
         llm = self.llm()
-        for reply in (llm.generate(self.request()), asyncio.run(_one(llm, self.request()))):
+
+        async def inside() -> list[LLMReply]:
+            return [llm.generate(self.request()), await llm.agenerate(self.request())]
+
+        for reply in [llm.generate(self.request()), *asyncio.run(inside()), *asyncio.run(inside())]:
             assert isinstance(reply, LLMReply)
             assert isinstance(reply.text, str)
             for count in (reply.input_tokens, reply.output_tokens):
                 assert count is None or count >= 0
-
-    def test_sync_works_inside_a_running_loop(self) -> None:
-        """`generate` needs no loop of its own and minds none."""
-        llm = self.llm()
-
-        async def inside() -> LLMReply:
-            return llm.generate(self.request())
-
-        assert isinstance(asyncio.run(inside()), LLMReply)
-
-    def test_one_loop_after_another(self) -> None:
-        """Nothing is kept from an event loop that has been closed."""
-        llm = self.llm()
-        for _ in range(2):
-            assert isinstance(asyncio.run(_one(llm, self.request())), LLMReply)
 
     def test_many_at_once(self) -> None:
         """Threads and tasks share it."""
@@ -121,34 +110,21 @@ class EmbedderContract:
         assert identity_json(embedder) == identity_json(embedder)
 
     def test_one_row_per_text_in_order(self) -> None:
-        """Both halves place the same texts at the same place, one row each."""
+        """Both halves place the same texts at the same place, one row each, inside a running loop too."""
         import numpy as np
 
         embedder = self.embedder()
         texts = ["A cat sat.", "Tax law.", "A cat sat."]
+
+        async def inside() -> list[Any]:
+            return [embedder.embed(texts), await embedder.aembed(texts)]
+
         rows = np.asarray(embedder.embed(texts))
-        again = np.asarray(asyncio.run(_embed(embedder, texts)))
-        assert rows.shape == again.shape
         assert rows.shape[0] == 3
         assert rows.dtype == np.float32
         assert np.isfinite(rows).all()
-        assert np.allclose(rows, again, atol=1e-3)
+        for again in asyncio.run(inside()):
+            assert rows.shape == np.shape(again)
+            assert np.allclose(rows, again, atol=1e-3)
         assert np.allclose(rows[0], rows[2], atol=1e-3)
         assert not np.allclose(rows[0], rows[1], atol=1e-3)
-
-    def test_sync_works_inside_a_running_loop(self) -> None:
-        """`embed` needs no loop of its own and minds none."""
-        embedder = self.embedder()
-
-        async def inside() -> int:
-            return len(embedder.embed(["one"]))
-
-        assert asyncio.run(inside()) == 1
-
-
-async def _one(llm: LLM, request: LLMRequest) -> LLMReply:
-    return await llm.agenerate(request)
-
-
-async def _embed(embedder: Embedder, texts: list[str]) -> Any:  # noqa: ANN401 - numpy is not loaded for a type
-    return await embedder.aembed(texts)
