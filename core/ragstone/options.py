@@ -1,6 +1,7 @@
 """Options, checked against their types."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
@@ -22,6 +23,9 @@ Text = Annotated[str, AfterValidator(_not_blank)]
 Texts = Annotated[Sequence[Text], Field(min_length=1), AfterValidator(tuple)]
 
 
+_adapter = cache(TypeAdapter[Any])  # to build one takes a millisecond
+
+
 def checked(name: str, value: object, kind: Any) -> Any:  # noqa: ANN401 - what a type is, and what is of it
     """Return an option's value as its type has it; one whose type pydantic does not know is returned unchecked.
 
@@ -34,7 +38,7 @@ def checked(name: str, value: object, kind: Any) -> Any:  # noqa: ANN401 - what 
         ValueError: strictness: 0 should be greater than or equal to 1
     """
     try:
-        return TypeAdapter[Any](kind).validate_python(value)
+        return _adapter(kind).validate_python(value)
     except PydanticSchemaGenerationError:
         return value
     except ValidationError as error:

@@ -4,10 +4,10 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
 
-from annotated_types import Ge, Le
+from pydantic import Field
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest, Meter
@@ -186,7 +186,7 @@ class Metric(ABC):
         self._resolve()
         checked("llm.asking", self.judge.asking, Asking)
         if self.threshold is not None:
-            checked("threshold", self.threshold, Annotated[float, Ge(self.bounds[0]), Le(self.bounds[1])])
+            checked("threshold", self.threshold, Annotated[float, Field(ge=self.bounds[0], le=self.bounds[1])])
         if unknown := self.instructions.keys() - self.prompts.keys():
             steps = ", ".join(self.prompts) or "none"
             raise ValueError(f"instructions: {min(unknown)!r} is not a step; the steps are {steps}")
@@ -220,8 +220,7 @@ class Metric(ABC):
                 return
             if isinstance(named, str):
                 object.__setattr__(self, "llm", make_llm(named))
-            instead = wrapper_of(self.llm, "LLM") or _INSTEAD.format("LLM", "generate")
-            check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), instead)
+            check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), partial(_instead, "LLM"))
             optional = hasattr(self, "embedder") and is_embedded(self.llm)
             if embedder is None and not (self.needs_embedder or optional):
                 return
@@ -229,8 +228,7 @@ class Metric(ABC):
             if embedder is None or isinstance(embedder, str):
                 embedder = make_embedder(embedder, self.judge if optional else named)
                 object.__setattr__(self, "embedder", embedder)
-            instead = wrapper_of(embedder, "Embedder") or _INSTEAD.format("Embedder", "embed")
-            check_members("embedder", embedder, ("model", "embed", "aembed"), instead)
+            check_members("embedder", embedder, ("model", "embed", "aembed"), partial(_instead, "Embedder"))
         except RegistryError as error:
             raise RegistryError(f"{role}: {error}") from error
 
@@ -580,10 +578,15 @@ def _answer(request: LLMRequest) -> Flow[Answer]:
     return ask(request, read)
 
 
-def check_members(name: str, value: object, members: Sequence[str], instead: str) -> None:
+def _instead(role: Literal["LLM", "Embedder"], value: object) -> str:
+    return wrapper_of(value, role) or _INSTEAD.format(role, "generate" if role == "LLM" else "embed")
+
+
+def check_members(name: str, value: object, members: Sequence[str], instead: str | Callable[[object], str]) -> None:
     """Refuse an object that lacks one of the members, or is a class in place of an object, with a TypeError."""
     kind = type(value).__name__
     if isinstance(value, type):
         raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
     if missing := [member for member in members if not hasattr(value, member)]:
-        raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {instead}")
+        hint = instead if isinstance(instead, str) else instead(value)
+        raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {hint}")
