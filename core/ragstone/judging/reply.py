@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -143,49 +143,36 @@ def parse(text: str, schema: Schema) -> Any:  # noqa: ANN401 - a JSON value; the
         ragstone.judging.reply.BadReply: ids.0: 3 is not from 1 to 2
     """
     value = parse_json(text)
-    if problem := _problem(value, schema):
-        raise BadReply(f"{problem[0] or 'the whole'}: {problem[1]}")
+    if problem := next(_problems(value, schema, ""), None):
+        raise BadReply(problem)
     return value
 
 
-def _problem(value: Any, schema: Schema) -> tuple[str, str] | None:  # noqa: ANN401 - a JSON value
-    """Return where a value is not of its schema, and why."""
+def _problems(value: Any, schema: Schema, path: str) -> Iterator[str]:  # noqa: ANN401 - a JSON value
+    """Yield where a value is not of its schema, and why."""
     kind: str = schema["type"]
+    where = path.removeprefix(".") or "the whole"
     if type(value) is not _TYPES[kind]:  # exactly: True is no integer
-        return "", f"is not {_SPOKEN[kind]}"
-    if kind == "object":
+        yield f"{where}: is not {_SPOKEN[kind]}"
+    elif kind == "object":
         fields: Mapping[str, Schema] = schema["properties"]
-        if value.keys() != fields.keys():
-            return "", _wrong_keys(value, fields)
-        inside: Iterable[tuple[str, Any, Schema]] = ((key, value[key], field) for key, field in fields.items())
+        for what, keys in (("missing", fields.keys() - value.keys()), ("unknown", value.keys() - fields.keys())):
+            if keys:  # in the order of numbers
+                named = sorted(keys, key=lambda key: (len(key), key))[:_MOST_NAMED]
+                yield f"{where}: {what}: {', '.join(key[:20] for key in named)}"
+        for key, form in fields.items():
+            yield from _problems(value[key], form, f"{path}.{key[:40]}")
     elif kind == "array":
         least: int = schema["minItems"]
         exact = schema.get("maxItems") == least  # other upper bounds stop constrained judges that do not end a list
         if len(value) < least or (exact and len(value) > least):
-            return "", f"{len(value)} in the list where {'' if exact else 'at least '}{least} were asked for"
-        inside = ((str(i), item, schema["items"]) for i, item in enumerate(value))
-    elif kind == "integer":
-        low, high = schema["minimum"], schema["maximum"]
-        return None if low <= value <= high else ("", f"{str(value)[:20]} is not from {low} to {high}")
-    elif "enum" in schema and value not in schema["enum"]:
-        return "", f"is not one of {', '.join(schema['enum'])}"
-    else:
-        return None
-    for key, part, form in inside:
-        if problem := _problem(part, form):
-            path, why = problem
-            return f"{key[:40]}.{path}" if path else key[:40], why
-    return None
-
-
-def _wrong_keys(value: Iterable[str], fields: Iterable[str]) -> str:
-    """Say which keys are missing or unknown; keys that are numbers in the order of numbers."""
-    has, wants = set(value), set(fields)
-    for what, keys in (("missing", wants - has), ("unknown", has - wants)):
-        if keys:
-            named = sorted(keys, key=lambda key: (len(key), key))[:_MOST_NAMED]
-            return f"{what}: {', '.join(key[:20] for key in named)}"
-    raise AssertionError("the keys are the same")
+            yield f"{where}: {len(value)} in the list where {'' if exact else 'at least '}{least} were asked for"
+        for i, item in enumerate(value):
+            yield from _problems(item, schema["items"], f"{path}.{i}")
+    elif kind == "integer" and not schema["minimum"] <= value <= schema["maximum"]:
+        yield f"{where}: {str(value)[:20]} is not from {schema['minimum']} to {schema['maximum']}"
+    elif value not in schema.get("enum", (value,)):
+        yield f"{where}: is not one of {', '.join(schema['enum'])}"
 
 
 def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dict[str, float]:
