@@ -71,7 +71,7 @@ def test_the_input_is_not_overwritten_where_it_is_piped_but_a_device_may_be_name
     assert score(six, *ONE, "--out", os.devnull, "--report", os.devnull).exit_code == 0
 
 
-@pytest.mark.parametrize(("path", "message"), [("none/x", "no such folder: "), ("sub/..", "is a directory")])
+@pytest.mark.parametrize(("path", "message"), [("none/x", "none/x: cannot "), ("sub/..", "is a directory")])
 def test_what_cannot_be_written_is_said_before_the_judge_is_asked(run, server, files, path, message):
     assert files
     judged = ("rows.jsonl", *ONE, "--llm", server.url)

@@ -9,8 +9,6 @@ import pytest
         (["score", "x", "--model", "gpt"], "Did you mean '--llm'?"),
         (["score", "x", "--judge", "gpt"], "Did you mean '--llm'?"),
         (["score", "x", "--metrics", "rag"], "Did you mean '--metric'?"),
-        (["score", "x", "--opne"], "Did you mean '--open'?"),
-        (["score", "x", "--verbatim-mode"], None),
         (["evaluate", "x"], "Did you mean score?"),
         (["run", "x"], "Did you mean score?"),
         (["frobnicate"], None),

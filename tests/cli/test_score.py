@@ -227,17 +227,6 @@ class TestOutput:
         (tmp_path / "empty.jsonl").touch()
         assert (score(tmp_path / "empty.jsonl").exit_code, len(list(tmp_path.glob("ragstone-*")))) == (2, 2)
 
-    def test_where_no_file_can_be_made_the_run_goes_on(self, score, six, tmp_path, monkeypatch):
-        gone = tmp_path / "gone"
-        gone.mkdir()
-        monkeypatch.chdir(gone)
-        gone.rmdir()
-        done = score(six, *ONE)
-        assert (done.exit_code, table(done.stdout)["context_relevancy"]["scored"]) == (0, "6/6")
-        assert done.stderr.startswith(
-            "Warning: no results are kept: ragstone-results.jsonl: cannot write: No such file"
-        )
-
     @pytest.mark.parametrize("more", [(), ("-v",), ("--explain",)])
     def test_how_much_is_printed(self, score, rows, more):
         lines = score(rows(row(1)), *ONE, *more, "--out", os.devnull).output.splitlines()
@@ -253,13 +242,6 @@ class TestOutput:
         }[more]
         assert lines[: len(head)] == head
         assert len(lines) == {(): 4, ("-v",): 5, ("--explain",): 12}[more]
-
-    def test_the_page_is_shown(self, score, rows, monkeypatch, tmp_path):
-        shown = []
-        monkeypatch.setattr("click.launch", shown.append)
-        done = score(rows(row(1)), *ONE, "--report", "page.html", "--open", "--out", "out.jsonl")
-        assert (shown, done.stderr) == (["page.html"], "Report: page.html\n")
-        assert "--open: shows the page of --report" in score(rows(row(1)), "--open").stderr
 
     def test_an_earlier_file_is_replaced_from_the_first_result_on(self, score, six, out):
         for before in (None, b"paid for\n" * 1000):

@@ -9,21 +9,18 @@ import click
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.options import NotThere
-from ragstone.cli.output import coloured
+from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.identity import reply_key
-from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.outcome import Outcome, Score
+from ragstone.judge import BaseEmbedder, LLMReply, LLMRequest
 from ragstone.report import Report
 from ragstone.sample import Sample
+from ragstone.testing.fakes import FakeLLM
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 RECORDING = Path(__file__).with_name("demo.json")
-REMAKE = "the prompts have changed since it was made; python tests/cli/record_demo.py makes it anew"
-_NAME = "ragstone demo"
-_LOW = 0.7
 _NEXT = """Next:
   ragstone demo --samples shoes.jsonl                  write these samples to a file
   pip install "ragstone[local]" && ragstone pull       get the judge itself (1.1 GB, once)
@@ -31,44 +28,29 @@ _NEXT = """Next:
   ragstone score yours.jsonl --llm openai:gpt-5-mini   score yours, by another judge"""
 
 
-class Recorded:
-    """The embedded judge and embedder, as they once answered."""
+class _Embedder(BaseEmbedder):
+    """The embedded embedder, as it once answered."""
 
-    asking: Asking = "one_by_one"
-    gives_probabilities = True
-
-    def __init__(self, recording: dict[str, Any]) -> None:
-        self.model = f"{recording['judge']} (recorded {recording['date']})"
-        self._replies, self._places = recording["replies"], recording["places"]
-
-    def generate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer as recorded."""
-        reply = self._replies.get(reply_key(request, "demo"))
-        if reply is None:
-            raise LookupError(f"the recording has no reply to {request.task}: {REMAKE}")
-        return LLMReply(*reply)
+    def __init__(self, model: str, vectors: dict[str, list[float]]) -> None:
+        self.model, self._vectors = model, vectors
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Place texts as recorded."""
+        """Return the recorded vectors."""
         import numpy as np
 
-        if missing := [text for text in texts if text not in self._places]:
-            raise LookupError(f"the recording has no place for {missing[0]!r}: {REMAKE}")
-        return np.array([self._places[text] for text in texts], dtype=np.float32)
-
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer as recorded."""
-        return self.generate(request)
-
-    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Place texts as recorded."""
-        return self.embed(texts)
+        return np.array([self._vectors[text] for text in texts], dtype=np.float32)
 
 
 def scored(recording: dict[str, Any]) -> Report:
     """Return the report of a recording's samples."""
-    judge = Recorded(recording)
-    return evaluate(recording["samples"], "rag", llm=judge, embedder=judge, progress=False, name=_NAME)
+    model = f"{recording['judge']} (recorded {recording['date']})"
+
+    def reply(request: LLMRequest) -> LLMReply:
+        return LLMReply(*recording["replies"][reply_key(request, "demo")])
+
+    judge = FakeLLM(reply, model=model, asking="one_by_one", gives_probabilities=True)
+    embedder = _Embedder(model, recording["places"])
+    return evaluate(recording["samples"], "rag", llm=judge, embedder=embedder, progress=False, name="ragstone demo")
 
 
 @click.command(short_help="See scores in seconds: no model, no download.")
@@ -79,7 +61,7 @@ def scored(recording: dict[str, Any]) -> Report:
     default="ragstone-demo.html",
     show_default=True,
     metavar="HTML",
-    help="The report's file. A file that is there and is no report of this command is left as it is.",
+    help="The report's file. A file that is there is replaced.",
 )
 @click.option(
     "--samples",
@@ -99,17 +81,18 @@ def demo(page: str, samples: str | None) -> None:
         click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: ragstone score {samples}")
         return
     report = scored(recording)
-    outcomes: dict[int, list[Outcome]] = {}
+    click.echo(report)
+    row = -1
     for record in report.results():
-        outcomes.setdefault(record.row, []).append(record.outcome)
-    click.echo(f"{report}\n")
-    for row, sample in enumerate(recording["samples"]):
-        click.echo("\n".join(_lines(Sample(**sample), outcomes[row])) + "\n")
+        if record.row != row:
+            click.echo("\n".join(["", *sample_lines(Sample(**recording["samples"][record.row]), contexts=False)]))
+        row = record.row
+        click.echo("\n".join(evidence_lines(record.sample_id, record.outcome, full=False)))
     click.echo(
-        f"The replies are recorded, of {recording['judge']} on {recording['date']}. No model was asked just now."
+        f"\nThe replies are recorded, of {recording['judge']} on {recording['date']}. No model was asked just now."
     )
-    _write(report, Path(page))
-    click.echo(_NEXT)
+    write_page("--report", page, report.html())
+    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{_NEXT}")
 
 
 def _write_samples(path: Path, content: bytes) -> None:
@@ -121,32 +104,3 @@ def _write_samples(path: Path, content: bytes) -> None:
             file.write(content)
     except OSError as error:
         raise NotThere(f"--samples {path}: cannot write: {error.strerror}") from None
-
-
-def _lines(sample: Sample, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return a sample and its scores as lines, and what cost most of each that is low."""
-    shown = [f"{each.metric} {f'{each.value:.2f}' if isinstance(each, Score) else 'unscored'}" for each in outcomes]
-    lines = [
-        coloured(f"{sample.id}", bold=True),
-        f"  question: {sample.user_input}",
-        f"  answer:   {sample.response}",
-        f"  {'  '.join(shown)}",
-    ]
-    for low in (each for each in outcomes if isinstance(each, Score) and each.value < _LOW):
-        costs = sorted((v.probability or 0.0, v.kind, v.text, v.verdict) for v in low.verdicts if v.lowers_score)
-        why = low.reason.split(". ")[0]
-        if costs and costs[0][0] < 0.5:
-            why = f'the {costs[0][1]} "{costs[0][2]}" ({costs[0][3]})'
-        lines.append(f"  {low.metric} lost points by: {why}")
-    return lines
-
-
-def _write(report: Report, page: Path) -> None:
-    try:
-        if page.exists() and f"<title>{_NAME}" not in page.read_text("utf-8", "replace"):
-            raise FileExistsError(0, "there is another file of this name; name one by --report")
-        report.save(page)
-    except OSError as error:
-        click.echo(f"No report was written to {page}: {error.strerror}", err=True)
-    else:
-        click.echo(f"Report: {page}. Open it in a browser: {page.absolute().as_uri()}")

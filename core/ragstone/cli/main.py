@@ -1,6 +1,5 @@
 """The command's entry: its subcommands, and how errors, a closed pipe, a full disk and Ctrl-C end each of them."""
 
-import difflib
 import errno
 import io
 import sys
@@ -70,10 +69,9 @@ class _Commands(click.Group):
             finally:
                 sys.stdout.flush()  # here, where an error can still be told
         except click.NoSuchOption as error:
-            meant = _OPTIONS_ELSEWHERE.get(error.option_name)
-            near = difflib.get_close_matches(error.option_name, error.possibilities or (), n=1, cutoff=0.75)
-            guess = "".join(f" Did you mean '{each}'?" for each in ([meant] if meant else near))
-            raise click.UsageError(f"No such option '{error.option_name}'.{guess}", error.ctx) from None
+            if meant := _OPTIONS_ELSEWHERE.get(error.option_name):
+                raise click.UsageError(f"{error.message} Did you mean '{meant}'?", error.ctx) from None
+            raise
         except click.ClickException as error:
             vars(error)["message"] = without_keys(error.message)
             raise

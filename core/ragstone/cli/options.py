@@ -321,16 +321,9 @@ def _identity(path: str) -> tuple[int, int] | str | None:
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
     """See to it, before anything is spent, that a file can be written; what is in it stays."""
     target = Path(os.path.realpath(path))  # what a link leads to
-    problem = ""
-    if target.exists() and not (replaced and target.is_file()):
-        if not os.access(target, os.W_OK):
-            problem = "cannot be written to; name another file"
-    elif not target.parent.is_dir():
-        problem = f"no such folder: {target.parent}; make it, or name another file"
-    elif not os.access(target.parent, os.W_OK | os.X_OK):
-        problem = f"the folder {target.parent} cannot be written to; name a file elsewhere"
-    if problem:
-        raise click.UsageError(f"{option} {path}: {problem}")
+    is_opened = target.exists() and not (replaced and target.is_file())
+    if not os.access(target if is_opened else target.parent, os.W_OK):
+        raise click.UsageError(f"{option} {path}: cannot be written; name a file in a folder that is there")
 
 
 def database_file(name: str) -> str | None:

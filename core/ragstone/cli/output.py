@@ -11,7 +11,7 @@ from typing import IO, Any, TextIO
 
 import click
 
-from ragstone.cli.options import NotThere
+from ragstone.cli.options import NotThere, unused
 from ragstone.outcome import Outcome, Unscored, outcome_lines
 from ragstone.plain import printable, to_json
 from ragstone.results.private_files import lock_file, open_private, replacing
@@ -114,24 +114,21 @@ class ResultsFile:
         self._head, self._texts = head, texts
         self.begun = self._new = False
         self.named = out is not None
-        self.out = out or "ragstone-results.jsonl"  # for messages, until it has its name
+        self.out = out or unused(time.strftime("ragstone-results-%Y%m%d-%H%M%S.jsonl"))
         if out == "-":
             self._file: IO[bytes] = sys.stdout.buffer
             return
+        self._path = Path(os.path.realpath(self.out))  # what a link leads to
+        self._new = not self._path.exists()
         try:
-            if out is None:
-                self._file, self.out, self._new = *_new_file(), True
-            self._path = Path(os.path.realpath(self.out))  # what a link leads to
-            if out is not None:
-                self._new = not self._path.exists()
-                self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
-            if self._path.is_file() and not self._lock():  # several may write to a pipe or a device
-                self._file.close()
-                raise NotThere(
-                    f"--out {out}: cannot write: another process is writing to it; wait for it, or name another file"
-                )
+            self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
         except OSError as error:
             raise self.lost(error) from error
+        if self._path.is_file() and not self._lock():  # several may write to a pipe or a device
+            self._file.close()
+            raise NotThere(
+                f"--out {self.out}: cannot write: another process is writing to it; wait for it, or name another file"
+            )
 
     def _lock(self) -> bool:
         try:
@@ -154,7 +151,7 @@ class ResultsFile:
 
     def lost(self, error: OSError) -> NotThere:
         """Return what to say of a file that cannot be written."""
-        return NotThere(f"{'--out ' * self.named}{self.out}: cannot write: {error.strerror}")
+        return NotThere(f"--out {self.out}: cannot write: {error.strerror}")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -163,14 +160,3 @@ class ResultsFile:
         if self._new and not self.begun:
             self._path.unlink(missing_ok=True)
         self._file.close()
-
-
-def _new_file() -> tuple[IO[bytes], str]:
-    stem = time.strftime("ragstone-results-%Y%m%d-%H%M%S")
-    number = 1
-    while True:
-        name = f"{stem}{f'-{number}' * (number > 1)}.jsonl"
-        try:
-            return open_private(name, "xb", buffering=0), name
-        except FileExistsError:
-            number += 1

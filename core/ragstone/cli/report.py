@@ -5,10 +5,10 @@ from typing import get_args
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, import_from_here, unused
+from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable
-from ragstone.registry import GROUPS, is_entry_point, metric_name
+from ragstone.registry import GROUPS
 from ragstone.report import Report, ResultsError, compare
 from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells
@@ -87,10 +87,7 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
     """
-    names = () if metric is None else GROUPS.get(metric, (metric,))
-    if metric is not None and is_entry_point(metric):
-        import_from_here(metric)
-        names = (metric_name(metric),)
+    names = GROUPS.get(metric or "", (name_of_scores(metric),))
     first_row: int | None = None
     shown_row: int | None = None
     file = open_results(results)

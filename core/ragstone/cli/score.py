@@ -62,7 +62,6 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     metavar="HTML",
     help="Write a page of all samples and scores, with the evidence. A file that is there is replaced.",
 )
-@click.option("--open", "opened", is_flag=True, help="Show the page of --report in the browser.")
 @click.option("--explain", is_flag=True, help="Print each question and answer, its scores and what lowered them.")
 @click.option(
     "-v",
@@ -165,7 +164,6 @@ def score(
     price: tuple[float, float] | None,
     out: str | None,
     report: str | None,
-    opened: bool,
     explain: bool,
     verbose: bool,
     no_texts: bool,
@@ -202,8 +200,6 @@ def score(
         ],
     )
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    if opened and report is None:
-        raise click.UsageError("--open: shows the page of --report; name its file")
     if out == "-" and explain:
         raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
     rows = cast("Rows", rows_of(file, mapping, naming="--field FIELD=KEY"))
@@ -222,23 +218,18 @@ def score(
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
     if report is not None:
         check_writable("--report", report, replaced=True)
-    if out not in (None, "-"):
-        check_writable("--out", out)
     run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
     run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
     run_options["total"] = _count_lines(file)
     run_options["name"] = "standard input" if file == "-" else Path(file).name
     head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-    with _results_file(out, head, texts=not no_texts) as run.results:
+    with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
         result, ended = run.evaluate(rows, metrics, run_options)
-        kept = run.results
     run.say(f"\n{result}", err=out == "-")
-    run.say_where(ended, kept, run_options["journal"])
+    run.say_where(ended, run_options["journal"])
     if report is not None:
         write_page("--report", report, result.html())
         run.say(f"Report: {report}", err=True)
-        if opened:
-            click.launch(report)
     if ended is not None:
         raise ended
     ctx.exit(run.status(result, limits))
@@ -293,23 +284,6 @@ def _add_calibrations(options: Mapping[str, dict[str, Any]], own: Mapping[str, s
 
 
 @contextlib.contextmanager
-def _results_file(
-    out: str | None, head: Mapping[str, object], *, texts: bool
-) -> Generator[ResultsFile | None, None, None]:
-    """Open the results file; None where --out names none and none can be made, which is said."""
-    try:
-        file = ResultsFile(out, head, texts=texts)
-    except NotThere as error:
-        if out is not None:
-            raise
-        echo(f"Warning: no results are kept: {error.message}; name a file by --out", err=True)
-        yield None
-    else:
-        with contextlib.closing(file):
-            yield file
-
-
-@contextlib.contextmanager
 def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
     """Have SIGTERM end a run at once, as a second Ctrl-C does: what was judged is then told."""
 
@@ -330,10 +304,11 @@ def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
 class _Run:
     """What a run prints and writes on the way."""
 
+    results: ResultsFile
+
     def __init__(self, *, explain: bool, verbose: bool, print_needed: bool) -> None:
         self._explain, self._verbose, self._print_needed = explain, verbose, print_needed
         self._lost: NotThere | None = None
-        self.results: ResultsFile | None = None
 
     def evaluate(
         self, rows: Rows, metrics: Sequence[Metric], run_options: dict[str, Any]
@@ -361,31 +336,26 @@ class _Run:
             self.say("\n".join([*lines, ""]))
         elif self._verbose:
             self.say("  ".join([printable(records[0].sample_id, 40), *map(brief, records)]), err=True)
-        if self.results is not None:
-            try:
-                self.results.write(records)
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                lost = self.results.lost(error)
-                if self.results.named:
-                    self._lost = lost
-                    raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
-                self.results = None
-                self.say(f"Warning: no more results are kept: {lost.message}", err=True)
+        try:
+            self.results.write(records)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self._lost = self.results.lost(error)
+            raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
 
     def say(self, text: str, *, err: bool = False) -> None:
         """Print a line, above the progress bar where there is one."""
         with above_bar(sys.stderr if err else sys.stdout):
             echo(text, err=err, needed=self._print_needed)
 
-    def say_where(self, ended: BaseException | None, kept: ResultsFile | None, journal: str | None) -> None:
+    def say_where(self, ended: BaseException | None, journal: str | None) -> None:
         """Say how to go on after Ctrl-C, and where the results are."""
         if isinstance(ended, KeyboardInterrupt):
             on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
             self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
-        if kept is not None and kept.begun and not kept.named:
-            self.say(f"Results: {kept.out}\nNext: ragstone explain {kept.out}", err=True)
+        if self.results.begun and not self.results.named:
+            self.say(f"Results: {self.results.out}\nNext: ragstone explain {self.results.out}", err=True)
 
     def status(self, result: Report, limits: dict[str, float]) -> int:
         """Say what was wrong, and return the exit status."""
