@@ -46,8 +46,8 @@ class RagEvaluator:
         key: The results' key.
 
     Raises:
-        TypeError: The metric is none, `fields` is neither mapping nor function, or `retriever_tools` is one text.
-        ValueError: `fields` names an unknown field; the message names those that there are.
+        TypeError: The metric is none.
+        ValueError: `fields` is neither function nor mapping of a sample's fields, or `retriever_tools` is one text.
 
     Example:
         >>> from ragstone import ContextRelevancy

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
+from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping, to_plain
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_langchain.messages import (
@@ -96,16 +97,8 @@ class Extraction:
     retriever_tools: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        fields: object = self.fields
-        if fields is None or callable(fields):
-            return
-        if not is_mapping(fields):
-            raise TypeError(f"fields: is {kind(fields)}; pass a mapping from a sample's field to a key, or a function")
-        for field, key in fields.items():
-            if field not in FIELDS:
-                raise ValueError(f"fields: {field!r} is not one of {', '.join(map(repr, FIELDS))}")
-            if not isinstance(key, str):
-                raise ValueError(f"fields: the key of {field} is {kind(key)}, not text (str)")
+        if not callable(self.fields):
+            checked("fields", self.fields, dict[SampleField, str] | None)
 
     def sample(self, arguments: Arguments) -> Sample:
         """Return the sample in the arguments; raise Unreadable where a field that the metric needs is not there."""

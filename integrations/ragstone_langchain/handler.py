@@ -59,7 +59,8 @@ class MonitorHandler(BaseCallbackHandler):
             their artifact.
 
     Raises:
-        TypeError: `monitor` is not a monitor, `extract` or `where` is not a function, or `retriever_tools` is one text.
+        TypeError: `monitor` is not a monitor, or `extract` or `where` is not a function.
+        ValueError: `retriever_tools` is one text.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda

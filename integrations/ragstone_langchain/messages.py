@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 from pydantic import BaseModel
 
 from ragstone.judging.reply import find_thoughts
+from ragstone.options import checked
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
 from ragstone.sample import Turn
 
@@ -45,10 +46,9 @@ class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
 
 
 def tool_names(names: Collection[str]) -> frozenset[str]:
-    """Return the option `retriever_tools` as a set; one text in place of names is a TypeError."""
-    if isinstance(names, str):
-        raise TypeError(f"retriever_tools: is one text; pass a list: [{names!r}]")
-    return frozenset(names)
+    """Return the option `retriever_tools` as a set."""
+    known: frozenset[str] = checked("retriever_tools", names, frozenset[str])
+    return known
 
 
 def as_mapping(value: object) -> Mapping[object, object] | None:

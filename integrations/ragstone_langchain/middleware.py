@@ -35,7 +35,8 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         retriever_tools: Names of tools whose text is a context. Tools that keep Documents need not be named.
 
     Raises:
-        TypeError: The monitor is none, or `retriever_tools` is one text.
+        TypeError: The monitor is none.
+        ValueError: `retriever_tools` is one text.
     """
 
     def __init__(self, monitor: "Monitor", *, retriever_tools: Collection[str] = ()) -> None:

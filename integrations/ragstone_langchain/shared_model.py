@@ -22,6 +22,7 @@ from pydantic import BaseModel
 
 from ragstone.errors import secrets_in
 from ragstone.limits.gate import daemon, within
+from ragstone.options import Seconds, checked
 from ragstone.plain import as_count, as_dict, is_list, is_mapping
 from ragstone_langchain.messages import JUDGE_TAG
 
@@ -56,13 +57,12 @@ class SharedModel(Generic[M]):
     def __init__(
         self, model: M, *, name: str | None, timeout: float | None, identity: str | None = None, trace: bool = False
     ) -> None:
-        _check_timeout(timeout)
         names = (_attribute(layer, each) for layer in _layers(model) for each in _NAMES)
         own_name = (each for each in names if isinstance(each, str) and each)
         self.model = name or next(own_name, type(_layers(model)[-1]).__name__)
         self.identity = identity
         self._shared = model
-        self._timeout = timeout
+        self._timeout = checked("timeout", timeout, Seconds | None)
         self._trace = trace
         self._lacks_sync = False
         self._lacks_async = False
@@ -143,11 +143,6 @@ class SharedModel(Generic[M]):
 
     def _late(self, state: str) -> str:
         return f"{self.model} did not reply within {self._timeout} s; {state}"
-
-
-def _check_timeout(timeout: object) -> None:
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0):
-        raise ValueError(f"timeout: {timeout!r} is not a number of seconds above 0")
 
 
 def _says_it_lacks(error: Exception) -> bool:

@@ -129,9 +129,8 @@ class MetricEvaluator(BaseEvaluator):
         options: The options of a metric by name.
 
     Raises:
-        TypeError: `metric`, `llm` or `embed_model` has the wrong type, your own metric comes with options, or
-            `context_tools` is one text.
-        ValueError: There is no such metric, option or `metadata_mode`.
+        TypeError: `metric`, `llm` or `embed_model` has the wrong type, or your own metric comes with options.
+        ValueError: There is no such metric, option or `metadata_mode`, or `context_tools` is one text.
 
     Example:
         >>> from ragstone.testing import FakeLLM

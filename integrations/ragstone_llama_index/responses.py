@@ -13,6 +13,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import StopEvent
 
+from ragstone.options import checked
 from ragstone.plain import as_list, is_mapping
 from ragstone.sample import Sample
 from ragstone_llama_index.streaming import Streamed, StreamText, aread_stream, known_text, read_stream, share
@@ -156,16 +157,12 @@ def nodes_in(result: object) -> Sequence[Node]:
 
 
 def check_tools(names: Tools) -> Tools:
-    """Return names of tools. TypeError: they are one text."""
-    if isinstance(names, str):
-        raise TypeError(f"context_tools: is one text; pass a list of names, such as [{names!r}]")
-    return frozenset(names)
+    """Return names of tools."""
+    known: Tools = checked("context_tools", names, frozenset[str])
+    return known
 
 
 def check_mode(mode: object) -> MetadataMode:
-    """Return a metadata mode. ValueError: there is no such mode."""
-    try:
-        return MetadataMode(mode)
-    except ValueError:
-        modes = ", ".join(repr(known.value) for known in MetadataMode)
-        raise ValueError(f"metadata_mode: {mode!r} is not one of {modes} or of MetadataMode") from None
+    """Return a metadata mode."""
+    known: MetadataMode = checked("metadata_mode", mode, MetadataMode)
+    return known

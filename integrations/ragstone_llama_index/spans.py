@@ -88,8 +88,8 @@ def instrument(
         context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
 
     Raises:
-        TypeError: `monitor` is not a monitor, `where` or `extract` not a plain function, or `context_tools` one text.
-        ValueError: `metadata_mode` is unknown.
+        TypeError: `monitor` is not a monitor, `where` or `extract` not a plain function.
+        ValueError: `metadata_mode` is unknown, or `context_tools` is one text.
 
     Example:
         >>> from llama_index.core import MockEmbedding, VectorStoreIndex

@@ -20,7 +20,7 @@ from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 from pydantic import SecretStr
 
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore
+from ragstone import ContextRelevancy, ResponseRelevancy, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 
@@ -171,25 +171,13 @@ def test_what_cannot_be_scored_has_no_score_and_says_why(reason) -> None:
         assert (metadata["breakdown"], metadata["verdicts"]) == ({}, [])
 
 
-def test_what_was_spent_before_the_judge_failed_is_known_and_what_is_no_exception_is_not_swallowed() -> None:
-    replies = iter([{"ids": [99]}, ConnectionError("refused")])
-    result = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request: next(replies))))(**PARTS)
-    assert (result["score"], result["metadata"]["usage"]["llm_calls"]) == (None, 2)
-
-    def stop(request):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        RagEvaluator(ContextRelevancy(llm=FakeLLM(stop)))(**PARTS)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"fields": {"question": "q"}}, "fields: 'question' is not one of 'user_input', "),
-        ({"fields": {"response": 7}}, "fields: the key of response is int, not text"),
-        ({"fields": "response"}, "fields: is str; pass a mapping"),
-        ({"retriever_tools": "search"}, r"retriever_tools: is one text; pass a list: \['search'\]"),
+        ({"fields": {"question": "q"}}, "fields.*'question' should be 'user_input', "),
+        ({"fields": {"response": 7}}, "fields.*response.*: 7 should be a valid string"),
+        ({"fields": "response"}, "fields: 'response' should be a valid dict"),
+        ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
         ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; pass a metric"),
         ({"metric": "relevancy", "llm": judge()}, "there is no metric 'relevancy'; there are "),
         ({"metric": "context_relevancy"}, "llm: is None"),
@@ -206,19 +194,6 @@ def test_a_metric_by_name_is_judged_by_a_langchain_model() -> None:
     relevancy = RagEvaluator("response_relevancy", llm=model, embedder=DeterministicFakeEmbedding(size=4))
     assert isinstance(relevancy.metric.judge_embedder, LangChainEmbedder)
     assert RagEvaluator("context_relevancy", llm=judge())(**PARTS)["score"] == VALUE
-
-
-def test_the_options_reach_the_reading() -> None:
-    state = {"q": QUESTION, "found": DOCUMENTS, "n": 1}
-    evaluator = RagEvaluator(relevancy(), fields={"user_input": "q", "retrieved_contexts": "found"})
-    assert evaluator(outputs=state)["score"] == VALUE
-    messages = [("user", QUESTION), {"role": "tool", "name": "search", "content": FIRST}, ("ai", ANSWER)]
-    assert RagEvaluator(relevancy(), retriever_tools=["search"])(outputs=messages)["score"] == 0.5
-    evaluator = RagEvaluator(
-        AlignmentCoverage(llm=judge()),
-        fields=lambda outputs, reference_outputs, **_: {"user_input": reference_outputs, "response": outputs},
-    )
-    assert evaluator.evaluate_strings(prediction=ANSWER, reference=ANSWER)["score"] == 1.0
 
 
 AGENT = [("user", QUESTION), {"role": "tool", "content": "", "artifact": DOCUMENTS}, ("ai", ANSWER)]
@@ -414,20 +389,6 @@ def test_reference_outputs_are_the_reference(reference):
 
 
 CLAIM = {"evidence": [1], "verdict": "supported"}
-
-
-def test_contexts_count_as_by_every_other_route():
-    texts = ["One fact.", "One fact.", "Another one."]
-
-    def metric():
-        return ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]}))
-
-    sample = Sample(user_input="Why?", retrieved_contexts=texts, response="So.")
-    expected = metric().score(sample).value
-    given = {"inputs": "Why?", "outputs": "So.", "context": texts}
-    ways = [given, {"inputs": "Why?", "outputs": {"answer": "So.", "context": texts}}]
-    ways.append({"inputs": {"question": "Why?", "contexts": texts}, "outputs": "So."})
-    assert [RagEvaluator(metric())(**way)["score"] for way in ways] == [expected] * 3
 
 
 @pytest.mark.parametrize("outputs", ["Because.", {"answer": "Because.", "context": []}])

@@ -4,7 +4,7 @@ import copy
 import itertools
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given, settings
@@ -281,12 +281,6 @@ def test_an_original_goes_before_the_instruction_but_not_before_its_own_name():
     assert (in_contexts.user_input, in_contexts.retrieved_contexts) == ("Summarise.", (FIRST,))
     for blank in (None, "  "):  # pieces are joined as the metric joins them
         assert read(blank, ANSWER, context=DOCUMENTS, metric=AlignmentCoverage).user_input == f"{FIRST}\n{SECOND}"
-
-
-def test_a_source_stays_chosen_or_the_default_in_copies():
-    for options, chosen in (({}, False), ({"source": "user_input"}, True)):
-        metric = AlignmentCoverage(llm=judge(), **options)
-        assert {replace(metric, threshold=None).source_chosen, copy.deepcopy(metric).source_chosen} == {chosen}
 
 
 @pytest.mark.parametrize(

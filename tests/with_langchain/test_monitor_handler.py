@@ -233,7 +233,7 @@ def test_where_chooses_the_topmost_run_for_which_it_says_yes(monitor) -> None:
 
 @pytest.mark.parametrize("option", ["extract", "where", "monitor", "retriever_tools"])
 def test_what_it_does_not_take(option) -> None:
-    with pytest.raises(TypeError, match=f"{option}: "):
+    with pytest.raises((TypeError, ValueError), match=f"{option}: "):
         MonitorHandler(**{"monitor": Noting(), option: "search"})
 
 

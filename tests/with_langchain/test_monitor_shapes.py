@@ -7,7 +7,6 @@ import threading
 import uuid
 
 import pytest
-from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -27,7 +26,6 @@ from .monitored import (
     FOUND,
     PROMPT,
     QUESTION,
-    SECOND,
     THIRD,
     WHOLE,
     Noting,
@@ -502,12 +500,3 @@ def test_the_block_counts_in_which_the_run_begins() -> None:
         next(reading)
     list(reading)
     assert monitor.samples[1].id == "begins here"
-
-
-def test_events_and_the_function_add_up() -> None:
-    def both(asked):
-        dispatch_custom_event("ragstone.contexts", [FIRST])
-        contexts([SECOND])
-        return ANSWER
-
-    assert parts(sample_of(RunnableLambda(both))) == WHOLE

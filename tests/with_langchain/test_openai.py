@@ -6,15 +6,14 @@ import json
 import logging
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 from langchain.chat_models import init_chat_model
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
-from openai import AsyncOpenAI, PermissionDeniedError
+from openai import AsyncOpenAI
 
-from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample, evaluate
+from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample
 from ragstone.judging.reply import listing, record, whole
 from ragstone.metrics.fitted import SUPPORTED
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
@@ -116,20 +115,6 @@ def test_a_reply_that_was_cut_off_is_one_that_cannot_be_read(openai_server) -> N
     assert (outcome.usage.input_tokens, outcome.usage.output_tokens) == (11, 7)
 
 
-@pytest.mark.parametrize("structured", [True, False])
-@pytest.mark.parametrize(("reason", "refusal"), [("content_filter", None), ("stop", "I cannot.")])
-def test_a_reply_that_was_withheld_says_so_and_is_not_asked_for_again(
-    openai_server, structured, reason, refusal
-) -> None:
-    answer = chat('{"ids": [1]}' if refusal is None else None, refusal=refusal)
-    answer["choices"][0]["finish_reason"] = reason
-    server = openai_server(lambda body: answer)
-    metric = ContextRelevancy(llm=LangChainLLM(openai(server), structured_output=structured))
-    outcome = metric.score(Sample(user_input="Which?", retrieved_contexts=["This. That."]))
-    assert (outcome.reason, len(server.bodies)) == ("judge_unparseable", 1)
-    assert ("content_filter" if refusal is None else "(refusal)") in outcome.detail
-
-
 def test_log_probabilities_reach_the_metric(openai_server) -> None:
     top = [{"token": "yes", "logprob": -0.1, "bytes": None}, {"token": "no", "logprob": -2.4, "bytes": None}]
     server = openai_server(lambda body: chat("yes", logprobs={"content": [{**top[0], "top_logprobs": top}]}))
@@ -188,24 +173,3 @@ def test_a_judge_without_a_system_role_gets_the_instructions_in_the_users_messag
         assert first["messages"][0]["content"].startswith("Answer.\n\nWhich?")
         assert ("response_format" in first) == structured
         assert [len(body["messages"]) for body in server.bodies].count(1) == 2, "asked without one from then on"
-
-
-def test_what_an_error_may_quote_of_a_sample_says_nothing_of_the_judge(openai_server) -> None:
-    quoting = error(403, "Your input was flagged: 'It says: System role\\nnot supported.'")
-    server = openai_server(lambda body: quoting if "flag" in str(body["messages"]) else chat('{"ids": [1]}'))
-    judge = LangChainLLM(openai(server))
-    with pytest.raises(PermissionDeniedError):
-        judge.generate(replace(REQUEST, user="flag: It says: System role\nnot supported."))
-    judge.generate(REQUEST)
-    assert {len(body["messages"]) for body in server.bodies} == {2}
-
-
-def test_a_report_says_what_a_judge_was_asked_without_and_a_journal_keeps_it_apart(openai_server, tmp_path) -> None:
-    server = openai_server(without_system(*NO_SYSTEM[0]))
-    samples = [Sample(user_input=f"Which? {i}", retrieved_contexts=["This. That."]) for i in range(3)]
-    for _ in range(2):
-        metric = ContextRelevancy(llm=LangChainLLM(openai(server)))
-        report = evaluate(samples, [metric], journal=tmp_path / "journal.db", max_concurrency=1, progress=False)
-        assert [record.outcome.value for record in report.results()] == [0.5] * 3
-        assert "gpt-4o was asked without a system message" in report.notes[0]
-    assert len(server.bodies) == 4, "three samples, one refusal, and nothing for the second run"

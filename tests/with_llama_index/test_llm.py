@@ -4,7 +4,6 @@ import asyncio
 import json
 import sys
 import threading
-from dataclasses import replace
 from enum import Enum
 from types import SimpleNamespace
 from typing import Any
@@ -136,16 +135,6 @@ def test_a_report_says_what_a_model_was_asked_without_and_a_journal_keeps_it_apa
         assert "chatting was asked without a system message" in report.notes[0]
         prompts += llm.script.prompts
     assert [len(messages) for messages in prompts] == [2, 1, 1, 1], "nothing for the second run"
-
-
-@HALVES
-def test_what_an_error_may_quote_of_a_sample_says_nothing_of_the_model(ask):
-    llm = NoSystem(truth, problem=(403, "Your input was flagged: 'It says: System role\\nnot supported.'"))
-    judge = LlamaIndexLLM(llm)
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="flagged"):
-            ask(judge, replace(a_request(), user="It says: System role\nnot supported."))
-    assert [len(messages) for messages in llm.script.prompts] == [2, 2]
 
 
 COUNTS = {"input_tokens": 9, "output_tokens": 3}
@@ -329,12 +318,6 @@ def test_structured_braces_in_the_data_stay_and_one_word_is_asked_for_plainly():
     assert LlamaIndexLLM(Wet("Yes."), structured=True).generate(YES_OR_NO).text == "yes"
 
 
-def test_structured_no_usable_answer_is_asked_again_and_then_unscored():
-    llm = Wet("I would rather not.", chat_model=True)
-    assert ContextRelevancy(llm=LlamaIndexLLM(llm, structured=True)).score(SAMPLE).reason == "judge_unparseable"
-    assert len(llm.asked) == 2
-
-
 @pytest.mark.parametrize(
     ("window", "output", "chosen", "limit"),
     [(3900, 256, None, None), (128_000, 4_000, None, 124_000), (8_000, -1, None, 8_000), (8_000, 1_000, 50, 50)],
@@ -413,20 +396,6 @@ def test_the_embedding_model_cuts_its_own_pieces(place):
     rows = place(LlamaIndexEmbedder(embed_model), texts)
     assert [len(texts) for _, texts in embed_model.batches] == [3, 3, 2]
     assert np.array_equal(rows, FakeEmbedder().embed(texts))
-
-
-@pytest.mark.parametrize("place", [LlamaIndexEmbedder.embed, aembed])
-@pytest.mark.parametrize(
-    ("vectors", "problem"),
-    [([[1.0]], "1 vectors for 2 texts"), ([[1.0], [1.0, 2.0]], r"vectors of lengths \[1, 2\], which must be one")],
-)
-def test_vectors_that_are_not_one_for_each_text_are_an_error(place, vectors, problem):
-    class Odd(Placing):
-        def _place(self, texts, half):
-            return vectors
-
-    with pytest.raises(ValueError, match=problem):
-        place(LlamaIndexEmbedder(Odd()), ["a", "b"])
 
 
 def test_each_half_is_the_embedding_models_own_and_no_second_loop_awaits_it():
