@@ -129,9 +129,10 @@ def _secrets(name: str, value: object, depth: int) -> Iterator[str]:
     elif depth and is_list(value):
         for part in value:
             yield from _secrets(name, part, depth - 1)
-    elif depth and (is_mapping(value) or isinstance(value, BaseModel)):
-        parts = value if is_mapping(value) else {**vars(value), **(value.__pydantic_extra__ or {})}
-        for key, part in parts.items():
+    elif depth and isinstance(value, BaseModel):
+        yield from _secrets(name, {**vars(value), **(value.__pydantic_extra__ or {})}, depth)
+    elif depth and is_mapping(value):
+        for key, part in value.items():
             yield from _secrets(str(key), part, depth - 1)
 
 
