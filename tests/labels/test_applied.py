@@ -14,8 +14,6 @@ from ragstone import (
 )
 from ragstone.identity import metric_key
 from ragstone.labels import Calibration, CalibrationError
-from ragstone.labels.label_rows import Labels
-from ragstone.labels.make import prepared
 from ragstone.metrics.setup import plain_version, prompts_digest, settings_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -100,19 +98,6 @@ def test_it_is_a_value_as_other_options_are(tmp_path):
     assert metric_key(a) != metric_key(dataclasses.replace(a, calibration=calibration(threshold=0.31)))
 
 
-def test_votes_stand_for_probabilities():
-    def vote(request):
-        return "yes" if request.sample_index < 4 else "no"
-
-    llm = FakeLLM(vote, model="scripted", asking="one_by_one")
-    metric = relevancy(llm=llm, calibration=calibration(votes=5, method="none", weights={}, intercept=0.0))
-    outcome = metric.score(sample(0.6))
-    assert outcome.verdicts[0].probability == pytest.approx(0.9), "odds of 3 for the sentence and for its passage"
-    assert outcome.usage.llm_calls == 2 * 5
-    assert {request.sample_index for request in llm.requests} == {0, 1, 2, 3, 4}
-    assert {request.temperature for request in llm.requests} == {0.7}
-
-
 def made_with(metric, item, **more):
     facts = {
         "metric": metric.name,
@@ -188,10 +173,3 @@ def test_a_calibrated_score_is_scored_as_it_was_when_it_was_calibrated(scoring, 
     assert [after.value] == found.apply([before.breakdown[scoring]])
     with pytest.raises(CalibrationError, match=f"scoring: made with '{scoring}', this has '{other}'"):
         relevancy(llm=sure, calibration=found, scoring=other)
-
-
-@pytest.mark.parametrize(("item", "mark"), [("score", "+expected"), ("sentence", "")])
-def test_labels_are_gathered_by_votes_with_the_scoring_that_will_be_calibrated(item, mark):
-    metric = relevancy(llm=judge(gives_probabilities=True), scoring="expected" if mark else "auto")
-    asked = prepared(metric, Labels(item, (), None, 0), votes=3)
-    assert asked.version == f"{ContextRelevancy.version}{mark}+cal:{asked.calibration.digest}"

@@ -3,8 +3,6 @@
 import json
 from collections import Counter
 from dataclasses import replace
-from itertools import groupby
-from random import Random
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +10,7 @@ from click.testing import CliRunner
 from ragstone import Evidence, Sample, Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError
-from ragstone.labels.choose import choose, quarters, read_chosen, systematic
+from ragstone.labels.choose import choose, read_chosen
 from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.live import SQLiteSink
 from ragstone.metrics.base import ItemKind
@@ -45,29 +43,6 @@ def ids(chosen):
     return [entry["of"]["id"] for entry in chosen.entries]
 
 
-def test_each_place_has_the_same_chance_and_each_stratum_its_share():
-    strata = list("aabbbbbccccccccdd")
-    hits = Counter()
-    for seed in range(3_000):
-        drawn = systematic(strata, 5, Random(seed))
-        assert len(set(drawn)) == 5
-        for stratum, n in Counter(strata).items():
-            assert abs(sum(strata[i] == stratum for i in drawn) - n * 5 / 17) < 1
-        hits.update(drawn)
-    assert all(abs(hits[i] / 3_000 - 5 / 17) < 5 * (5 / 17 * 12 / 17 / 3_000) ** 0.5 for i in range(17))
-    assert len({frozenset(systematic("aaaa", 2, Random(seed))) for seed in range(200)}) == 6
-    for n in (1, 16, 17):
-        assert len(systematic(strata, n, Random(n))) == n
-
-
-@pytest.mark.parametrize(
-    ("scores", "quarter"),
-    [([0.5], [0]), ([1, 2, 3], [0, 1, 2]), ([0, 0, 0, 1], [0, 0, 0, 1]), ([2, 2, 1, 2], [1, 1, 0, 1])],
-)
-def test_equal_scores_are_of_one_quarter(scores, quarter):
-    assert quarters(scores) == quarter
-
-
 def test_nothing_of_the_judge_is_in_the_file_nor_the_metadata():
     one, other = (
         choose(faithful(20, value=value, word=word), n=20)
@@ -83,47 +58,20 @@ def test_nothing_of_the_judge_is_in_the_file_nor_the_metadata():
     assert "BECAUSE" not in one.page()
 
 
-def test_order_and_strata_say_nothing_of_the_score():
-    lowest = {
-        entry["draw"]["stratum"]
-        for seed in range(20)
-        for entry in choose(faithful(4, value=lambda i: i / 4), n=4, seed=seed).entries
-        if entry["of"]["id"] == "q0"
-    }
-    assert lowest == {"1", "2", "3", "4"}
-    orders = {tuple(ids(choose(faithful(4, value=lambda i: i / 4), n=4, seed=seed))) for seed in range(40)}
-    assert len(orders) > 10
+def test_each_sample_has_the_same_chance_and_the_order_says_nothing_of_the_score():
+    given = faithful(8, value=lambda i: i / 8)
+    drawn = [ids(choose(given, n=3, seed=seed)) for seed in range(800)]
+    assert all(len(set(each)) == 3 for each in drawn)
+    hits = Counter(name for each in drawn for name in each)
+    assert all(abs(hits[f"q{i}"] - 300) < 5 * (800 * 3 / 8 * 5 / 8) ** 0.5 for i in range(8))
+    assert len({tuple(each) for each in drawn}) > 200
+    assert {draw["chance"] for draw in draws(choose(given, n=2))} == {0.25}
 
 
 def test_the_draw_is_the_same_again_whatever_the_order_of_the_results():
     results = list(faithful(30).results())
     back = Report.of([replace(each, row=29 - each.row) for each in reversed(results)], faithful(1).metrics)
     assert str(choose(back, n=9)) == str(choose(faithful(30), n=9)) != str(choose(faithful(30), n=9, seed=1))
-
-
-def test_low_scores_and_each_value_of_a_field_are_drawn_in_proportion():
-    chosen = choose(faithful(80), n=20, by="lang")
-    assert {(draw["chance"], draw["strata"]) for draw in draws(chosen)} == {(0.25, 8)}
-    assert Counter(int(each[1:]) % 4 == 0 for each in ids(chosen)) == {False: 15, True: 5}
-    low = sum(int(each[1:]) % 11 / 10 <= 0.2 for each in ids(choose(faithful(88), n=22)))
-    assert low == 6
-
-
-def test_groups_are_drawn_whole_and_a_sample_without_one_is_its_own():
-    chosen = choose(faithful(40), n=12, group="chat")
-    sizes = Counter((draw["group"], draw["group_field"]) for draw in draws(chosen))
-    assert list(sizes.values()) == [4, 4, 4]
-    assert len([group for group, _ in groupby(draw["group"] for draw in draws(chosen))]) == 3
-    assert ids(chosen) != sorted(ids(chosen))
-    assert {draw["chance"] for draw in draws(chosen)} == {0.3}
-    assert chosen.notes[:2] == (
-        "12 of 40 samples, each drawn with the chance 0.3",
-        "3 of 10 groups by chat, each drawn whole",
-    )
-    loose = [replace(each, sample=each.sample.model_copy(update={"metadata": {}})) if each.row >= 4 else each
-             for each in faithful(8).results()]  # fmt: skip
-    alone = Counter(draw["group"] for draw in draws(choose(Report.of(loose), n=8, group="chat")))
-    assert sorted(alone.values()) == [1, 1, 1, 1, 4]
 
 
 def test_all_are_drawn_where_there_are_no_more():
@@ -159,7 +107,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
     same = {3, 7}
     a, b = faithful(20), faithful(24, answer="Reply", value=lambda i: i % 5 / 5)
     b = Report.of([next(x for x in a.results() if x.row == each.row) if each.row in same else each for each in b.results()], b.metrics)  # fmt: skip
-    chosen = choose(a, b, n=20, group="chat")
+    chosen = choose(a, b, n=20)
     order, first = ids(chosen), Counter()
     assert [len(list(order)) for order in (order, set(order))] == [38, 20]
     for i, entry in enumerate(chosen.entries):
@@ -171,7 +119,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
             assert (order[partner], chosen.entries[partner]["draw"]) == (order[i], entry["draw"])
             first[name, answer.split()[0]] += 1
     assert len(first) == 4
-    swapped = choose(b, a, n=20, group="chat")
+    swapped = choose(b, a, n=20)
     assert {json.dumps(entry["of"], sort_keys=True) for entry in swapped.entries} == {
         json.dumps(entry["of"], sort_keys=True) for entry in chosen.entries
     }
@@ -192,8 +140,6 @@ def test_ids_that_stand_twice_are_in_no_pair():
     ("more", "message"),
     [
         ({"metric": "other"}, "--metric other: the results hold no score of it; they hold faithfulness"),
-        ({"by": "topic"}, "--by topic: no sample has it in its metadata, .*; its fields are chat, lang, thumb"),
-        ({"group": "thumb"}, "--group thumb: no sample has it in its metadata, as text, a whole number or true or false"),
         ({"other": faithful(3, answer="B").__class__.of([replace(x, sample_id="z") for x in faithful(1).results()])},
          "faithfulness: no id has a score and texts in both"),
         ({"other": Report.of([replace(x, judge="j2") for x in faithful(1).results()])},

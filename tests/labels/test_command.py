@@ -98,27 +98,6 @@ def test_a_journal_keeps_what_the_judge_said(run, file, tmp_path, server):
     assert (tmp_path / "c.json").read_bytes() == first
 
 
-def test_votes_of_a_judge_without_probabilities(openai_server, file, tmp_path):
-    chance = random.Random(1)
-
-    def vote(body):
-        user = body["messages"][-1]["content"]
-        p = float(_SAID.search(user.rpartition("<sentence")[2])[1]) if "<sentence" in user else 1.0
-        return "yes" if chance.random() < p else "no"
-
-    file.write_text("".join(file.read_text().splitlines(keepends=True)[:12]))
-    silent = openai_server(vote)
-    out = tmp_path / "c.json"
-    command = ["calibrate", str(file), *RELEVANCY, "--out", str(out), "--llm", silent.url]
-    done = CliRunner().invoke(cli, command)
-    assert (done.exit_code, out.exists()) == (2, False)
-    assert "gives no probabilities" in done.output
-    assert "--repeat 5" in done.output
-    done = CliRunner().invoke(cli, [*command, "--repeat", "5"])
-    assert done.exit_code == 0, done.output
-    assert Calibration.load(out).votes == 5
-
-
 OWN = """
 from ragstone import LLMReply
 from ragstone.testing import FakeEmbedder, FakeLLM

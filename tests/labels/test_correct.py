@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ragstone import Verdict
 from ragstone.cli.main import cli
-from ragstone.labels import CalibrationError, corrected_difference, corrected_mean
+from ragstone.labels import CalibrationError, corrected, corrected_difference, corrected_mean
 from ragstone.labels.choose import choose
 from ragstone.labels.label_file import Draw
 from ragstone.live import Feedback, Record, SQLiteSink
@@ -33,7 +33,7 @@ def by_hand(report, truth, ids, **how):
 
 def test_a_correction_is_that_of_the_arrays(tmp_path):
     report, truth = made()
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
     each = found["demo"]
     assert each.corrected == by_hand(report, truth, SIXTY)
     judge = numbers(report)
@@ -47,8 +47,8 @@ def test_a_correction_is_that_of_the_arrays(tmp_path):
     text = str(found)
     assert "demo: people would say: 0." in text
     assert (
-        f"60 labels and this judge are worth {each.corrected.labels_worth:.0f} labels. Method: {each.corrected.method}."
-        in text
+        f"60 labels and this judge are worth {each.corrected.labels_worth:.0f} labels; no number of labels would halve "
+        f"the interval. Method: {each.corrected.method}." in text
     )
     assert f"demo: the judge gives {mean:.3f} more than people do (judge - people: +0." in text
 
@@ -56,13 +56,13 @@ def test_a_correction_is_that_of_the_arrays(tmp_path):
 def test_judge_and_people_agree_as_far_as_the_tables_of_both_say(tmp_path):
     metrics = pytest.importorskip("sklearn.metrics")
     report, truth = made()
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))["demo"]
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))["demo"]
     judge, people = [numbers(report)[i] for i in SIXTY], [truth[i] for i in SIXTY]
     assert found.kappa.mean == pytest.approx(metrics.cohen_kappa_score(people, judge))
     assert found.sensitivity.mean == pytest.approx(metrics.recall_score(people, judge))
     assert found.specificity.mean == pytest.approx(metrics.recall_score(people, judge, pos_label=0.0))
     graded, truth = made(judged=lambda truth, i, draw: 0.5 * truth + 0.5 * draw.random())
-    found = graded.corrected(labelled(tmp_path / "l", graded, truth, SIXTY))
+    found = corrected(graded, labelled(tmp_path / "l", graded, truth, SIXTY))
     assert (found["demo"].sensitivity, found["demo"].kappa.n) == (None, 60)
     assert f"judge and people agree: Cohen's kappa {found['demo'].kappa.mean:.3f} (" in str(found)
 
@@ -73,7 +73,7 @@ def test_draws_of_a_sample_count_by_their_mean(tmp_path):
     both = [record for pair in zip(report, draws, strict=True) for record in pair]
     again = Report.of(both, samples=[report.sample(record) for record in report])
     ids = [f"q{i}" for i in range(0, 60, 2)]
-    found = again.corrected(labelled(tmp_path / "l", report, truth, ids))["demo"]
+    found = corrected(again, labelled(tmp_path / "l", report, truth, ids))["demo"]
     judge = {sample_id: (value + 0.25) / 2 for sample_id, value in numbers(report).items()}
     by_mean = corrected_mean(
         [truth[i] for i in ids], [judge[i] for i in ids], [judge[i] for i in judge if i not in ids]
@@ -81,52 +81,26 @@ def test_draws_of_a_sample_count_by_their_mean(tmp_path):
     assert found.corrected == by_mean
 
 
-def test_a_live_sample_weighs_by_its_own_rate(tmp_path):
+def test_live_samples_of_several_rates_are_refused_with_the_way_out(tmp_path):
     report, truth = made(280, rate=lambda i: 1.0 if i % 3 else 0.25)
-    file = labelled(tmp_path / "l", report, truth, SIXTY[:56], draw=Draw(chance=0.2))
-    found = report.corrected(file)["demo"]
-    ids, judge = SIXTY[:56], numbers(report)
-    rate = {f"q{i}": 1.0 if i % 3 else 0.25 for i in range(280)}
-    others = [i for i in rate if i not in ids]
-    weights = [1 / rate[i] / 0.2 for i in ids]
-    by_hand = corrected_mean(
-        [truth[i] for i in ids],
-        [judge[i] for i in ids],
-        [judge[i] for i in others],
-        weights=weights,
-        weights_rest=[1 / rate[i] for i in others],
-    )
-    assert found.corrected == by_hand
-    assert found.labels == 56
-    assert found.summary.rows == 280
+    with pytest.raises(CalibrationError, match=r"chosen at the rates 1, 0.25; .* \(--since\)"):
+        corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:56], draw=Draw(chance=0.2)))
+    report, truth = made(280, rate=lambda i: 0.25)
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:56], draw=Draw(chance=0.2)))["demo"]
+    assert found.corrected == by_hand(report, truth, SIXTY[:56])
 
 
-def test_labels_are_weighted_by_the_chance_of_their_draw(tmp_path):
+def test_labels_of_two_draws_are_refused(tmp_path):
     report, truth = made()
-    chances = {sample_id: 0.1 if i % 2 else 0.4 for i, sample_id in enumerate(SIXTY)}
-    labels = [label_of(report, i, truth[i], draw=Draw(chance=chances[i])) for i in SIXTY]
-    found = report.corrected(write(tmp_path / "l", labels))["demo"]
-    assert found.corrected == by_hand(report, truth, SIXTY, weights=[1 / chances[i] for i in SIXTY])
-
-
-def test_whole_groups_stay_together(tmp_path):
-    report, truth = made(sample=lambda i: {"metadata": {"talk": f"t{i // 8}", "kind": "ab"[i % 2]}})
-    ids = [f"q{i}" for i in range(300) if i // 8 % 3 == 0]
-    labels = [
-        label_of(report, i, truth[i], draw=Draw(chance=1 / 3, group=f"t{int(i[1:]) // 8}", group_field="talk"))
-        for i in ids
-    ]
-    found = report.corrected(write(tmp_path / "l", labels))["demo"]
-    rest = [f"t{i // 8}" for i in range(300) if i // 8 % 3]
-    groups = [f"t{int(i[1:]) // 8}" for i in ids]
-    assert found.corrected == by_hand(report, truth, ids, groups=groups, groups_rest=rest)
-    assert {each.field for each in found.slices} == {"kind"}
+    labels = [label_of(report, i, truth[i], draw=Draw(chance=0.1 if k % 2 else 0.4)) for k, i in enumerate(SIXTY)]
+    with pytest.raises(CalibrationError, match="of 2 draws with other chances"):
+        corrected(report, write(tmp_path / "l", labels))
 
 
 def test_a_slice_needs_20_labels_of_its_own(tmp_path):
     topics = ["law"] * 150 + ["art"] * 100 + ["tax"] * 50
     report, truth = made(sample=lambda i: {"metadata": {"topic": topics[i]}})
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
     law, art, tax = found["demo"].slices
     assert [(each.value, each.labels) for each in (law, art, tax)] == [("law", 30), ("art", 20), ("tax", 10)]
     assert (tax.corrected, tax.off) == (None, None)
@@ -150,7 +124,7 @@ def test_what_the_judges_error_goes_with_is_named_and_corrected_for_looking(tmp_
             "metadata": {"side": "ab"[i // 5 % 2]},
         },
     )
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
     judge = numbers(report)
     off = [round(judge[i] - truth[i], 9) for i in SIXTY]
     rho, p = stats.spearmanr([words[int(i[1:])] for i in SIXTY], off)
@@ -166,11 +140,11 @@ def test_what_the_judges_error_goes_with_is_named_and_corrected_for_looking(tmp_
 
 def test_fewer_than_20_labels_are_counted_and_correct_nothing(tmp_path):
     report, truth = made()
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY[:19]))
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:19]))
     each = found["demo"]
     assert (each.labels, each.people, each.corrected, each.off, each.slices) == (19, None, None, None, ())
     assert "demo: no corrected mean: 19 labels; fewer than 20 say too little of the judge's error." in str(found)
-    assert report.corrected(labelled(tmp_path / "l", report, truth, SIXTY[:20]))["demo"].corrected is not None
+    assert corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:20]))["demo"].corrected is not None
 
 
 @pytest.mark.parametrize(("skipped", "warned"), [(6, False), (7, True)])
@@ -178,7 +152,7 @@ def test_skipped_samples_are_counted_with_a_warning_above_a_tenth(tmp_path, skip
     report, truth = made()
     labels = [label_of(report, i, truth[i]) for i in SIXTY[:54]]
     labels += [label_of(report, f"q{5 * i + 1}", None, skipped=True) for i in range(skipped)]
-    found = report.corrected(write(tmp_path / "l", labels))
+    found = corrected(report, write(tmp_path / "l", labels))
     assert (found["demo"].labels, found["demo"].skipped) == (54, skipped)
     assert f"{skipped} samples skipped." in str(found)
     assert ("Warning" in str(found)) == warned
@@ -187,7 +161,7 @@ def test_skipped_samples_are_counted_with_a_warning_above_a_tenth(tmp_path, skip
 
 def test_a_constant_judge_adds_nothing(tmp_path):
     report, truth = made(judged=lambda *_: 1.0)
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
     each = found["demo"]
     assert (each.corrected, each.people.n) == (None, 60)
     assert each.people.low < each.people.mean < each.people.high
@@ -197,30 +171,17 @@ def test_a_constant_judge_adds_nothing(tmp_path):
 @pytest.mark.parametrize("judged", [lambda _, i, draw: draw.random(), lambda _, i, draw: float(draw.random() < 0.5)])
 def test_a_judge_who_is_no_help_is_said_to_add_nothing(tmp_path, judged):
     report, truth = made(judged=judged)
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
     assert found["demo"].corrected.labels_worth == 60
-    assert "The judge adds nothing to the 60 labels. Method: " in str(found)
+    assert "The judge adds nothing to the 60 labels; 180 more would halve the interval. Method: " in str(found)
     assert "worth" not in str(found)
-
-
-def test_labels_of_one_stratum_say_nothing_of_the_others(tmp_path):
-    report, truth = made()
-    draw = Draw(chance=0.2, stratum="score 0 to 0.5", strata=2)
-    found = report.corrected(labelled(tmp_path / "l", report, truth, SIXTY, draw=draw))
-    each = found["demo"]
-    assert (each.corrected, each.people.low, each.people.high) == (None, None, None)
-    assert "all labels are of one stratum of 2, and say nothing of the others" in str(found)
-    labels = [
-        label_of(report, i, truth[i], draw=Draw(chance=0.2, stratum=f"{k % 2}", strata=2)) for k, i in enumerate(SIXTY)
-    ]
-    assert report.corrected(write(tmp_path / "l", labels))["demo"].corrected is not None
 
 
 def test_labels_that_follow_the_judge_are_refused(tmp_path):
     report, truth = made()
     labels = [label_of(report, i, truth[i], verdicts_shown=i == "q5") for i in SIXTY]
     with pytest.raises(CalibrationError, match="1 of 60 labels were made with the judge's verdicts in sight"):
-        report.corrected(write(tmp_path / "l", labels), drawn_at_random=True)
+        corrected(report, write(tmp_path / "l", labels), drawn_at_random=True)
 
 
 def test_labels_that_were_not_drawn_are_refused_unless_told_and_then_said_so(tmp_path):
@@ -230,18 +191,10 @@ def test_labels_that_were_not_drawn_are_refused_unless_told_and_then_said_so(tmp
     with pytest.raises(
         CalibrationError, match=r"1 of 60 labels are of samples that `ragstone choose` did not draw.*--drawn-at-random"
     ):
-        report.corrected(file)
-    found = report.corrected(file, drawn_at_random=True)
+        corrected(report, file)
+    found = corrected(report, file, drawn_at_random=True)
     assert found["demo"].corrected == by_hand(report, truth, SIXTY)
     assert "demo: 1 labelled sample not drawn by `ragstone choose`; taken to be random." in str(found)
-
-
-def test_labels_of_several_draws_by_other_groups_are_refused(tmp_path):
-    report, truth = made()
-    whole = Draw(chance=0.2, group="t1", group_field="talk")
-    labels = [label_of(report, i, truth[i], draw=whole if i == "q5" else Draw(chance=0.2)) for i in SIXTY]
-    with pytest.raises(CalibrationError, match="demo: the labels are of several draws, by different groups"):
-        report.corrected(write(tmp_path / "l", labels), drawn_at_random=True)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +207,7 @@ def test_scores_on_another_scale_than_labels_are_neither_drawn_nor_corrected(tmp
     info = replace(report.metrics[0], bounds=bounds, higher_is_better=higher)
     other = Report.of(records, [info], samples=samples)
     with pytest.raises(CalibrationError, match=f"demo: {said}"):
-        other.corrected(labelled(tmp_path / "l", report, truth, SIXTY))
+        corrected(other, labelled(tmp_path / "l", report, truth, SIXTY))
     with pytest.raises(CalibrationError, match=f"demo: {said}"):
         choose(other)
 
@@ -262,9 +215,9 @@ def test_scores_on_another_scale_than_labels_are_neither_drawn_nor_corrected(tmp
 def test_a_byte_order_mark_is_no_label(tmp_path):
     report, truth = made()
     file = labelled(tmp_path / "l", report, truth, SIXTY)
-    found = report.corrected(file)["demo"].corrected
+    found = corrected(report, file)["demo"].corrected
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert report.corrected(file)["demo"].corrected == found
+    assert corrected(report, file)["demo"].corrected == found
 
 
 @pytest.mark.parametrize(
@@ -286,7 +239,7 @@ def test_a_label_that_does_not_fit_ends_it_before_anything_is_written(tmp_path, 
     extra = json.loads(file.read_text().splitlines()[0]) | change
     file.write_text(f"{file.read_text()}{json.dumps(extra)}\n")
     page = tmp_path / "page.html"
-    command = ("correct", tmp_path / "r.jsonl", "--labels", file, "--report", page)
+    command = ("correct", tmp_path / "r.jsonl", "--labels", file, "--page", page)
     done = CliRunner().invoke(cli, list(map(str, command)))
     assert (done.exit_code, page.exists()) == (2, False)
     assert said in done.output
@@ -298,10 +251,10 @@ def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):
     sink = SQLiteSink(tmp_path / "live.db")
     sink.write([replace(record, sample=report.sample(record)) for record in report])
     file = labelled(tmp_path / "l", report, truth, SIXTY)
-    before = Report.load(tmp_path / "live.db").corrected(file)
+    before = corrected(Report.load(tmp_path / "live.db"), file)
     sink.feedback([Feedback(sample_id=f"q{i}", value="thumbs_down", comment=None, at=1.0) for i in range(40)])
     sink.close()
-    found = Report.load(tmp_path / "live.db").corrected(file)
+    found = corrected(Report.load(tmp_path / "live.db"), file)
     assert before["demo"].corrected == found["demo"].corrected
     assert found["demo"].corrected.mean == pytest.approx(by_hand(report, truth, SIXTY).mean)
     assert "demo by feedback, by the judge alone: thumbs_down 0." in str(found)
@@ -312,7 +265,7 @@ def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):
 
 def test_the_page_has_the_corrected_mean_in_front(tmp_path):
     report, truth = made(sample=lambda i: {"metadata": {"<b>": "<i>x</i>" if i % 2 else "y"}})
-    found = report.corrected(labelled(tmp_path / "l.jsonl", report, truth, SIXTY))
+    found = corrected(report, labelled(tmp_path / "l.jsonl", report, truth, SIXTY))
     page = report.html(found)
     assert page.index(f"{found['demo'].corrected.mean:.3f}") < page.index("Mean score by metric")
     assert "<i>x" not in without_scripts(page)
@@ -338,7 +291,7 @@ def claims(report, missing=()):
 
 def test_labels_of_the_judges_items_are_not_called_what_people_would_say(tmp_path):
     report, labels = claims(made(60)[0], missing=range(3))
-    found = report.corrected(write(tmp_path / "l", labels))
+    found = corrected(report, write(tmp_path / "l", labels))
     each = found["faithfulness"]
     judge = numbers(report)
     by_formula = corrected_mean(
@@ -357,7 +310,7 @@ def test_labels_of_the_judges_items_are_not_called_what_people_would_say(tmp_pat
 
 def test_a_sample_with_an_open_item_has_no_score(tmp_path):
     report, labels = claims(made(60)[0])
-    found = report.corrected(write(tmp_path / "l", labels[:-1]))["faithfulness"]
+    found = corrected(report, write(tmp_path / "l", labels[:-1]))["faithfulness"]
     assert (found.labels, found.skipped) == (29, 0)
     assert found.notes == ("1 sample without a score by its labels (an item is open); left out.",)
 
@@ -365,7 +318,7 @@ def test_a_sample_with_an_open_item_has_no_score(tmp_path):
 def test_labels_of_whole_samples_go_before_those_of_items(tmp_path):
     report, labels = claims(made(60)[0])
     whole = [label_of(report, f"q{i}", 1.0) for i in range(30)]
-    found = report.corrected(write(tmp_path / "l", [*labels, *whole]))["faithfulness"]
+    found = corrected(report, write(tmp_path / "l", [*labels, *whole]))["faithfulness"]
     assert (found.people.mean, found.by_items) == (1.0, False)
 
 
@@ -375,7 +328,7 @@ def test_metrics_without_labels_are_named_and_keep_the_judges_mean_in_front(tmp_
     both = [record for pair in zip(report, other, strict=True) for record in pair]
     together = Report.of(both, samples=[report.sample(each) for each in report])
     file = labelled(tmp_path / "l", report, truth, SIXTY)
-    found = together.corrected(file)
+    found = corrected(together, file)
     assert list(found) == ["demo"]
     assert found["demo"].corrected == by_hand(report, truth, SIXTY)
     assert "no labels of other" in str(found)

@@ -101,79 +101,6 @@ def test_most_graded_labels_equal_do_not_hide_the_rare_others() -> None:
     assert usual.high - usual.low < 1.1 * 2 * 2.045 * spread.std(ddof=1) / math.sqrt(30)
 
 
-def test_equal_weights_are_no_weights() -> None:
-    weighted = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=np.full(40, 11.0), weights_rest=np.ones(400))
-    assert numbers(weighted) == pytest.approx(numbers(corrected_mean(GRADED, SCORES, OTHER_SCORES)), abs=1e-9)
-    assert weighted.method == "PPI++ (graded labels), weighted"
-
-
-def test_weights_undo_unequal_chances() -> None:
-    """Half of the traffic was scored at a tenth of the rate: its samples stand for ten."""
-    people = np.r_[np.zeros(20), np.ones(20)]
-    judge, rest = np.r_[np.full(20, 0.2), np.full(20, 0.7)], np.r_[np.full(100, 0.2), np.full(100, 0.7)]
-    weights, weights_rest = np.r_[np.full(20, 10.0), np.ones(20)], np.r_[np.full(100, 10.0), np.ones(100)]
-    estimate = corrected_mean(people, judge, rest, weights=weights, weights_rest=weights_rest)
-    assert estimate.mean == pytest.approx(1 / 11, abs=0.03)
-    census = corrected_mean(people, judge, rest, weights=weights)  # the others are counted as they are
-    assert census.mean > 0.3
-
-
-def test_weights_have_no_unit() -> None:
-    weights, weights_rest = RNG.uniform(1, 9, 40), RNG.uniform(1, 9, 400)
-    once = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=weights, weights_rest=weights_rest)
-    again = corrected_mean(GRADED, SCORES, OTHER_SCORES, weights=3 * weights, weights_rest=20 * weights_rest)
-    assert numbers(again) == pytest.approx(numbers(once), abs=1e-9)
-
-
-def test_groups_of_one_are_samples() -> None:
-    names, others = [f"g{i}" for i in range(40)], [f"h{i}" for i in range(400)]
-    grouped = corrected_mean(GRADED, SCORES, OTHER_SCORES, groups=names, groups_rest=others)
-    assert numbers(grouped) == pytest.approx(numbers(corrected_mean(GRADED, SCORES, OTHER_SCORES)), abs=1e-9)
-
-
-def test_a_sample_that_is_repeated_in_its_group_says_nothing_new() -> None:
-    once = corrected_mean(GRADED, SCORES, OTHER_SCORES)
-    twice = [np.repeat(values, 2) for values in (GRADED, SCORES, OTHER_SCORES)]
-    groups, others = np.repeat(np.arange(40), 2).tolist(), np.repeat(np.arange(40, 440), 2).tolist()
-    repeated = corrected_mean(*twice, groups=groups, groups_rest=others)
-    assert numbers(repeated) == pytest.approx(numbers(once), abs=1e-9)
-    assert repeated.method == "PPI++ (graded labels), by group"
-    assert repeated.labels_worth == pytest.approx(2 * once.labels_worth)
-
-
-def test_a_stratum_counts_by_its_size() -> None:
-    people = np.r_[RNG.uniform(0.0, 0.2, 20), RNG.uniform(0.8, 1.0, 20)]
-    noise, rest = RNG.random(40), RNG.random(300)
-    strata, strata_rest = ["low"] * 20 + ["high"] * 20, ["low"] * 280 + ["high"] * 20
-    estimate = corrected_mean(people, noise, rest, strata=strata, strata_rest=strata_rest)
-    expected = (300 * people[:20].mean() + 40 * people[20:].mean()) / 340
-    assert estimate.mean == pytest.approx(expected, abs=0.03)
-    assert estimate.high - estimate.low < 0.15  # within strata labels hardly differ
-    assert "stratified" in estimate.method
-
-
-def test_what_differs_between_strata_does_not_widen_the_interval() -> None:
-    people = np.r_[RNG.uniform(0.0, 0.2, 20), RNG.uniform(0.8, 1.0, 20)]
-    noise, rest = RNG.random(40), RNG.random(400)
-    strata, strata_rest = ["low"] * 20 + ["high"] * 20, ["low"] * 200 + ["high"] * 200
-    stratified = corrected_mean(people, noise, rest, strata=strata, strata_rest=strata_rest)
-    plain = corrected_mean(people, noise, rest)
-    assert stratified.high - stratified.low < 0.4 * (plain.high - plain.low)
-
-
-def test_a_stratum_with_one_label_joins_another() -> None:
-    strata, strata_rest = ["a"] * 39 + ["b"], ["a"] * 390 + ["b"] * 8 + ["c"] * 2
-    joined = corrected_mean(GRADED, SCORES, OTHER_SCORES, strata=strata, strata_rest=strata_rest)
-    assert joined.mean == pytest.approx(corrected_mean(GRADED, SCORES, OTHER_SCORES).mean, abs=0.02)
-
-
-def test_labels_in_one_stratum_say_nothing_of_the_others() -> None:
-    estimate = corrected_mean(GRADED, SCORES, OTHER_SCORES, strata=["a"] * 40, strata_rest=["a"] * 180 + ["b"] * 220)
-    assert estimate.method == "labels alone: they are in one stratum, and say nothing of the others, stratified"
-    assert estimate.high - estimate.low > 0.5  # half of all may be anything
-    assert estimate.labels_worth == 40
-
-
 def test_a_difference_turns_with_its_sign() -> None:
     people = RNG.choice([-1.0, 0.0, 0.0, 1.0], 40)
     judge = np.clip(people + RNG.normal(0, 0.4, 40), -1, 1)
@@ -306,6 +233,18 @@ def test_scores_far_from_all_that_are_labelled_do_not_move_the_mean() -> None:
     assert held >= 186
 
 
+def test_so_many_more_labels_halve_the_interval() -> None:
+    rng = np.random.default_rng(3)
+    people = rng.beta(2.0, 2.0, 20_000)
+    judge = np.clip(people + rng.normal(0.0, 0.3, 20_000), 0.0, 1.0)
+    few = corrected_mean(people[:60], judge[:60], judge[60:])
+    n = 60 + few.labels_to_halve
+    many = corrected_mean(people[:n], judge[:n], judge[n:])
+    assert (many.high - many.low) / (few.high - few.low) == pytest.approx(0.5, abs=0.1)
+    assert corrected_mean(YES_NO, np.zeros(40), []).labels_to_halve == 120
+    assert corrected_mean(people[:60], people[:60], people[60:90]).labels_to_halve is None
+
+
 PROBLEMS = {
     "19 labels": ({"people": YES_NO[:19], "judge": VERDICTS[:19]}, "people: 19 labels; a corrected mean needs 20"),
     "none": ({"people": [], "judge": []}, "people: 0 labels"),
@@ -315,10 +254,6 @@ PROBLEMS = {
     "words": ({"judge": ["yes"] * 40}, "judge: is not an array of numbers"),
     "table": ({"judge_rest": np.zeros((4, 4))}, "judge_rest: pass one finite number"),
     "lengths": ({"judge": VERDICTS[:30]}, "judge: has 30 values for 40 samples"),
-    "weight 0": ({"weights": np.zeros(40)}, "weights: pass 1 / chance for each of the 40 samples, greater than 0"),
-    "weights of the rest alone": ({"weights_rest": np.ones(400)}, "weights: is None, and weights_rest is not"),
-    "strata": ({"strata": ["a"] * 3}, "strata: has 3 values for 40 samples"),
-    "groups of the rest alone": ({"groups_rest": ["a"] * 400}, "groups: is None, and groups_rest is not"),
     "level": ({"level": 1.0}, "level: 1 is not between 0 and 1"),
 }
 
@@ -345,22 +280,13 @@ def test_an_interval_is_within_the_scale_and_holds_its_mean(seed: int) -> None:
     def scores(n: int) -> np.ndarray:
         return rng.choice([rng.choice([0.0, 0.5, 1.0], n), rng.random(n), np.full(n, rng.choice([0.0, 0.3, 1.0]))])
 
-    def some(values: np.ndarray) -> np.ndarray | None:
-        return values if rng.random() < 0.5 else None
-
     n, m = int(rng.integers(20, 40)), int(rng.integers(0, 60))
     people, judge, rest = scores(n), scores(n), scores(m)
-    how = {
-        "groups": some(rng.integers(0, 30, n)),
-        "strata": some(rng.integers(0, 4, n)),
-        "weights": some(rng.uniform(0.5, 50.0, n)),
-    }
-    estimate = corrected_mean(people, judge, rest, **how)
+    estimate = corrected_mean(people, judge, rest)
     assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
     assert estimate.labels_worth > 0.0
     order = rng.permutation(n)
-    turned = {name: None if values is None else values[order] for name, values in how.items()}
-    again = corrected_mean(people[order], judge[order], rest[::-1], **turned)
+    again = corrected_mean(people[order], judge[order], rest[::-1])
     assert numbers(again) == pytest.approx(numbers(estimate), abs=1e-6)
 
 

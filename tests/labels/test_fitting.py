@@ -22,15 +22,13 @@ def rows(n, seed=0, *, slope=3.0, shift=1.0, items=6):
     return made
 
 
-@pytest.mark.parametrize("method", ["platt", "isotonic"])
-def test_it_mends_a_judge_who_says_yes_too_readily(method):
-    result = cross_fit(rows(100), "sentence", method=method)
+def test_it_mends_a_judge_who_says_yes_too_readily():
+    result = cross_fit(rows(100), "sentence")
     f1_, error = result.agreement
     assert f1_.difference.low > 0.0
     assert error.difference.high < 0.0
     assert f1_.before.value < f1_.after.value
     assert not result.warnings
-    assert result.method == method
     assert all(weight > 0.0 for weight in result.fitted.weights.values())
 
 
@@ -42,22 +40,6 @@ def test_a_group_is_never_on_both_sides():
         assert sorted(train + test) == list(range(50))
         tested += test
     assert sorted(tested) == list(range(50))
-
-
-def memorable(copies):
-    """Noise labels. Each question stands there `copies` times, and a score of its own."""
-    chance = random.Random(5)
-    labels = [float(chance.random() < 0.5) for _ in range(40)]
-    return [Labelled(f"question {i}", [i / 40], [label]) for i, label in enumerate(labels) for _ in range(copies)]
-
-
-def test_copies_of_a_question_do_not_leak():
-    # Isotonic steps learn by heart: with copies on both sides they would seem to agree with labels that are noise.
-    apart = [Labelled(f"{each.group} {i}", each.judged, each.labels) for i, each in enumerate(memorable(4))]
-    honest = cross_fit(memorable(4), "score", method="isotonic").agreement[1].after
-    leaky = cross_fit(apart, "score", method="isotonic").agreement[1].after
-    assert honest.value >= 0.24  # no better than always saying 1/2
-    assert leaky.value < 0.22  # so the test can see a leak
 
 
 def test_noise_is_not_sold_as_agreement():

@@ -3,24 +3,12 @@
 import click
 
 from ragstone.plain import printable
+from ragstone.report import Comparison
 from ragstone.report import compare as compared
 from ragstone.report.checks import check_drops, status_of
 from ragstone.report.checks import markdown as as_markdown
 
-
-@click.command(short_help="Say which of two systems is better.")
-@click.argument("a", type=click.Path(exists=True, dir_okay=False))
-@click.argument("b", type=click.Path(exists=True, dir_okay=False))
-@click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
-@click.option(
-    "--labels",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Say first what people would say, by these labels: the download of `ragstone label`, of what `ragstone choose "
-    "A B` drew.",
-)
-@click.option("--drawn-at-random", is_flag=True, help="Take labels of ids that you drew at random yourself.")
-@click.option(
+drop_option = click.option(
     "--allow-drop",
     "drops",
     multiple=True,
@@ -28,15 +16,21 @@ from ragstone.report.checks import markdown as as_markdown
     help="End with 1 where B is worse than A by more, with 3 where its 95 % interval cannot tell. A number for all "
     "metrics, or for those that are named (repeatable).",
 )
-@click.option("--markdown", is_flag=True, help="Print Markdown, for a pull request.")
+markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown, for a pull request.")
+
+
+@click.command(short_help="Say which of two systems is better.")
+@click.argument("a", type=click.Path(exists=True, dir_okay=False))
+@click.argument("b", type=click.Path(exists=True, dir_okay=False))
+@click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
+@drop_option
+@markdown_option
 @click.pass_context
 def compare(
     ctx: click.Context,
     a: str,
     b: str,
     any_version: bool,
-    labels: str | None,
-    drawn_at_random: bool,
     drops: tuple[str, ...],
     markdown: bool,
 ) -> None:
@@ -44,15 +38,14 @@ def compare(
 
     A and B hold scores of the same samples, which are paired by their ids (by line, where they have none). Prints,
     for each metric, both means over the samples that are scored in both, their difference with its 95 % interval and
-    p-values, and on how many samples B is better, the same and worse: all by the judge. With --labels, what people
-    would say comes first. The systems are called as their files are.
+    p-values, and on how many samples B is better, the same and worse: all by the judge. The systems are
+    called as their files are. `ragstone correct A B --labels FILE` says first what people would say.
     Where samples were scored several times (--repeat), a difference that is smaller than the judge's own noise is said
     to be one.
 
     With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
-    better, A's - B's) with its 95 % interval: that of what people would say, where a metric has --labels. Samples
-    that B left unscored count neither way, unless their worst possible scores would turn a pass. Of several metrics 1
-    goes before 3, and 3 before 0.
+    better, A's - B's) with its 95 % interval. Samples that B left unscored count neither way, unless their worst
+    possible scores would turn a pass. Of several metrics 1 goes before 3, and 3 before 0.
 
     \b
     Exit status:
@@ -61,10 +54,14 @@ def compare(
            said to be better
       3    with --allow-drop: neither, which more samples would tell, or
            B lacks a metric of A
-      2    a file holds no results, the scores are not comparable, or a label cannot be used
+      2    a file holds no results, the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
+    ctx.exit(conclude(compared(a, b, any_version=any_version), drops, markdown=markdown))
+
+
+def conclude(comparison: Comparison, drops: tuple[str, ...], *, markdown: bool) -> int:
+    """Print a comparison, check it against the drops that are allowed, and return the exit status."""
     everywhere, by_name = _drops(drops)
-    comparison = compared(a, b, any_version=any_version, labels=labels, drawn_at_random=drawn_at_random)
     try:
         checks = check_drops(comparison, everywhere, by_name) if drops else []
     except ValueError as error:
@@ -73,7 +70,7 @@ def compare(
         click.echo(as_markdown(comparison, checks))
     else:
         click.echo("\n".join([str(comparison), *(printable(str(each), 1_000) for each in checks)]))
-    ctx.exit(status_of(checks))
+    return status_of(checks)
 
 
 def _drops(drops: tuple[str, ...]) -> tuple[float | None, dict[str, float]]:

@@ -1,8 +1,9 @@
 """People's labels: what they say of a judge, and what people would say of all samples."""
 
 from ragstone.labels.calibration import Calibration, CalibrationError
+from ragstone.labels.correct import corrected, corrected_comparison, corrected_pairs
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
-from ragstone.report.corrections import ByLabels, Correction, Corrections, Link, Slice
+from ragstone.labels.corrections import ByLabels, Correction, Corrections, Link, Slice
 
 __all__ = [
     "ByLabels",
@@ -13,6 +14,9 @@ __all__ = [
     "Estimate",
     "Link",
     "Slice",
+    "corrected",
+    "corrected_comparison",
     "corrected_difference",
     "corrected_mean",
+    "corrected_pairs",
 ]

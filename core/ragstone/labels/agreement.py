@@ -134,7 +134,7 @@ def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] 
 def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agreement], list[str]]:
     """Return how far two files of labels agree, by metric and kind of item, and what else is to be said, in sentences.
 
-    Samples, or groups that were drawn as a whole, are what the bootstrap draws.
+    Whole samples are what the bootstrap draws.
 
     Raises:
         CalibrationError: A file cannot be used, an item has two labels in one file, the two files are of other metrics,
@@ -170,7 +170,7 @@ def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agr
     by_kind: dict[tuple[str, str], Agreement] = {}
     for name, pairs in kinds.items():
         x_says, y_says = ([cast("str", each.answer) for each in by_one] for by_one in zip(*pairs, strict=True))
-        by_kind[name] = agreement(x_says, y_says, [(x.draw and x.draw.group) or x.id for x, _ in pairs])
+        by_kind[name] = agreement(x_says, y_says, [x.id for x, _ in pairs])
     return by_kind, notes
 
 

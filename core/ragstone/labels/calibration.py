@@ -1,11 +1,8 @@
 """A calibration: a monotone map from a judge's probabilities to the share of yes among somebody's labels."""
 
-import dataclasses
 import json
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,8 +10,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ragstone.errors import CannotScore, RagstoneError
-from ragstone.judge import LLMRequest
-from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import Answer
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.setup import embedder_of, plain_version, prompts_digest, settings_of
@@ -32,7 +27,6 @@ if TYPE_CHECKING:
 Signal = Literal["judge", "score"]
 
 _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, and its logit would outweigh all others
-_VOTE_TEMPERATURE = 0.7  # draws of one prompt are wanted to differ
 
 
 class CalibrationError(RagstoneError, ValueError):
@@ -72,13 +66,6 @@ class ProbabilityMap(_Frozen):
 
     weights: dict[Signal, Annotated[float, Field(ge=0.0, le=1e9)]] = Field(default_factory=dict[Signal, float])
     intercept: Annotated[float, Field(ge=-1e9, le=1e9)] = 0.0
-    knots: tuple[tuple[Probability, Probability], ...] = ()
-
-    @model_validator(mode="after")
-    def _rising(self) -> "ProbabilityMap":
-        if any(a >= c or b > d for (a, b), (c, d) in pairwise(self.knots)):
-            raise ValueError("knots: do not rise")
-        return self
 
     def apply(self, judged: Sequence[float]) -> list[float]:
         """Return the calibrated probability of each item, within [0, 1].
@@ -89,19 +76,13 @@ class ProbabilityMap(_Frozen):
         z = np.full(len(judged), self.intercept)
         for signal, weight in self.weights.items():
             z += weight * values_of(signal, judged)
-        p = sigmoid(z)
-        if self.knots:
-            x, y = (np.array([knot[i] for knot in self.knots], np.float64) for i in (0, 1))
-            next_knot = y[np.searchsorted(x, p).clip(max=len(x) - 1)]
-            p = np.minimum(np.interp(p, x, y), next_knot)  # rounding may not take it beyond
-        return [float(each) for each in p]
+        return [float(each) for each in sigmoid(z)]
 
 
 class Calibration(ProbabilityMap):
     """What a judge's probabilities mean by your labels, as `ragstone calibrate` fitted it. Immutable.
 
-        p = sigmoid(intercept + weight * signal)         method "platt"
-          = that, through the steps of `knots`           method "isotonic"
+        p = sigmoid(intercept + weight * signal)         (Platt's map)
 
     The signal "judge" is the logit of the probability that the metric gives an item, held within [0.0001, 0.9999];
     "score" is the score. The weight is not below 0, so where the signal is higher, p is no lower.
@@ -117,11 +98,8 @@ class Calibration(ProbabilityMap):
             a sample's "score".
         settings: The metric's options, where the score itself is mapped: another option is another score.
         one_by_one: Whether the judge is asked one item per call.
-        votes: How often it is asked about each item; 1: once, with log-probabilities.
-        method: "platt", "isotonic", or "none" (probabilities as they are: what labels are gathered with).
         weights: By signal; empty where the labels do not rise with it.
         intercept: Added to the weighted signal.
-        knots: Pairs of x and p, both rising, for "isotonic"; between them p is interpolated.
         threshold: An item is counted as yes from this p on; for a score, what separates best (None: no yes and no).
         labels: How many labels it was made from.
         samples: Of how many samples.
@@ -142,8 +120,6 @@ class Calibration(ProbabilityMap):
     item: CalibratedItem
     settings: dict[str, Any] = Field(default_factory=dict[str, Any])
     one_by_one: bool = True
-    votes: Annotated[int, Field(ge=1)] = 1
-    method: Literal["platt", "isotonic", "none"] = "platt"
     threshold: Probability | None = None
     labels: int = 0
     samples: int = 0
@@ -153,10 +129,6 @@ class Calibration(ProbabilityMap):
     def _whole(self) -> "Calibration":
         if self.item != "score" and self.threshold is None:
             raise ValueError("threshold: is missing; without it no item can be counted")
-        if self.votes > 1 and not self.one_by_one:
-            raise ValueError("votes: need one_by_one")
-        if (self.method == "isotonic") != bool(self.knots):
-            raise ValueError("knots: belong to the method 'isotonic', and to it alone")
         return self
 
     def __hash__(self) -> int:
@@ -172,13 +144,6 @@ class Calibration(ProbabilityMap):
     def cache_key(self) -> str:
         """What it counts by in a journal's keys."""
         return self.digest
-
-    def ask(self, request: LLMRequest, answer: Callable[[LLMRequest], Flow[Answer]], /) -> Flow[Answer]:
-        """Ask for one of the request's choices: once, or `votes` times for the share of each choice."""
-        if self.votes == 1:
-            return (yield from answer(request))
-        draws = [dataclasses.replace(request, temperature=_VOTE_TEMPERATURE, sample_index=i) for i in range(self.votes)]
-        return voted((yield from each([answer(draw) for draw in draws])), request.choices or ())
 
     def answers(self, answers: Sequence[Answer]) -> list[Answer]:
         """Return answers of yes or no with calibrated probabilities, decided at the threshold.
@@ -197,20 +162,17 @@ class Calibration(ProbabilityMap):
             raise CannotScore(
                 "undefined",
                 f"a calibration needs probabilities, and the judge gave none for {len(answers) - len(judged)} of "
-                f"{len(answers)} items; calibrate by votes (--repeat 5) a judge that has none",
+                f"{len(answers)} items",
             )
-        if self.method == "none":
-            return list(answers)
         least = 0.5 if self.threshold is None else self.threshold
         return [Answer("yes" if p >= least else "no", {"yes": p, "no": 1.0 - p}) for p in self.apply(judged)]
 
     def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
         """Return a score's value as calibrated, what that adds to the breakdown, and the reason."""
         signals = ", ".join(self.weights) or "nothing: the labels' share of yes"
-        votes = f", {self.votes} votes each" if self.votes > 1 else ""
         limit = "" if self.threshold is None or self.item == "score" else f"; yes from {self.threshold:.3f} on"
-        reason = f"{reason} Calibrated on {self.labels} labels by {signals}{votes}{limit}."
-        if self.item != "score" or self.method == "none":
+        reason = f"{reason} Calibrated on {self.labels} labels by {signals}{limit}."
+        if self.item != "score":
             return value, {}, reason
         (calibrated,) = self.apply([value])
         return calibrated, {"uncalibrated": value}, f"{reason} {value:.2f} became {calibrated:.2f}."
@@ -285,22 +247,6 @@ class _File(_Frozen):
         if self.digest != self.calibration.digest:
             raise ValueError("was edited: its content is not that of its digest")
         return self
-
-
-def voted(answers: Sequence[Answer], choices: Sequence[str]) -> Answer:
-    """Return the choice with the most votes, and each choice's share of them.
-
-    With k votes for one of m choices among K, its share is (k + 1/m) / (K + 1): never 0 and never 1, which K votes
-    cannot show. Of choices with equally many votes the one that came first is taken.
-
-    Example:
-        >>> voted([Answer("yes"), Answer("no"), Answer("yes")], ("yes", "no"))
-        Answer(choice='yes', probabilities={'yes': 0.625, 'no': 0.375})
-    """
-    votes = Counter(answer.choice for answer in answers)
-    ((choice, _),) = votes.most_common(1)  # in order of arrival where the counts are equal
-    shares = {word: (votes[word] + 1.0 / len(choices)) / (len(answers) + 1.0) for word in choices}
-    return Answer(choice, shares)
 
 
 def sigmoid(z: "Numbers") -> "Numbers":

@@ -1,7 +1,6 @@
 """Choosing samples to label by chance, so that what people say of them stands for all; and the file that holds them."""
 
 import json
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,6 @@ from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_o
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
 from ragstone.page.markup import showable
-from ragstone.report.aggregates import slice_value
 from ragstone.results.record import Record
 from ragstone.sample import first_problem
 
@@ -90,73 +88,40 @@ def choose(
     *,
     n: int = 60,
     metric: str | None = None,
-    by: str | None = None,
-    group: str | None = None,
     seed: int = 0,
 ) -> Chosen:
     """Draw samples to label: of one system, or of two over the same samples.
 
-    Each scored sample with texts has the same chance, n / N. Low and
-    high scores are drawn in proportion to how many there are. Of two systems the ids are drawn that both have a score
-    for, in proportion by the difference of their scores. The two answers to an id stand one behind the other, in an
+    Each scored sample with texts has the same chance, n / N, without replacement. Of two systems the ids are drawn
+    that both have a score for. The two answers to an id stand one behind the other, in an
     order by chance, and nothing says whose they are; where the texts are the same they are labelled once.
 
     Args:
         report: The results.
         other: Those of the other system.
-        n: How many samples, or pairs. With `group`, about as many.
+        n: How many samples, or pairs.
         metric: The metric's name; None where the results hold one.
-        by: A field of the samples' metadata, each of whose values is drawn in proportion.
-        group: A field of the samples' metadata: samples with the same value are drawn together or not at all. One
-            without a value is a group of its own.
         seed: Another number gives another draw.
 
     Raises:
-        CalibrationError: There is nothing to label; several metrics and none is named; no sample has the field; the
-            two have no id in common, or other versions or judges.
+        CalibrationError: There is nothing to label; several metrics and none is named; the two
+            have no id in common, or other versions or judges.
     """
     metric, samples, left_out = _population(report, metric)
     if other is None:
         members: list[tuple[LabelledRecord, ...]] = [(each,) for each in samples]
     else:
         members, left_out = _pairs(metric, samples, _population(other, metric)[1])
-    scores = [each[-1].score.value - (each[0].score.value if other else 0.0) for each in members]
-    values, names = _field("--by", by, members), _field("--group", group, members)
-    units: dict[str, list[int]] = {}
-    for i, name in enumerate(names):
-        units.setdefault(name or f"sample {i}", []).append(i)
-    means = [sum(scores[i] for i in unit) / len(unit) for unit in units.values()]
-    shared = [{values[i] for i in unit} for unit in units.values()]
-    strata = [(min(of) if len(of) == 1 else "", quarter) for of, quarter in zip(shared, quarters(means), strict=True)]
-    size = min(len(units), max(1, round(n * len(units) / len(members))))
+    size = min(n, len(members))
     rng = Random(seed)  # noqa: S311 - no secret hangs on it
-    drawn = _drawn(units, strata, size, group, rng)
-    entries = [entry for i, draw in drawn for entry in _entries(members[i], draw, rng)]
+    draw = Draw(chance=size / len(members))
+    entries = [entry for i in rng.sample(range(len(members)), size) for entry in _entries(members[i], draw, rng)]
     what = "samples" if other is None else "pairs of answers"
-    notes = [f"{len(drawn):,} of {len(members):,} {what}, each drawn with the chance {size / len(units):.3g}"]
-    if group is not None:
-        notes.append(f"{size:,} of {len(units):,} groups by {group}, each drawn whole")
+    notes = [f"{size:,} of {len(members):,} {what}, each drawn with the chance {draw.chance:.3g}"]
     if n > len(members):
         notes.append(f"{n:,} were asked for, and there are no more")
     notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
     return Chosen(metric, kinds_of(each for member in members for each in member), entries, tuple(notes))
-
-
-def _drawn(
-    units: Mapping[str, Sequence[int]], strata: Sequence[tuple[str, int]], size: int, group: str | None, rng: Random
-) -> list[tuple[int, Draw]]:
-    """Draw units, and return their members in an order by chance, each with how it was drawn.
-
-    A unit's members stay together, so that who stops early has labelled whole units.
-    """
-    names, kinds = list(units), sorted(set(strata))
-    numbers = rng.sample(range(1, len(kinds) + 1), len(kinds))  # by chance, so that they say nothing of the score
-    drawn: list[tuple[int, Draw]] = []
-    for u in rng.sample(systematic(strata, size, rng), size):
-        stratum, name = str(numbers[kinds.index(strata[u])]), None if group is None else names[u]
-        draw = Draw(chance=size / len(units), stratum=stratum, strata=len(kinds), group=name, group_field=group)
-        drawn += [(i, draw) for i in rng.sample(units[names[u]], len(units[names[u]]))]
-    return drawn
 
 
 def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
@@ -213,53 +178,6 @@ def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[
         entry_of(each, answer=answer, items=each.items_give_score) | {"draw": draw.model_dump()}
         for each, answer in zip(unique, answers, strict=True)
     ]
-
-
-def _field(option: str, name: str | None, members: Sequence[Sequence[LabelledRecord]]) -> list[str]:
-    """Return each member's value of a field of its metadata; "" where it has none, or no field is named."""
-    if name is None:
-        return [""] * len(members)
-    values = [slice_value(member[0].sample.metadata.get(name)) or "" for member in members]
-    if not any(values):
-        keys = sorted({key for member in members for key in member[0].sample.metadata})
-        raise CalibrationError(
-            f"{option} {name}: no sample has it in its metadata, as text, a whole number or true or false; "
-            f"its fields are {', '.join(keys)[:200] or 'none'}"
-        )
-    return values
-
-
-def quarters(scores: Sequence[float]) -> list[int]:
-    """Return which quarter of all scores each belongs to, from 0; equal scores belong to the same one.
-
-    Example:
-        >>> quarters([0.1, 0.9, 0.4, 0.6]), quarters([1.0, 1.0, 1.0, 0.0])
-        ([0, 3, 1, 2], [1, 1, 1, 0])
-    """
-    ordered = sorted(scores)
-    cuts = sorted({ordered[-(-len(ordered) * k // 4) - 1] for k in (1, 2, 3)})
-    return [bisect_left(cuts, score) for score in scores]
-
-
-def systematic(strata: Sequence[Any], n: int, rng: Random) -> list[int]:
-    """Draw n of N places, each with the chance n / N, and from each stratum as many as its share, or one more.
-
-    Places are sorted by stratum, by chance within one, and every (N / n)th is taken from a start by chance.
-
-    Args:
-        strata: The stratum of each place; they can be sorted.
-        n: How many, from 1 to N.
-        rng: The chance.
-
-    Example:
-        >>> drawn = systematic(["a", "a", "a", "a", "b", "b"], 3, Random(1))
-        >>> [sum(i < 4 for i in drawn), sum(i >= 4 for i in drawn)]
-        [2, 1]
-    """
-    size = len(strata)
-    order = sorted(range(size), key=lambda i: (strata[i], rng.random()))
-    start = rng.randrange(size)
-    return [i for at, i in enumerate(order) if ((at + 1) * n + start) // size > (at * n + start) // size]
 
 
 def read_chosen(path: str | Path) -> Chosen | None:

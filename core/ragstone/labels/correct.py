@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
+from ragstone.labels.corrections import ByLabels, Correction, Corrections, Link, Slice
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import Draw, LabelledRecord, match_in_each, read_labels, refuse_scale, sample_digest
+from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale, sample_digest
 from ragstone.report.aggregates import (
     Key,
     MetricInfo,
@@ -22,23 +23,19 @@ from ragstone.report.aggregates import (
     slice_value,
     weight_of,
 )
-from ragstone.report.comparison import Moved
-from ragstone.report.corrections import ByLabels, Correction, Corrections, Link, Slice
+from ragstone.report.comparison import Comparison, Moved, Source, compare
+from ragstone.report.report import Report
 from ragstone.report.statistics import TIE
 from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import count, number
 from ragstone.sample import Sample
 
-if TYPE_CHECKING:
-    from ragstone.report import Report
 
-
-def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:
+def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:
     """Return what people would say of a report's samples, for each metric that has labels.
 
     The samples with labels say how far the judge is off, and the judge's scores of the others make the answer precise
-    (`corrected_mean`). A row that was scored several times counts by the mean of its draws. A live sample weighs
-    1 / `Record.rate`.
+    (`corrected_mean`). A row that was scored several times counts by the mean of its draws.
 
     Args:
         report: The results.
@@ -46,7 +43,8 @@ def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = F
         drawn_at_random: The labelled samples were drawn at random, although not by `ragstone choose`.
 
     Raises:
-        CalibrationError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random.
+        CalibrationError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random; live
+            samples were chosen at several rates.
         ImportError: scipy is not installed (the extra `calibrate`).
     """
     (matched,) = _matched(labels, [report], drawn_at_random=drawn_at_random)
@@ -62,8 +60,30 @@ def corrected(report: "Report", labels: str | Path, *, drawn_at_random: bool = F
     return Corrections(report, metrics)
 
 
+def corrected_comparison(
+    a: Source, b: Source, labels: str | Path, *, any_version: bool = False, drawn_at_random: bool = False
+) -> Comparison:
+    """Compare two systems as `ragstone.report.compare` does, with what people would say of the difference in front.
+
+    Args:
+        a: A report, or what `Report.load` takes.
+        b: The other one.
+        labels: The file of labels of what `ragstone choose A B` drew.
+        any_version: As for `compare`.
+        drawn_at_random: As for `corrected`.
+
+    Raises:
+        CalibrationError: As for `corrected`.
+        NotComparableError: As for `compare`.
+        ImportError: scipy is not installed (the extra `calibrate`).
+    """
+    first, second = (each if isinstance(each, Report) else Report.load(each) for each in (a, b))
+    people = corrected_pairs(first, second, labels, drawn_at_random=drawn_at_random)
+    return compare(a, b, any_version=any_version, people=people)
+
+
 def corrected_pairs(
-    a: "Report", b: "Report", labels: str | Path, *, drawn_at_random: bool = False
+    a: Report, b: Report, labels: str | Path, *, drawn_at_random: bool = False
 ) -> Callable[[MetricInfo, MetricInfo, Sequence[Moved]], ByLabels | None]:
     """Return what tells of one metric's pairs what people would say of b - a; None where no pair has labels.
 
@@ -82,7 +102,7 @@ def corrected_pairs(
         rest: list[_Row] = []
         skips: list[bool] = []
         for pair in pairs:
-            row = _Row(pair.b - pair.a, 1.0, metadata.get(pair.sample_id, {}))
+            row = _Row(pair.b - pair.a, metadata.get(pair.sample_id, {}))
             keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
             labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
             values = [value for each in labelled if (value := each.value) is not None]
@@ -95,12 +115,12 @@ def corrected_pairs(
         if not taken and not skips:
             return None
         notes = [(skips.count(False), "pair", "without scores by labels of both; left out")]
-        return _estimated(*_drawn(taken, rest), sum(skips), notes, corrected_difference)
+        return _estimated(taken, rest, sum(skips), notes, corrected_difference)
 
     return difference
 
 
-def _matched(paths: str | Path, reports: "Sequence[Report]", *, drawn_at_random: bool) -> list[list[LabelledRecord]]:
+def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: bool) -> list[list[LabelledRecord]]:
     """Return each report's labelled samples, where these stand for all."""
     load_extra("scipy.stats", "a corrected mean")
     matched = match_in_each(paths, read_labels(paths), reports)
@@ -112,12 +132,10 @@ def _matched(paths: str | Path, reports: "Sequence[Report]", *, drawn_at_random:
         )
     for each in (each for side in matched for each in side):
         refuse_scale(each.info)
-    grouped: dict[str, set[str | None]] = {}
-    for label in labels:
-        grouped.setdefault(label.metric, set()).add(label.draw.group_field if label.draw else None)
-    if mixed := [metric for metric, fields_of in grouped.items() if len(fields_of) > 1]:
+    chances = {label.draw.chance for label in labels if label.draw is not None}
+    if len(chances) > 1:
         raise CalibrationError(
-            f"--labels {paths}: {mixed[0]}: the labels are of several draws, by different groups; give those of one"
+            f"--labels {paths}: the labels are of {len(chances)} draws with other chances; give those of one draw"
         )
     chosen = sum(label.draw is None for label in labels)
     if chosen and not drawn_at_random:
@@ -133,16 +151,9 @@ class _Row(NamedTuple):
     """A sample, or the two of a pair; where it is labelled, also people's score and what they labelled."""
 
     judge: float
-    weight: float  # 1 / the chance to be scored
     metadata: Mapping[str, object]
     people: float = 0.0
     labelled: Sequence[LabelledRecord] = ()
-    chance: float = 1.0  # to be drawn for labels
-    group: str | None = None  # where whole groups were drawn
-
-    @property
-    def draw(self) -> Draw | None:
-        return self.labelled[0].labels[0].draw
 
     @property
     def error(self) -> float:
@@ -152,51 +163,35 @@ class _Row(NamedTuple):
         return slice_value(self.metadata.get(field)) or ""
 
 
-def _rows(report: "Report", wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
+def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
     """Return the rows that each metric's mean is of, by the sample's id and digest."""
     infos = {info.key: info for info in report.metrics}
     rows: dict[Key, dict[tuple[str, str], list[_Row]]] = {key: {} for key in wanted}
+    weights: set[float] = set()
     for records in by_row(report.results()):
         sample = report.sample(records[0]) or Sample()
         place = records[0].sample_id, sample_digest(sample)
         for key, of_metric in by_metric(records).items():
             if key in rows and (row := Worst.of(of_metric, infos[key])) is not None:
-                rows[key].setdefault(place, []).append(_Row(row.value, weight_of(row.record), sample.metadata))
+                weights.add(weight_of(row.record))
+                rows[key].setdefault(place, []).append(_Row(row.value, sample.metadata))
+    if len(weights) > 1:
+        rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
+        raise CalibrationError(
+            f"the samples were chosen at the rates {rates}; labels stand for all of them at one rate only: leave out "
+            "what came before the rate changed (--since)"
+        )
     return rows
 
 
-def _drawn(taken: list[_Row], rest: list[_Row]) -> tuple[list[_Row], list[_Row]]:
-    """Return them with the chances and groups of the draw, where `ragstone choose` drew all that is labelled."""
-    draws = [draw for row in taken if (draw := row.draw) is not None]
-    if not draws or len(draws) < len(taken):
-        return taken, rest
-    taken = [row._replace(chance=draw.chance) for row, draw in zip(taken, draws, strict=True)]
-    if any(draw.group is None for draw in draws):
-        return taken, rest
-    field = draws[0].group_field or ""
-    rest = [row._replace(group=row.word(field) or f"row {i}") for i, row in enumerate(rest)]
-    return [row._replace(group=draw.group) for row, draw in zip(taken, draws, strict=True)], rest
-
-
 def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
-    weights = np.array([row.weight / row.chance for row in taken])
-    scored = np.array([row.weight for row in (*taken, *rest)])
-    how: dict[str, Any] = {}
-    if np.ptp(weights) > TIE * weights.max() or np.ptp(scored) > TIE:
-        how["weights"] = weights
-    if np.ptp(scored) > TIE:
-        how["weights_rest"] = scored[len(taken) :]
-    if taken[0].group is not None:
-        how |= {"groups": [row.group for row in taken], "groups_rest": [row.group for row in rest]}
-    people, judge, others = [row.people for row in taken], [row.judge for row in taken], [row.judge for row in rest]
-    return estimator(people, judge, others, **how)
+    return estimator([row.people for row in taken], [row.judge for row in taken], [row.judge for row in rest])
 
 
 def _alone(taken: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
     """Return the mean of the labels, with the interval beside a judge who says nothing."""
     estimate = _corrected([row._replace(judge=0.0) for row in taken], (), estimator)
-    mean = np.average([row.people for row in taken], weights=[row.weight / row.chance for row in taken])
-    return replace(estimate, mean=float(mean))
+    return replace(estimate, mean=float(np.mean([row.people for row in taken])))
 
 
 def _off(taken: Sequence[_Row]) -> Estimate:
@@ -232,10 +227,6 @@ def _estimated(
         return replace(by_labels, why=why)
     alone = _alone(taken, estimator)
     by_labels = replace(by_labels, people=Mean(n, alone.mean, alone.low, alone.high), off=_off(taken))
-    strata = {(draw.stratum, draw.strata) for draw in draws if draw is not None}
-    if len(strata) == 1 and (many := strata.pop()[1]) > 1:
-        why = f"all labels are of one stratum of {many}, and say nothing of the others"
-        return replace(by_labels, people=Mean(n, alone.mean), why=why)
     if np.ptp([row.judge for row in (*taken, *rest)]) <= TIE:
         why = f"the judge says {number(taken[0].judge)} of each, so that the labels alone count"
         return replace(by_labels, why=why)
@@ -255,7 +246,7 @@ def _correction(
         for (each, value), row in zip(valued, places, strict=True)
         if row
     ]
-    taken, rest = _drawn(taken, [row for same in rows.values() for row in same])
+    rest = [row for same in rows.values() for row in same]
     skipped = sum(each.skipped for each in matched)
     notes = [
         (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
@@ -264,40 +255,31 @@ def _correction(
     correction = Correction(**{each.name: getattr(by_labels, each.name) for each in fields(by_labels)}, summary=summary)
     if correction.corrected is None:
         return correction
-    grouping = {draw.group_field for row in taken if (draw := row.draw) is not None}
-    names = [name for name in slicing if name not in grouping]
-    groups = [row.group for row in taken if row.group is not None] or None
-    of_both = [row.people for row in taken], [row.judge for row in taken], groups
+    of_both = [row.people for row in taken], [row.judge for row in taken]
     sensitivity, specificity = sensitivity_specificity(*of_both)
     return replace(
         correction,
         kappa=agreement(*of_both).kappa,
         sensitivity=sensitivity,
         specificity=specificity,
-        links=tuple(_links(taken, names, groups)),
-        slices=tuple(_slices(taken, rest, names)),
+        links=tuple(_links(taken, slicing)),
+        slices=tuple(_slices(taken, rest, slicing)),
     )
 
 
-def _links(taken: Sequence[_Row], names: Sequence[str], groups: Sequence[str] | None) -> Iterator[Link]:
+def _links(taken: Sequence[_Row], names: Sequence[str]) -> Iterator[Link]:
     """Yield whether the judge's error goes with sizes (Spearman) and words (Kruskal and Wallis), by Holm's p."""
     stats = load_extra("scipy.stats", "a corrected mean")
     samples = [row.labelled[0].sample for row in taken]
-    columns = (
-        [row.error for row in taken],
-        [len(each.response or "") for each in samples],
-        [len(each.retrieved_contexts) for each in samples],
-    )
-    # Where whole groups were drawn, they are what is independent.
-    _, first, place = np.unique(groups or range(len(taken)), return_index=True, return_inverse=True)
-    errors, *sizes = (np.bincount(place, each) / np.bincount(place) for each in columns)
+    errors = np.array([row.error for row in taken])
+    sizes = [len(each.response or "") for each in samples], [len(each.retrieved_contexts) for each in samples]
     links: list[Link] = []
     for name, size in zip(("response length", "number of contexts"), sizes, strict=True):
         if np.ptp(size) > 0 and np.ptp(errors) > 0:
             rho, p = stats.spearmanr(size, errors)
             links.append(Link(name, float(p), float(rho)))
     for name in names:
-        words = np.array([row.word(name) for row in taken])[first]
+        words = np.array([row.word(name) for row in taken])
         parts = [part for word in np.unique(words) if len(part := errors[words == word]) >= LEAST_LABELS]
         if len(parts) > 1 and np.ptp(np.concatenate(parts)) > 0:
             links.append(Link(name, float(stats.kruskal(*parts).pvalue)))

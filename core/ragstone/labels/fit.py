@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, sigmoid, values_of
+from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, values_of
 from ragstone.metrics.base import CalibratedItem
 from ragstone.report.statistics import of_groups
 
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
     Flags = NDArray[np.bool_]
 
-Method = Literal["platt", "isotonic"]
-
 _NOTHING = 1e-6  # a spread that is rounding: to divide by it would make a weight of it
 _OUTER = 10
 _INNER = 5
-_MANY = 1_000  # labels from which on isotonic steps are steadier than they are coarse
 _LEAST_LABELS = 10
 _LEAST_GROUPS = 5
 _FEW_GROUPS = 30
@@ -57,7 +54,6 @@ class FitResult:
     """What came of the labels."""
 
     fitted: ProbabilityMap  # on all samples
-    method: Method
     threshold: float | None  # of yes; None where labels are no yes and no
     agreement: tuple[Change, ...]  # the first is what the threshold was chosen for
     warnings: tuple[str, ...]  # what to know before it is used
@@ -67,7 +63,6 @@ def cross_fit(
     samples: Sequence[Labelled],
     item: CalibratedItem,
     *,
-    method: Literal["auto"] | Method = "auto",
     seed: int = 0,
 ) -> FitResult:
     """Fit, choose the threshold, and say how well the result agrees with labels that it has not seen."""
@@ -75,7 +70,6 @@ def cross_fit(
     groups = [sample.group for sample in samples]
     _check(labels, len(set(groups)), item)
     binary = bool(np.isin(labels, (0.0, 1.0)).all())
-    chosen: Method = method if method != "auto" else "isotonic" if len(labels) >= _MANY else "platt"
     signal: Signal = "score" if item == "score" else "judge"
     name, measure = ("sentence F1", f1) if item == "sentence" else ("accuracy", accuracy)
 
@@ -83,8 +77,8 @@ def cross_fit(
     decided: dict[int, Flags] = {}
     for train, test in folds(groups, _OUTER, seed):
         kept = [samples[i] for i in train]
-        fitted = fit(kept, signal, chosen)
-        limit = best_threshold(_unseen(kept, signal, chosen, seed), kept, measure) if binary else 0.5
+        fitted = fit(kept, signal)
+        limit = best_threshold(_unseen(kept, signal, seed), kept, measure) if binary else 0.5
         for i in test:
             after[i] = samples[i].mapped(fitted)
             decided[i] = after[i] >= limit
@@ -100,21 +94,20 @@ def cross_fit(
     errors = [squared_error(sample.judged, sample.labels) for sample in samples]
     errors_now = [squared_error(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
     first = changed(name, was, now, groups)
-    fitted = fit(samples, signal, chosen)
+    fitted = fit(samples, signal)
     return FitResult(
         fitted=fitted,
-        method=chosen,
         threshold=best_threshold(unseen, samples, measure) if binary else None,
         agreement=(first, changed("squared error", errors, errors_now, groups)),
         warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights))),
     )
 
 
-def _unseen(samples: Sequence[Labelled], signal: Signal, method: Method, seed: int) -> "list[Numbers]":
+def _unseen(samples: Sequence[Labelled], signal: Signal, seed: int) -> "list[Numbers]":
     """Return each sample's probabilities by a fit without its group."""
     mapped: dict[int, Numbers] = {}
     for train, test in folds([sample.group for sample in samples], _INNER, seed + 1):
-        fitted = fit([samples[i] for i in train], signal, method)
+        fitted = fit([samples[i] for i in train], signal)
         mapped |= {i: samples[i].mapped(fitted) for i in test}
     return [mapped[i] for i in range(len(samples))]
 
@@ -192,12 +185,11 @@ def load_extra(name: str, need: str) -> ModuleType:
         raise ImportError(message, name=name.partition(".")[0]) from error
 
 
-def fit(samples: Sequence[Labelled], signal: Signal, method: Method) -> ProbabilityMap:
+def fit(samples: Sequence[Labelled], signal: Signal) -> ProbabilityMap:
     """Fit a map to all items of the samples.
 
     Logistic regression on the standardised signal with an L2 penalty (C = 1), which holds few labels in check. Where
-    it runs against the labels, or is always the same, the map is the share of yes. "isotonic" puts scikit-learn's
-    isotonic steps behind it.
+    it runs against the labels, or is always the same, the map is the share of yes.
     """
     labels = np.concatenate([sample.labels for sample in samples])
     values = np.concatenate([values_of(signal, sample.judged) for sample in samples])
@@ -208,8 +200,7 @@ def fit(samples: Sequence[Labelled], signal: Signal, method: Method) -> Probabil
         fitted, at_zero = _logistic(values, labels)
         if fitted >= 0.0:
             weight, intercept = fitted, at_zero
-    knots = _steps(sigmoid(intercept + weight * values), labels) if method == "isotonic" else ()
-    return ProbabilityMap(weights={signal: weight} if weight else {}, intercept=intercept, knots=knots)
+    return ProbabilityMap(weights={signal: weight} if weight else {}, intercept=intercept)
 
 
 def _logistic(values: "Numbers", labels: "Numbers") -> tuple[float, float]:
@@ -222,14 +213,6 @@ def _logistic(values: "Numbers", labels: "Numbers") -> tuple[float, float]:
     model.fit(x[share > 0.0], yes[share > 0.0], sample_weight=share[share > 0.0])
     weight = float(model.coef_[0][0]) / spread
     return weight, float(model.intercept_[0]) - weight * middle
-
-
-def _steps(p: "Numbers", labels: "Numbers") -> tuple[tuple[float, float], ...]:
-    model = load_sklearn("isotonic").IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    model.fit(p, labels)
-    x, first = np.unique(np.asarray(model.X_thresholds_, np.float64), return_index=True)
-    y = np.asarray(model.y_thresholds_, np.float64)[first].clip(0.0, 1.0)
-    return tuple(zip(x.tolist(), y.tolist(), strict=True))
 
 
 def f1(chosen: "Flags", labels: Sequence[float]) -> "Numbers":

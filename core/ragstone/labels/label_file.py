@@ -35,23 +35,15 @@ class Draw(BaseModel):
 
     Attributes:
         chance: The chance that the sample had to be drawn, among the samples of its results.
-        stratum: The stratum that it was drawn from, in words.
-        strata: How many strata there were.
-        group: The group that was drawn as a whole; None where samples were drawn one by one.
-        group_field: The field of the samples' metadata that names the group; None likewise.
 
     Example:
-        >>> Draw(chance=0.1, stratum="score 0.5 to 1").strata
-        1
+        >>> Draw(chance=0.1).chance
+        0.1
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     chance: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False, strict=True)]
-    stratum: StrictStr = ""
-    strata: Annotated[int, Field(ge=1, strict=True)] = 1
-    group: StrictStr | None = None
-    group_field: StrictStr | None = None
 
 
 class Label(BaseModel):

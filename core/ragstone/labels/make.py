@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ragstone.labels.calibration import Calibration, CalibrationError
-from ragstone.labels.fit import FitResult, Labelled, Method, cross_fit, load_sklearn
+from ragstone.labels.fit import FitResult, Labelled, cross_fit, load_sklearn
 from ragstone.labels.label_file import WHOLE, LabelledRecord, items_of, match_labels, read_labels
 from ragstone.labels.label_rows import LabelledSample, Labels, group_of
 from ragstone.metrics.base import CalibratedItem, Metric
@@ -19,20 +19,16 @@ if TYPE_CHECKING:
     from ragstone.report import Report
 
 
-def prepared(metric: Metric, labels: Labels, votes: int = 1) -> Metric:
+def prepared(metric: Metric, labels: Labels) -> Metric:
     """Return the metric as it gathers what a calibration is fitted on."""
     if metric.calibration is not None:
         raise CalibrationError("calibration: the metric has one; make a new one without it")
     changes: dict[str, Any] = {}
-    if labels.item != "score" or votes > 1:
+    if labels.item != "score":
         changes["asking"] = "one_by_one"
     if labels.splitter is not None:
         changes["splitter"] = labels.splitter
-    metric = replace(metric, **changes)
-    if votes == 1:
-        return metric
-    as_they_are = Calibration(**_identity(metric, labels.item), votes=votes, method="none", threshold=0.5)
-    return replace(metric, calibration=as_they_are)
+    return replace(metric, **changes)
 
 
 def _identity(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
@@ -79,10 +75,7 @@ def _labelled(labelled: LabelledSample, score: Score, item: CalibratedItem, judg
         )
     known = [p for p in judged if p is not None]
     if len(known) < len(judged):
-        raise CalibrationError(
-            f"{labelled.name}: the judge {judge!r} gives no probabilities; calibrate the score, or "
-            "have labelled samples asked about several times, for votes: --repeat 5"
-        )
+        raise CalibrationError(f"{labelled.name}: the judge {judge!r} gives no probabilities; calibrate the score")
     return Labelled(labelled.group, known, labelled.labels, chosen)
 
 
@@ -90,8 +83,6 @@ def make(
     metric: Metric,
     labels: Labels,
     *,
-    votes: int = 1,
-    method: Literal["auto"] | Method = "auto",
     max_concurrency: int = 16,
     journal: str | Path | None = None,
     progress: "Shown" = "auto",
@@ -101,20 +92,18 @@ def make(
     Returns the calibration, the fit that it came from, and how many labelled samples could not be scored, by reason.
     """
     load_sklearn("linear_model")  # before the judge is asked
-    asked = prepared(metric, labels, votes)
+    asked = prepared(metric, labels)
     samples, unscored = gather(asked, labels, max_concurrency=max_concurrency, journal=journal, progress=progress)
     if not samples:
         raise CalibrationError(f"no sample could be scored: {next(iter(unscored), 'there is none')}")
-    fit = cross_fit(samples, labels.item, method=method)
-    return _calibration(_identity(asked, labels.item), samples, fit, votes), fit, unscored
+    fit = cross_fit(samples, labels.item)
+    return _calibration(_identity(asked, labels.item), samples, fit), fit, unscored
 
 
-def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResult, votes: int = 1) -> Calibration:
+def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResult) -> Calibration:
     return Calibration(
         **identity,
         **dict(fit.fitted),
-        votes=votes,
-        method=fit.method,
         threshold=fit.threshold,
         labels=sum(len(sample.labels) for sample in samples),
         samples=len(samples),
@@ -122,15 +111,12 @@ def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResu
     )
 
 
-def from_results(
-    report: "Report", path: str | Path, *, method: Literal["auto"] | Method = "auto"
-) -> tuple[Calibration, FitResult, list[str]]:
+def from_results(report: "Report", path: str | Path) -> tuple[Calibration, FitResult, list[str]]:
     """Fit how the probabilities or scores in results map to labels of them. No judge is asked.
 
     Args:
         report: The results.
         path: The file of labels (`ragstone.labels.label_file`).
-        method: How to fit.
 
     Returns:
         The calibration, the fit that it came from, and what was left out or is doubtful, in sentences.
@@ -164,7 +150,7 @@ def from_results(
             f"{info.name}: the results do not say how it was set up; calibrate a file that `ragstone score --out FILE` "
             "or Report.to_json wrote"
         ) from None
-    fit = cross_fit(rows, item, method=method)
+    fit = cross_fit(rows, item)
     skipped = sum(each.skipped for each in matched)
     notes = [
         (skipped, f"{skipped} sample(s) were skipped and are left out"),

@@ -48,10 +48,6 @@ class Calibration(Protocol):
     def check(self, metric: "Metric", /) -> None:
         """Refuse a metric or judge that it is not of."""
 
-    def ask(self, request: LLMRequest, answer: Callable[[LLMRequest], Flow[Answer]], /) -> Flow[Answer]:
-        """Ask as often as it was made with."""
-        ...
-
     def answers(self, answers: Sequence[Answer]) -> list[Answer]:
         """Map items' probabilities."""
         ...
@@ -471,8 +467,7 @@ class Metric(ABC):
         Raises:
             CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares.
         """
-        asked = _answer(request) if self.calibration is None else self.calibration.ask(request, _answer)
-        answer = yield from asked
+        answer = yield from _answer(request)
         if (self.expects or self.has_probabilities) and answer.probabilities is None:
             raise CannotScore(
                 "undefined",

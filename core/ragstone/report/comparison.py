@@ -5,9 +5,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,13 +26,43 @@ from ragstone.report.statistics import (
 from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, reach
 from ragstone.results.record import Record
 
-if TYPE_CHECKING:
-    from ragstone.report.corrections import ByLabels
-
 _MOVED = 10
 _SURE = 0.05
 _SHORT = 30
 _WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose a.jsonl b.jsonl -n 40"
+
+
+class Interval(Protocol):
+    """A mean with its interval; None where there is none."""
+
+    @property
+    def mean(self) -> float: ...  # noqa: D102
+    @property
+    def low(self) -> float | None: ...  # noqa: D102
+    @property
+    def high(self) -> float | None: ...  # noqa: D102
+
+
+class ByPeople(Protocol):
+    """What people would say of a metric's difference, by their labels of some pairs.
+
+    Attributes:
+        labels: How many pairs have labels.
+        by_items: Whether people judged items, so that the metric's own formula made the score.
+        front: The difference that people would give; None where the labels give none.
+        whose: Whose scores are estimated.
+    """
+
+    @property
+    def labels(self) -> int: ...  # noqa: D102
+    @property
+    def by_items(self) -> bool: ...  # noqa: D102
+    @property
+    def front(self) -> Interval | None: ...  # noqa: D102
+    @property
+    def whose(self) -> str: ...  # noqa: D102
+    def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
+        """Yield which of two systems is better, in sentences."""
 
 
 class NotComparableError(RagstoneError, ValueError):
@@ -99,7 +128,7 @@ class MetricComparison:
     losses: int
     higher_is_better: bool
     moved: Sequence[Moved]
-    people: "ByLabels | None" = None
+    people: ByPeople | None = None
 
     @property
     def noise_reach(self) -> float | None:
@@ -235,7 +264,8 @@ class Comparison(Shown):
 
 
 Source = Report | str | os.PathLike[str]
-ByPeople = Callable[[MetricInfo, MetricInfo, Sequence[Moved]], "ByLabels | None"]
+People = Callable[[MetricInfo, MetricInfo, Sequence[Moved]], ByPeople | None]
+"""Gives what people would say of a metric's pairs; `ragstone.labels.corrected_pairs` makes one from labels."""
 
 
 def compare(
@@ -243,8 +273,7 @@ def compare(
     b: Source,
     *,
     any_version: bool = False,
-    labels: str | os.PathLike[str] | None = None,
-    drawn_at_random: bool = False,
+    people: People | None = None,
 ) -> Comparison:
     """Compare two systems on the samples that both have a score of, paired by the samples' ids.
 
@@ -256,9 +285,8 @@ def compare(
         b: The other one.
         any_version: Compare scores of different versions of a metric, or by different judges, all the same. What
             differs is then not only the systems.
-        labels: A file of people's labels of both answers to some ids, as `ragstone choose A B` draws them: what
-            people would say of the difference then stands first. What `Report.corrected` takes and raises.
-        drawn_at_random: The labelled ids were drawn at random, although not by `ragstone choose`.
+        people: Gives what people would say of the difference, by their labels of some pairs: it stands first. See
+            `ragstone.labels.corrected_comparison`.
 
     Raises:
         NotComparableError: A metric's versions or judges differ, or no metric is in both.
@@ -298,15 +326,11 @@ def compare(
         if key not in {pair[side].info.key for pair in pairs}
     ]
     infos = [x.info for x, _ in pairs]
-    by_people: ByPeople | None = None
-    if labels is not None:
-        correct = import_module("ragstone.labels.correct")  # by name: a room above this one
-        by_people = correct.corrected_pairs(*reports, labels, drawn_at_random=drawn_at_random)
     metrics: dict[str, MetricComparison] = {}
     for x, y in pairs:
         name = full_name(x.info, infos)
         rows_a, rows_b = (of.of(each.info.key) for of, each in zip(scores, (x, y), strict=True))
-        metrics[name] = _compared(name, x, y, rows_a, rows_b, by_people)
+        metrics[name] = _compared(name, x, y, rows_a, rows_b, people)
     repeated = {sample_id for of in scores for sample_id, rows in of.places.items() if len(rows) > 1}
     return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
 
@@ -389,7 +413,7 @@ def _compared(
     summary_b: MetricSummary,
     a: Mapping[Place, _Cell],
     b: Mapping[Place, _Cell],
-    by_people: ByPeople | None,
+    by_people: People | None,
 ) -> MetricComparison:
     both = {place: (a[place], b[place]) for place in a if place in b}
     moved = [

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -40,7 +39,6 @@ from ragstone.sample import BadLine, Sample
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
-    from ragstone.report.corrections import Corrections
     from ragstone.results.traffic import Health
 
 Source = str | os.PathLike[str]
@@ -320,26 +318,6 @@ class Report(Shown):
     def _to_html(self, path: Path) -> None:
         with replacing(path) as target:
             target.write(self.html().encode())
-
-    def corrected(self, labels: Source, *, drawn_at_random: bool = False) -> "Corrections":
-        """Return what people would say of the samples, for each metric that has labels: `print` shows a table.
-
-        People's labels of some samples say how far the judge is off, and its scores of the others make the answer
-        precise. A live sample weighs 1 / its chance to be scored.
-
-        Args:
-            labels: A file of labels: the download of the page that `ragstone label` makes of what `ragstone choose`
-                drew.
-            drawn_at_random: The labelled samples were drawn at random, although not by `ragstone choose`.
-
-        Raises:
-            CalibrationError: A label cannot be used, was made with the judge's verdicts in sight, or its sample was
-                not drawn at random. It is a `ValueError`.
-            ImportError: scipy is not installed: `pip install "ragstone[calibrate]"`.
-        """
-        correct = import_module("ragstone.labels.correct")  # by name: a room above this one
-        corrections: Corrections = correct.corrected(self, labels, drawn_at_random=drawn_at_random)
-        return corrections
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""

@@ -9,6 +9,7 @@ from ragstone.outcome import Score, Unscored, verdict_lines
 from ragstone.plain import printable
 from ragstone.report import Comparison, Report, compare
 from ragstone.report.checks import check_drops, status_of
+from ragstone.report.comparison import People
 from ragstone.sample import Sample
 
 _ITEMS = 20
@@ -83,8 +84,7 @@ def assert_not_worse(
     allow_drop: float = 0.0,
     metrics: str | Iterable[str] | None = None,
     cannot_tell: Literal["fail", "pass"] = "fail",
-    labels: str | os.PathLike[str] | None = None,
-    drawn_at_random: bool = False,
+    people: People | None = None,
 ) -> Comparison:
     """Compare two runs over the same samples and fail where the new one is worse, as `compare --allow-drop` does.
 
@@ -100,9 +100,8 @@ def assert_not_worse(
         metrics: The name of the one to check, or names; None: all of the base.
         cannot_tell: What to do where too few samples, or too many unscored ones, leave it open. "fail" by default: a
             test that passes then says that no metric is worse. "pass" lets such a run through.
-        labels: A file of people's labels of both answers to some ids, as for `ragstone.report.compare`. The
-            interval of a metric with labels is then that of what people would say.
-        drawn_at_random: Take labels of ids that you drew at random yourself.
+        people: Gives what people would say of the difference, as for `ragstone.report.compare`. The interval of a
+            metric with labels is then theirs.
 
     Returns:
         The comparison, to say more of it.
@@ -134,7 +133,7 @@ def assert_not_worse(
     names = [metrics] if isinstance(metrics, str) else None if metrics is None else list(metrics)
     if names == []:
         raise ValueError("metrics: names none, so that nothing would be checked; leave it out to check all")
-    comparison = compare(base, new, labels=labels, drawn_at_random=drawn_at_random)
+    comparison = compare(base, new, people=people)
     everywhere, by_name = (allow_drop, {}) if names is None else (None, dict.fromkeys(names, allow_drop))
     checks = check_drops(comparison, everywhere, by_name)
     if status_of(checks) in ((1,) if cannot_tell == "pass" else (1, 3)):

@@ -1,7 +1,7 @@
 """`ragstone calibrate`: labelled samples in, what the judge's probabilities mean by these labels out."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -62,22 +62,6 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 )
 @field_option
 @settings_option
-@click.option(
-    "--repeat",
-    "votes",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Ask about each item K times and take the share of votes: for judges without log-probabilities.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "platt", "isotonic"]),
-    default="auto",
-    show_default=True,
-    help="How to fit; auto: platt below 1,000 labels, isotonic from there on.",
-)
 @click.option("--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight.")
 @click.option(
     "--journal",
@@ -99,7 +83,6 @@ def calibrate(
     settings: tuple[str, ...],
     concurrency: int,
     journal: str | None,
-    **how: Any,  # noqa: ANN401 - of `make`, by name
 ) -> None:
     """Fit how a judge's probabilities map to your labels.
 
@@ -122,7 +105,7 @@ def calibrate(
     from ragstone.labels.make import make
 
     if labels_file is not None:
-        _from_results(file, labels_file, out, method=how["method"])
+        _from_results(file, labels_file, out)
         return
     if name is None:
         raise click.UsageError("--metric: say what the labels are for")
@@ -140,7 +123,7 @@ def calibrate(
     (metric,) = make_metrics(parse_settings(settings, (name,)), llm=llm, embedder=embedder, concurrency=concurrency)
     keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
     labels = read_labels(file or "" if from_db is None else thumb_rows(from_db), metric, *keys)
-    calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal, **how)
+    calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal)
     _show(calibration, fit)  # before it is saved: it was paid for, whatever becomes of the file
     if labels.skipped:
         click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
@@ -151,12 +134,12 @@ def calibrate(
     _save(calibration, out)
 
 
-def _from_results(file: str | None, labels: str, out: str, *, method: Any) -> None:  # noqa: ANN401
+def _from_results(file: str | None, labels: str, out: str) -> None:
     from ragstone.labels.make import from_results
     from ragstone.report import Report
 
     ctx = click.get_current_context()
-    taken = ("file", "labels_file", "out", "method")
+    taken = ("file", "labels_file", "out")
     passed = [name for name in ctx.params if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]
     options = [each.opts[0] for each in ctx.command.params if each.name in passed and each.name not in taken]
     if options or file is None:
@@ -164,7 +147,7 @@ def _from_results(file: str | None, labels: str, out: str, *, method: Any) -> No
         raise click.UsageError(f"--labels: the results say how they were scored; {wrong}")
     check_apart([("--out", out)], [("the results", file), ("--labels", labels)])
     check_writable("--out", out)
-    calibration, fit, notes = from_results(Report.load(file), labels, method=method)
+    calibration, fit, notes = from_results(Report.load(file), labels)
     _show(calibration, fit)
     for note in notes:
         click.echo(printable(note), err=True)
@@ -187,7 +170,7 @@ def _show(calibration: "Calibration", fit: "FitResult") -> None:
     click.echo("\n".join(text_table(("out of fold, 95 %", "before", "after", "difference"), rows)))
     click.echo(f"labels: {calibration.labels} ({calibration.item}) in {calibration.samples} samples")
     weights = ", ".join(f"{name} {weight:.3g}" for name, weight in calibration.weights.items()) or "none"
-    click.echo(f"method: {calibration.method}; weights: {weights}; intercept {calibration.intercept:.3g}")
+    click.echo(f"weights: {weights}; intercept {calibration.intercept:.3g}")
     if calibration.threshold is not None:
         use = "suggested threshold" if calibration.item == "score" else "threshold for yes"
         click.echo(f"{use}: {calibration.threshold:.3f}")

@@ -14,12 +14,6 @@ from ragstone.report import Report
 @click.argument("other", metavar="[B]", required=False)
 @click.option("-n", "n", type=click.IntRange(1), default=60, show_default=True, help="How many samples, or pairs.")
 @click.option("--metric", metavar="NAME", help="The metric to label, where RESULTS holds several.")
-@click.option("--by", metavar="FIELD", help="Draw each value of this field of the metadata in proportion.")
-@click.option(
-    "--group",
-    metavar="FIELD",
-    help="Draw samples that share a value of this field of the metadata together, such as a conversation's.",
-)
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -32,19 +26,17 @@ def choose(
     other: str | None,
     n: int,
     metric: str | None,
-    by: str | None,
-    group: str | None,
     out: str | None,
     seed: int,
 ) -> None:
     """Draw samples to label by chance, so that their labels stand for all.
 
     RESULTS is a file that `ragstone score` wrote, or a monitor's database with texts. Each scored sample has the same
-    chance. Low and high scores are drawn in proportion. With a second file B, over the same samples, both answers to
+    chance. With a second file B, over the same samples, both answers to
     each drawn question are to be labelled, and nothing says which system gave which.
 
     Nothing that the judge said is in the file. Its page comes from `ragstone label`, and the labels are for
-    `ragstone correct RESULTS --labels FILE` or `ragstone compare RESULTS B --labels FILE`.
+    `ragstone correct RESULTS --labels FILE` or `ragstone correct RESULTS B --labels FILE`.
 
     \b
     Exit status:
@@ -57,7 +49,7 @@ def choose(
     out = out or unused("to-label.jsonl")
     check_apart([("--out", None if out == "-" else out)], inputs)
     reports = [Report.load(source) for source in (results, other) if source is not None]
-    chosen = chosen_of(*reports, n=n, metric=name_of_scores(metric), by=by, group=group, seed=seed)
+    chosen = chosen_of(*reports, n=n, metric=name_of_scores(metric), seed=seed)
     write_page("--out", out, str(chosen))
     first, *notes = chosen.notes
     click.echo(printable(f"{out}: {first}"), err=out == "-")

@@ -2,8 +2,10 @@
 
 import click
 
+from ragstone.cli.compare import conclude, drop_option, markdown_option
 from ragstone.cli.options import check_apart, check_writable, database_file
 from ragstone.cli.output import write_page
+from ragstone.labels.correct import corrected, corrected_comparison
 from ragstone.plain import printable
 from ragstone.report import Report
 from ragstone.report.statistics import Interval
@@ -12,6 +14,7 @@ from ragstone.text.plain import text_table
 
 @click.command(short_help="Say what people would say, from a judge and a few labels.")
 @click.argument("results", metavar="RESULTS")
+@click.argument("other", metavar="[NEW]", required=False)
 @click.option(
     "--labels",
     required=True,
@@ -23,13 +26,32 @@ from ragstone.text.plain import text_table
 )
 @click.option("--drawn-at-random", is_flag=True, help="Take labels of samples that you drew at random yourself.")
 @click.option(
-    "--report",
-    "page",
+    "--since",
+    metavar="TIME",
+    help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date and time (ISO 8601, UTC).",
+)
+@click.option(
+    "--page",
     type=click.Path(dir_okay=False),
     metavar="HTML",
-    help="Write a page with the corrected means in front. A file that is there is replaced.",
+    help="Write a page with what people would say in front. A file that is there is replaced.",
 )
-def correct(results: str, labels: tuple[str, ...], page: str | None, *, drawn_at_random: bool) -> None:
+@click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
+@drop_option
+@markdown_option
+@click.pass_context
+def correct(
+    ctx: click.Context,
+    results: str,
+    other: str | None,
+    labels: tuple[str, ...],
+    drawn_at_random: bool,
+    since: str | None,
+    page: str | None,
+    any_version: bool,
+    drops: tuple[str, ...],
+    markdown: bool,
+) -> None:
     """Say what people would say of all samples, from a judge's scores of them and people's labels of a few.
 
     RESULTS is a file that `ragstone score` wrote, or a monitor's database. Prints, for each metric that has labels,
@@ -37,25 +59,43 @@ def correct(results: str, labels: tuple[str, ...], page: str | None, *, drawn_at
     the judge is off, what the labels are worth, and whether the judge's error goes with something. 20 labels are the
     least. Of two people's labels the first file's count, and the share of equal answers and Cohen's kappa are printed.
 
+    With NEW, the results of another system over the same samples, prints what `ragstone compare RESULTS NEW` does,
+    with what people would say of the difference in front; --allow-drop goes by that.
+
     \b
     Exit status:
-      0    done, also with fewer than 20 labels
-      2    RESULTS cannot be read, or a label cannot be used
+      0    done, also with fewer than 20 labels; with --allow-drop as of `ragstone compare`
+      1    with --allow-drop: NEW is worse
+      3    with --allow-drop: the labels cannot tell
+      2    a file cannot be read, the scores are not comparable, or a label cannot be used
     """  # noqa: D301 - click's mark for lines that stay as they are
     if len(labels) > 2:
         raise click.UsageError(f"--labels: given {len(labels)} times; name one person's file, or two")
+    if other is None and (drops or markdown or any_version):
+        raise click.UsageError("--allow-drop, --markdown and --any-version: compare two systems; give NEW, too")
     if page is not None:
-        given = [("--labels", each) for each in labels]
-        check_apart([("--report", page)], [("RESULTS", database_file(results)), *given])
-        check_writable("--report", page, replaced=True)
-    corrections = Report.load(results).corrected(labels[0], drawn_at_random=drawn_at_random)
-    text = None if page is None else corrections.report.html(corrections)
-    click.echo(str(corrections))
+        read = [("RESULTS", database_file(results)), ("NEW", other and database_file(other))]
+        check_apart([("--page", page)], [*read, *(("--labels", each) for each in labels)])
+        check_writable("--page", page, replaced=True)
+    status = 0
+    report = Report.load(other or results, since=since)
+    if other is None:
+        corrections = corrected(report, labels[0], drawn_at_random=drawn_at_random)
+        text = page and report.html(corrections)
+        click.echo(str(corrections))
+    else:
+        old = Report.load(results, since=since)
+        comparison = corrected_comparison(
+            old, report, labels[0], any_version=any_version, drawn_at_random=drawn_at_random
+        )
+        text = page and report.html(comparison)
+        status = conclude(comparison, drops, markdown=markdown)
     if len(labels) == 2:
         _show_agreement(*labels)
-    if page is not None and text is not None:
-        write_page("--report", page, text)
-        click.echo(f"Report: {page}", err=True)
+    if page and text:
+        write_page("--page", page, text)
+        click.echo(f"Page: {page}", err=True)
+    ctx.exit(status)
 
 
 def _show_agreement(a: str, b: str) -> None:

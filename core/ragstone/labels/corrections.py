@@ -10,7 +10,7 @@ from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import INTERVAL, Shown, count, interval, number, percent
 
 if TYPE_CHECKING:
-    from ragstone.labels import Estimate
+    from ragstone.labels.estimates import Estimate
     from ragstone.report.report import Report
 
 _SURE = 0.05
@@ -113,9 +113,11 @@ class ByLabels:
     def _worth(self, e: "Estimate", noun: str) -> str:
         """Return what the judge adds to the labels."""
         labels, worth = count(self.labels, noun), round(e.labels_worth)
+        more = e.labels_to_halve
+        halve = "no number of labels would halve" if more is None else f"{more:,} more would halve"
         if worth <= self.labels:
-            return f"The judge adds nothing to the {labels}"
-        return f"{labels} and this judge are worth {count(worth, noun)}"
+            return f"The judge adds nothing to the {labels}; {halve} the interval"
+        return f"{labels} and this judge are worth {count(worth, noun)}; {halve} the interval"
 
     def caveats(self) -> Iterator[str]:
         """Yield what is to be known of the labels."""
