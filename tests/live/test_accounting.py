@@ -59,7 +59,7 @@ def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
     end = threading.Event()
 
     def look() -> None:
-        while not end.is_set():
+        while not end.wait(0.001):
             seen.append(monitor.stats())
 
     llm = FakeLLM(moody)
@@ -77,7 +77,7 @@ def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
     looking.start()
 
     def submit(thread: int) -> None:
-        for i in range(100):
+        for i in range(60):
             monitor.submit(sample(f"{thread % 24}.{i}", user_input=f"question {i % 10}?", metadata={"i": i}))
             if i % 10 == 7:
                 monitor.submit(None)  # type: ignore[arg-type]
@@ -94,12 +94,12 @@ def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
     assert all(earlier.accepted <= later.accepted for earlier, later in itertools.pairwise(seen))
     last = seen[-1]
     assert last.pending == 0
-    assert last.samples == 32 * 110
+    assert last.samples == 32 * 66
     assert last.accepted == 2 * last.samples
     dropped, duplicate, unscored = (last.reasons[name] for name in ("dropped", "duplicate", "unscored"))
-    assert duplicate == {"same_id": 8 * 100 * 2}
-    assert dropped["no_sample"] == 32 * 10 * 2
-    assert dropped["where_failed"] == 24 * 10 * 2
+    assert duplicate == {"same_id": 8 * 60 * 2}
+    assert dropped["no_sample"] == 32 * 6 * 2
+    assert dropped["where_failed"] == 24 * 6 * 2
     assert dropped["redaction_failed"] > 0
     assert ("queue_full" in dropped) == (when_full != "block")
     assert set() < set(unscored) <= {"judge_error", "judge_unparseable", "timeout", "cancelled"}

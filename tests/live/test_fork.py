@@ -129,7 +129,7 @@ def test_forking_while_the_parent_is_busy(tmp_path: Path) -> None:
     for thread in threads:
         thread.start()
     try:
-        for number in range(8):
+        for number in range(4):
             in_child(lambda number=number: child(number))
     finally:
         end.set()
@@ -137,8 +137,8 @@ def test_forking_while_the_parent_is_busy(tmp_path: Path) -> None:
             thread.join()
     assert monitor.close(PATIENCE).done
     names = stored(path)
-    assert {f"schild {number}" for number in range(8)} <= set(names)
-    assert len(names) == monitor.stats().scored + 8
+    assert {f"schild {number}" for number in range(4)} <= set(names)
+    assert len(names) == monitor.stats().scored + 4
 
 
 PRELOADED = """

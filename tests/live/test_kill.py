@@ -42,7 +42,7 @@ def complete(n, kills):
     assert sum(asked.values()) - n <= kills * (BEYOND + WORKERS), "more was judged again than what was in hand"
 
 
-@pytest.mark.parametrize("n", [300, pytest.param(5_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [120, pytest.param(5_000, marks=pytest.mark.slow)])
 def test_the_next_start_finishes(n):
     interrupted(n, kills=2)
     assert ran(NEXT_START) == (0, "")
@@ -66,18 +66,18 @@ def test_killed_between_delivered_and_forgotten():
 from ragstone.live.outbox_pipeline import OutboxPipeline
 OutboxPipeline.delivered = lambda self, rows: None
 monitor = live()
-submit(monitor, range(100))
-soon(lambda: len(results()) == 100)
+submit(monitor, range(30))
+soon(lambda: len(results()) == 30)
 soon(lambda: not waiting())
 say("kept")
 hear()
 """
     with app(code) as process:
         process.hear()
-    assert undelivered() == 100
+    assert undelivered() == 30
     assert ran(NEXT_START) == (0, "")
-    complete(100, kills=0)
-    assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(100,)]
+    complete(30, kills=0)
+    assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(30,)]
 
 
 # The judge hangs, so that nothing but what is in the outbox can be scored later.

@@ -34,27 +34,28 @@ def refuses(*_):
 
 def live(judge=lambda _: {"ids": [1]}, samples=1, **settings):
     options = {"sinks": CallableSink(lambda _: None), **settings}
-    with Monitor(ContextRelevancy(llm=FakeLLM(judge)), **options) as monitor:
-        for number in range(samples):
-            monitor.submit(
-                Sample(id=f"{HOSTILE}{number}", user_input="q", retrieved_contexts=["a."], metadata={"k": HOSTILE})
-            )
-        monitor.submit({"user_input": 5, HOSTILE: HOSTILE})
-        monitor.feedback(HOSTILE, HOSTILE * 20)
-        monitor.flush(20)
+    monitor = Monitor(ContextRelevancy(llm=FakeLLM(judge)), **options)
+    for number in range(samples):
+        monitor.submit(
+            Sample(id=f"{HOSTILE}{number}", user_input="q", retrieved_contexts=["a."], metadata={"k": HOSTILE})
+        )
+    monitor.submit({"user_input": 5, HOSTILE: HOSTILE})
+    monitor.feedback(HOSTILE, HOSTILE * 20)
+    monitor.flush(20 if "alerts" in settings else 0.5)
+    monitor.close(0.1)
 
 
-def batch(judge):
-    rows = [{"user_input": "q", "retrieved_contexts": ["a."]}] * 120
+def batch(judge, rows=120):
+    rows = [{"user_input": "q", "retrieved_contexts": ["a."]}] * rows
     evaluate(rows, [ContextRelevancy(llm=FakeLLM(judge))], progress=False)
 
 
 def chain():
-    with Monitor(ContextRelevancy(llm=FakeLLM(fails)), sinks=CallableSink(fails)) as monitor:
-        handler = MonitorHandler(monitor)
-        named = RunnableLambda(fails).with_config(run_name=HOSTILE)
-        with pytest.raises(HostileError):
-            named.invoke(HOSTILE, config={"callbacks": [handler], "tags": [HOSTILE]})
+    monitor = Monitor(ContextRelevancy(llm=FakeLLM(fails)), sinks=CallableSink(fails))
+    named = RunnableLambda(fails).with_config(run_name=HOSTILE)
+    with pytest.raises(HostileError):
+        named.invoke(HOSTILE, config={"callbacks": [MonitorHandler(monitor)], "tags": [HOSTILE]})
+    monitor.close(0.5)
 
 
 def alarm():
@@ -90,5 +91,5 @@ def test_each_record_is_one_line_that_nothing_obeys(route, caplog):
 
 def test_what_a_server_says_of_a_parameter(openai_server, caplog):
     server = openai_server(lambda body: error(400, HOSTILE, param="temperature") if "temperature" in body else "yes")
-    batch(OpenAICompatible("m", base_url=server.url).generate)
+    batch(OpenAICompatible("m", base_url=server.url).generate, rows=5)
     assert [obeyed(record.getMessage()) for record in caplog.records if record.name.startswith("ragstone")] == [[]]

@@ -265,7 +265,7 @@ def test_a_signal_handler_may_submit_look_and_close() -> None:
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.0005)
     try:
-        submit(monitor, range(3_000))
+        submit(monitor, range(500))
         soon(lambda: len(seen) == 100)
         assert monitor.flush()
     finally:
@@ -273,7 +273,7 @@ def test_a_signal_handler_may_submit_look_and_close() -> None:
         signal.signal(signal.SIGALRM, before)
     assert monitor.close().done
     assert all(map(adds_up, seen))
-    assert len(sink.ids) == monitor.stats().scored == 3_000 + len(seen)
+    assert len(sink.ids) == monitor.stats().scored == 500 + len(seen)
 
 
 @pytest.mark.usefixtures("untraced")

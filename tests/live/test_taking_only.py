@@ -71,7 +71,7 @@ def test_it_needs_an_outbox() -> None:
         ValueError, match=r'workers: 0 needs a file through which another process judges: outbox="PATH"'
     ):
         Monitor(metric(), workers=0)
-    with pytest.raises(ValueError, match="workers: -1 is not"):
+    with pytest.raises(ValueError, match="workers: -1 should be"):
         Monitor(metric(), workers=-1, outbox="outbox.db")
 
 

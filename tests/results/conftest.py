@@ -1,3 +1,3 @@
 """A PostgreSQL server, started by the sinks' tests' own means."""
 
-from ..store.conftest import postgres  # noqa: F401, TID252
+from ..live.conftest import postgres  # noqa: F401, TID252
