@@ -14,7 +14,6 @@ import pytest
 
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalLLM
-from ragstone.local.engine import cores
 
 REQUEST = LLMRequest(task="t", system="the system", user="the user", schema={"type": "object"})
 
@@ -197,14 +196,10 @@ def test_threads_sleep_while_they_wait_and_the_environment_stays(monkeypatch, tm
 
 @pytest.mark.parametrize(("usable", "threads"), [(1, 1), (2, 2), (64, 2)])
 def test_two_threads_where_there_are_two_cores(fake, monkeypatch, usable, threads):
-    monkeypatch.setattr("ragstone.local.models.cores", lambda: usable)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(usable), raising=False)
     llm, llama = fake([])
     llm.load()
     assert llama.params[0].cpuparams.n_threads == threads
-
-
-def test_cores_are_those_of_this_process():
-    assert 1 <= cores() <= (os.cpu_count() or 1)
 
 
 def test_what_is_missing_or_wrong_is_said(fake, monkeypatch, tmp_path):
@@ -293,9 +288,14 @@ def test_close_frees_and_a_later_call_loads_again(fake):
     assert llama.alive == 1
 
 
-def test_a_forked_child_leaves_the_model_alone(fake):
-    llm, llama = fake([])
+def test_a_forked_child_leaves_the_model_alone(fake, monkeypatch, tmp_path):
+    _, llama = fake([])
+    llm = LocalLLM(tmp_path / "some-model.gguf")
     llm.load()
-    llm._engine._pid = -1  # as in a child
-    llm.close()
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # as in a child
+    with pytest.raises(RuntimeError, match="made before a fork"):
+        llm.generate(REQUEST)
+    del llm
+    gc.collect()
     assert llama.alive == 1
+    monkeypatch.undo()

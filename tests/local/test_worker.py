@@ -5,15 +5,14 @@ from concurrent.futures import Future, wait
 
 import pytest
 
-from ragstone.local import engine
 from ragstone.local.engine import Worker
 
 
 class Busy:
     """A worker that is held up by its first call until the others wait; notes the order in which they run."""
 
-    def __init__(self, first="A: the first"):
-        self.worker, self.ran, self.futures = Worker("test"), [], []
+    def __init__(self, first="A: the first", **settings):
+        self.worker, self.ran, self.futures = Worker("test", **settings), [], []
         self._free = threading.Event()
         began = threading.Event()
         self.futures.append(self.worker.submit(lambda: (began.set(), self._free.wait(10)), first))
@@ -87,9 +86,8 @@ def test_a_call_that_fails_is_its_own_affair(busy):
         failing.result()
 
 
-def test_what_a_reply_leads_to_is_asked_before_what_shares_less(monkeypatch):
-    monkeypatch.setattr(engine, "_PAUSE", 0.5)
-    busy = Busy("A: the first")
+def test_what_a_reply_leads_to_is_asked_before_what_shares_less():
+    busy = Busy("A: the first", pause=0.5)
     followed = threading.Thread(target=lambda: (busy.futures[0].result(10), busy.add("A: what follows")))
     followed.start()
     busy.add("B")

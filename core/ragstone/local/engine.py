@@ -202,8 +202,8 @@ class Worker:
     and a call to a small model may take a minute.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, *, pause: float = _PAUSE) -> None:
+        self._name, self._pause = name, pause
         self._calls: SimpleQueue[_Item | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -218,7 +218,9 @@ class Worker:
             if self._thread is None:
                 self._calls = SimpleQueue()  # what comes after a stop is not for the thread that ends
                 # The queue, not self: an idle thread must not keep its owner alive.
-                self._thread = threading.Thread(target=_run, args=(self._calls,), name=self._name, daemon=True)
+                self._thread = threading.Thread(
+                    target=_run, args=(self._calls, self._pause), name=self._name, daemon=True
+                )
                 self._thread.start()
             self._calls.put((future, call, prompt))
         return future
@@ -234,12 +236,12 @@ class Worker:
             thread.join()
 
 
-def _run(calls: "SimpleQueue[_Item | None]") -> None:
+def _run(calls: "SimpleQueue[_Item | None]", pause: float) -> None:
     waiting: list[_Item | None] = []
     last, overtaking = "", 0
     while True:
         if waiting or not calls.empty():
-            time.sleep(_PAUSE)
+            time.sleep(pause)
         with suppress(Empty):
             while True:
                 waiting.append(calls.get(block=not waiting))
