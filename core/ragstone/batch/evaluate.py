@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import math
 import signal
 import sys
 import threading
@@ -13,8 +12,9 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
+from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
 from ragstone.batch.estimation import cost_of
@@ -51,6 +51,16 @@ Metrics = Metric | str | Sequence[Metric | str] | None
 _BEAT = 0.2  # seconds; a signal that comes just before a thread goes to wait does not wake it: it wakes by itself
 
 _LOOKED_AT = 100  # rows at most
+_AboveZero = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+_LIMITS = (
+    "requests_per_minute",
+    "tokens_per_minute",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "call_timeout",
+    "sample_timeout",
+)
 Item = Row | BadLine
 
 
@@ -217,40 +227,25 @@ class _Run:
         if unknown := options.keys() - RunOptions.__annotations__:
             raise TypeError(f"evaluate has no option {min(unknown)!r}; it has {', '.join(RunOptions.__annotations__)}")
         self._options = options
-        self._calls = options.get("max_concurrency", 16)
-        self._repeat = options.get("repeat", 1)
-        checked("max_concurrency", self._calls, Count)
-        checked("repeat", self._repeat, Count)
-        limits = ("requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost")
-        for argument in (*limits, "call_timeout", "sample_timeout"):
-            value: object = options.get(argument)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if value is not None and not (number and 0 < cast("float", value) < math.inf):
-                raise ValueError(f"{argument}: {value!r} is no number above 0, nor None")
-        if options.get("progress", "auto") not in (True, False, "auto"):
-            raise ValueError(f"progress: {options.get('progress')!r} is none of True, False, 'auto'")
-        self._spending = Spending(
-            options.get("price"),
-            max_calls=options.get("max_calls"),
-            max_tokens=options.get("max_tokens"),
-            max_cost=options.get("max_cost"),
-        )
+        self._calls = checked("max_concurrency", options.get("max_concurrency", 16), Count)
+        self._repeat = checked("repeat", options.get("repeat", 1), Count)
+        for name in _LIMITS:
+            checked(name, options.get(name), _AboveZero | None)
+        self._progress = checked("progress", options.get("progress", "auto"), Shown)
+        limits: dict[str, Any] = {name: options.get(name) for name in ("max_calls", "max_tokens", "max_cost")}
+        self._spending = Spending(options.get("price"), **limits)
         self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
         self._bad_rows: list[BadLine] = []
-        self._gave_up: list[str] = []
-        self._asked_without: list[str] = []
-        self._stop: Callable[[], object] | None = None
-        self._cancel: Callable[[], object] | None = None
-        self._spent = Usage()
-        self._bill: list[str] = []  # what to say of it
-        self._failed: set[str] = set()  # listeners that raised
+        self._runner: Runner | None = None
+        self._gate: RequestGate | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._raised: set[str] = set()  # listeners
         self._unread = ""
         self._lacking: dict[str, bool] = {}  # by the metric: whether all samples lacked an input
         self.presses = 0  # of Ctrl-C
-        journal = options.get("journal")
-        self._journal_path = None if journal is None else getattr(journal, "path", None) or Path(cast("str", journal))
 
         from ragstone.results.memory import MemoryResults
 
@@ -263,13 +258,10 @@ class _Run:
         of Ctrl-C is replaced meanwhile, never an app's.
         """
         main = partial(asyncio.run, self.all(own_loop=True))
-        loop_runs_here = True
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            loop_runs_here = False
         with _on_ctrl_c(self._pressed):
-            if not loop_runs_here:
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
                 main()
                 return
             done = daemon(main, "ragstone-evaluate")
@@ -283,16 +275,18 @@ class _Run:
     async def all(self, *, own_loop: bool = False) -> None:
         """Score everything."""
         options = self._options
-        with contextlib.ExitStack() as stack:
-            if own_loop:
-                self._heed()
-            if not self._metrics:
-                await self._choose()
-            journal = options.get("journal")
-            if journal is not None:  # the run's own, so that what it claims is its own, too
-                made = journal.of_run() if isinstance(journal, Journal) else Journal(journal)
-                journal = stack.enter_context(made)
-            gate = RequestGate(
+        if own_loop:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            self._beat()
+        if not self._metrics:
+            await self._choose()
+        journal = options.get("journal")
+        if isinstance(journal, (str, Path)):
+            journal = Journal(journal)
+        elif journal is not None:  # the run's own, so that what it claims is its own, too
+            journal = journal.of_run()
+        with journal or contextlib.nullcontext():
+            self._gate = RequestGate(
                 self._calls,
                 requests_per_minute=options.get("requests_per_minute"),
                 tokens_per_minute=options.get("tokens_per_minute"),
@@ -301,10 +295,10 @@ class _Run:
                 replies=journal,
                 own_loop=own_loop,
             )
-            runner = Runner(
+            self._runner = Runner(
                 self._rows,
                 self._metrics,
-                gate,
+                self._gate,
                 repeat=self._repeat,
                 journal=journal,
                 sample_timeout=options.get("sample_timeout"),
@@ -313,39 +307,42 @@ class _Run:
                 flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
                 window=16 * self._calls,
             )
-            self._asked_without = runner.notes
-            if own_loop:
-                self._heed_softly(runner, gate)
-            bar = stack.enter_context(
-                contextlib.closing(Progress(gate, self._total(), options.get("progress", "auto")))
-            )
-            try:
-                await self._collect(runner, bar)
-            finally:
-                self._account_for(runner, gate)
-        for why in () if options.get("stop_on_give_up") else self._gave_up:  # else the report says it
+            if self.presses:
+                self._end()
+            with contextlib.closing(Progress(self._gate, self._total(), self._progress)) as bar:
+                await self._collect(self._runner, bar)
+        for why in () if options.get("stop_on_give_up") else self._runner.not_asked:  # else the report says it
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
 
     def report(self, *notes: str) -> "Report":
         """Return the report of what has been scored."""
         from ragstone.report.report import Report  # what shows results is loaded when there are some
 
-        name = self._options.get("name", "")
+        runner, gate = self._runner, self._gate
+        said = list(notes)
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]
         if lacking and self._unread:
-            notes = (*notes, f"{', '.join(lacking)}: every sample lacks an input; row 1 {self._unread}")
-        notes = (*notes, *self._asked_without, *(f"Gave up: {why}." for why in self._gave_up), *self._bill)
-        report = Report(self._results, self._metrics, bad_rows=self._bad_rows, name=name, notes=notes)
-        report.gave_up = tuple(self._gave_up)
-        report.price = self._options.get("price")
-        report.spent = self._spent
+            said.append(f"{', '.join(lacking)}: every sample lacks an input; row 1 {self._unread}")
+        gave_up, spent = (), Usage()
+        if runner is not None and gate is not None:
+            gave_up, spent = tuple(runner.not_asked), gate.usage()
+            said += [*runner.notes, *[f"Gave up: {why}." for why in gave_up]]
+            if runner.kept or gate.calls_failed:
+                said.append(self._bill(runner, gate))
+        self._bad_rows.sort(key=lambda bad: bad.line)
+        report = Report(
+            self._results, self._metrics, bad_rows=self._bad_rows, name=self._options.get("name", ""), notes=said
+        )
+        report.gave_up, report.spent, report.price = gave_up, spent, self._options.get("price")
         return report
 
     def interrupted(self) -> str:
         """Return what to say after Ctrl-C."""
-        if self._journal_path is None:
+        journal = self._options.get("journal")
+        if journal is None:
             return "What was scored is in this exception's report."
-        return f"What was judged is in {self._journal_path}: make the same call again, and it goes on from there."
+        path = getattr(journal, "path", journal)
+        return f"What was judged is in {path}: make the same call again, and it goes on from there."
 
     def _made(self, metrics: object) -> list[Metric]:
         made = metrics_from(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
@@ -366,31 +363,26 @@ class _Run:
         self._metrics = self._made(group)
         _say(line)
 
-    def _heed(self) -> None:
-        """Let Ctrl-C reach this run, on whose event loop this is called: it ends it."""
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine runs in a task
-
-        def beat() -> None:
-            loop.call_later(_BEAT, beat)
-
-        self._stop = self._cancel = lambda: loop.call_soon_threadsafe(task.cancel)
-        beat()
-
-    def _heed_softly(self, runner: Runner, gate: RequestGate) -> None:
-        """Let the first Ctrl-C only stop the run: what is in flight ends."""
-        loop = asyncio.get_running_loop()
-        self._stop = lambda: loop.call_soon_threadsafe(lambda: _stop(runner, gate))
-        if self.presses:
-            _stop(runner, gate)
+    def _beat(self) -> None:
+        """Wake the loop now and then, so that a press of Ctrl-C is seen."""
+        asyncio.get_running_loop().call_later(_BEAT, self._beat)
 
     def _pressed(self) -> None:
         self.presses += 1
         if self.presses > 2:
             raise KeyboardInterrupt
-        if (act := self._stop if self.presses == 1 else self._cancel) is not None:  # else `_heed` will see it
-            with contextlib.suppress(RuntimeError):  # the loop is closed: it is over already
-                act()
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is closed: the run is over
+                self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        """End the run: at the first press, once it is under way, what is in flight still ends."""
+        if self._runner is not None and self._gate is not None and self.presses == 1:
+            if self._gate.in_flight:
+                _say(f"Finishing {self._gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
+            self._runner.stop()
+        elif self._task is not None:
+            self._task.cancel()
 
     async def _collect(self, runner: Runner, bar: Progress) -> None:
         try:
@@ -403,32 +395,25 @@ class _Run:
         finally:  # awaits nothing: it is done however often the run is cancelled
             for item in runner.rest():
                 self._take(item, bar)
-            self._gave_up = runner.not_asked
-            self._bad_rows.sort(key=lambda bad: bad.line)
 
-    def _account_for(self, runner: Runner, gate: RequestGate) -> None:
-        """Note what this run spent, and what to say where its results are worth another sum."""
-        self._spent = Usage(
-            llm_calls=gate.llm_calls,
-            embed_calls=gate.embed_calls,
-            input_tokens=gate.input_tokens,
-            output_tokens=gate.output_tokens,
-        )
-        if not (runner.kept or gate.calls_failed):
-            return
+    def _bill(self, runner: Runner, gate: RequestGate) -> str:
+        """Return what this run spent, where its results are worth another sum."""
         from ragstone.report.tables import count
 
-        facts = [count(gate.llm_calls, "judge call")]
+        spent = gate.usage()
+        sent, received = spent.input_tokens, spent.output_tokens
+        facts = [count(spent.llm_calls, "judge call")]
         if gate.calls_failed:
             facts[0] += f", {gate.calls_failed:,} of them failed"
-        if gate.input_tokens is not None and gate.output_tokens is not None:
-            facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
-        if (price := self._options.get("price")) is not None:
-            known = gate.input_tokens is not None and gate.output_tokens is not None
-            cost = cost_of(price, gate.input_tokens or 0, gate.output_tokens or 0)
-            facts.append(f"cost {cost:.4f}" if known else "unknown cost")
+        price = self._options.get("price")
+        if sent is not None and received is not None:
+            facts.append(f"{sent + received:,} tokens")
+            if price is not None:
+                facts.append(f"cost {cost_of(price, sent, received):.4f}")
+        elif price is not None:
+            facts.append("unknown cost")
         whole = f"; {count(runner.rows_done, 'sample')}, {runner.kept:,} from the journal" if runner.kept else ""
-        self._bill = [f"Spent in this run: {', '.join(facts)}{whole}. The table says what the results are worth."]
+        return f"Spent in this run: {', '.join(facts)}{whole}. The table says what the results are worth."
 
     def _take(self, item: Scored | BadLine, bar: Progress) -> None:
         """Keep what came out of the runner, and tell the caller."""
@@ -437,22 +422,24 @@ class _Run:
             bar.done()
             self._tell("on_bad_row", item)
             return
+        records, sample = item.records, item.row.sample
         self._unread = self._unread or item.row.unread
-        for record in item.records:
-            lacks = isinstance(record.outcome, Unscored) and record.outcome.reason == "missing_input"
-            self._lacking[record.outcome.metric] = lacks and self._lacking.get(record.outcome.metric, True)
-        sample = item.row.sample
-        if item.records:
-            self._results.add(item.records, sample)
-        bar.done(sum(not isinstance(record.outcome, Score) for record in item.records))
-        self._tell("on_result", (replace(item.records[0], sample=sample), *item.records[1:]))
+        unscored = 0
+        for record in records:
+            outcome = record.outcome
+            unscored += not isinstance(outcome, Score)
+            lacks = isinstance(outcome, Unscored) and outcome.reason == "missing_input"
+            self._lacking[outcome.metric] = lacks and self._lacking.get(outcome.metric, True)
+        self._results.add(records, sample)
+        bar.done(unscored)
+        self._tell("on_result", (replace(records[0], sample=sample), *records[1:]))
 
     def _tell(self, event: Literal["on_result", "on_bad_row"], what: object) -> None:
         listener = cast("Callable[[object], object] | None", self._options.get(event))
-        if listener is not None and event not in self._failed:
-            self._failed.add(event)  # if it raises: it ends the run, and is not called again
+        if listener is not None and event not in self._raised:
+            self._raised.add(event)  # if it raises: it ends the run, and is not called again
             listener(what)
-            self._failed.remove(event)
+            self._raised.remove(event)
 
     def _total(self) -> int | None:
         total, samples = self._options.get("total"), cast("object", self._samples)
@@ -521,12 +508,6 @@ def _on_ctrl_c(act: Callable[[], None]) -> Generator[None, None, None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-
-
-def _stop(runner: Runner, gate: RequestGate) -> None:
-    if gate.in_flight:
-        _say(f"Finishing {gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
-    runner.stop()
 
 
 def _say(line: str) -> None:

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from ragstone.batch.journal import JournalError
+from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.spending import SpendingMeter
 from ragstone.errors import CannotScore
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
@@ -48,35 +48,7 @@ _LEFT_OUT = {
     "seed": "a seed",
     "logprobs": "log-probabilities",
 }
-Shown = bool | Literal["auto"]
-
-
-class Outcomes(Protocol):
-    """Where outcomes are kept beyond a run: a `Journal`, or what the workers of a cluster share."""
-
-    def outcome(self, key: str, sample: Sample, /) -> Outcome | None:
-        """Return the outcome that was put under a key; None where there is none."""
-        ...
-
-    def claim(self, keys: Sequence[str]) -> set[str]:
-        """Claim outcomes; return the keys of those that are neither made nor being made."""
-        ...
-
-    def put_outcome(self, key: str, outcome: Outcome, sample: Sample, /) -> None:
-        """Keep an outcome, if it is final, and end its claim."""
-        ...
-
-    def release(self, keys: Iterable[str]) -> None:
-        """Give up claims."""
-        ...
-
-    def left_out(self, judge: str, /) -> Mapping[str, str]:
-        """Return what the provider of a judge, given as its `identity_json`, has refused in other runs."""
-        ...
-
-    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
-        """Keep what a judge's provider has refused."""
-        ...
+Shown = Literal[True, False, "auto"]
 
 
 class Scored(NamedTuple):
@@ -141,7 +113,7 @@ class Runner:
         gate: RequestGate,
         *,
         repeat: int = 1,
-        journal: Outcomes | None = None,
+        journal: Journal | None = None,
         sample_timeout: float | None = None,
         in_memory: bool = False,
         meter: Callable[[Metric, Sample], Meter] = lambda _metric, _sample: Meter(),
@@ -541,9 +513,9 @@ class Progress:
         if in_notebook() or is_terminal():
             if shown:
                 self._bar = self._drawn()
-                self._next_beat(1.0, self._draw)
+                self._later(1.0, self._draw)
         elif shown is True:
-            self._next_beat(_LINE_SECONDS, self._say)
+            self._later(_LINE_SECONDS, self._say)
 
     def done(self, unscored: int = 0) -> None:
         """Say that one more row is done, with so many more outcomes unscored."""
@@ -569,22 +541,20 @@ class Progress:
             form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
         return auto.tqdm(total=self._total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
 
-    def _next_beat(self, seconds: float, act: Callable[[], object]) -> None:
-        def beat() -> None:
-            act()
-            self._next_beat(seconds, act)
-
-        self._beat = asyncio.get_running_loop().call_later(seconds, beat)
+    def _later(self, seconds: float, act: Callable[[], object]) -> None:
+        self._beat = asyncio.get_running_loop().call_later(seconds, act)
 
     def _draw(self) -> None:
         if self._bar is not None:
             self._bar.set_postfix_str(self._facts())
+        self._later(1.0, self._draw)
 
     def _say(self) -> None:
         of = "" if self._total is None else f"/{self._total:,}"
         with suppress(OSError, AttributeError, ValueError):  # there is no stream, or it is closed
             sys.stderr.write(f"{self._done:,}{of} samples, {self._facts()}\n")
             sys.stderr.flush()
+        self._later(_LINE_SECONDS, self._say)
 
     def _facts(self) -> str:
         gate = self._gate

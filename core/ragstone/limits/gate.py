@@ -19,7 +19,7 @@ from ragstone.judging.flow import Request, needed, of_draw
 from ragstone.judging.prompt import tokens
 from ragstone.judging.refusals import read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
-from ragstone.outcome import known_sum
+from ragstone.outcome import Usage, known_sum
 
 _TRIES = 6
 _LONGEST_WAIT = 600.0
@@ -159,7 +159,6 @@ class RequestGate:
         embed_calls: Calls made to embedders, likewise.
         calls_done: Calls that have ended, of both.
         calls_failed: Those of them that ended without a reply.
-        spent: The tokens of each judge, by its `model`: prompt and reply; None when it does not say.
         input_tokens: Prompt tokens so far; None when a judge does not say.
         output_tokens: Reply tokens so far; None when a judge does not say.
     """
@@ -187,7 +186,6 @@ class RequestGate:
         self._pending: dict[bytes, asyncio.Future[None]] = {}
         self._begun_at: dict[object, float] = {}  # of the calls in flight
         self.llm_calls = self.embed_calls = self.calls_done = self.calls_failed = 0
-        self.spent: dict[str, tuple[int | None, int | None]] = {}
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
 
@@ -195,6 +193,15 @@ class RequestGate:
     def in_flight(self) -> int:
         """Calls in flight, to judges and embedders."""
         return self._judges.in_flight + self._embedders.in_flight
+
+    def usage(self) -> Usage:
+        """Return what was asked for so far, failed tries counted."""
+        return Usage(
+            llm_calls=self.llm_calls,
+            embed_calls=self.embed_calls,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+        )
 
     def waits(self) -> list[float]:
         """Return for how many seconds each call in flight has waited for its reply."""
@@ -324,7 +331,7 @@ class RequestGate:
                 limiter.refused(generation, wait)
             else:
                 limiter.succeeded()
-                self._count(model, reply, cost)
+                self._count(reply, cost)
                 return reply
             finally:
                 limiter.leave()
@@ -349,11 +356,9 @@ class RequestGate:
                 self.calls_done += 1
                 self.calls_failed += failed
 
-    def _count(self, model: "_Model", reply: object, estimated: float) -> None:
+    def _count(self, reply: object, estimated: float) -> None:
         if not isinstance(reply, LLMReply):
             return  # vectors, or the driver says so
-        sent, received = self.spent.get(model.name, (0, 0))
-        self.spent[model.name] = known_sum(sent, reply.input_tokens), known_sum(received, reply.output_tokens)
         self.input_tokens = known_sum(self.input_tokens, reply.input_tokens)
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)
         if self._counts_tokens and reply.input_tokens is not None and reply.output_tokens is not None:
