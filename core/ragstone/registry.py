@@ -11,6 +11,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -458,6 +459,7 @@ def _package() -> Any:  # noqa: ANN401 - a package whose names are loaded when f
     return metrics
 
 
+@cache
 def _metrics() -> dict[str, str]:
     """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
     names: list[str] = _package().__all__

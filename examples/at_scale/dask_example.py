@@ -5,7 +5,10 @@ from typing import Any
 
 from ragstone.batch import Scorer
 
-ROWS = [{"id": f"q{i}", "user_input": "How many?", "retrieved_contexts": ["Porto has 6."]} for i in range(99)]
+ROWS = [
+    {"id": f"q{i}", "user_input": "How many bridges has Porto?", "retrieved_contexts": ["Porto has 6 bridges."]}
+    for i in range(99)
+]
 
 if __name__ == "__main__":
     pandas: Any = import_module("pandas")

@@ -34,9 +34,8 @@ from ragstone.registry import (
     make_embedder,
     make_llm,
     make_metric,
+    metric_class,
     metric_names,
-    needs_embedder,
-    needs_llm,
     spread,
 )
 from ragstone.results.record import Record
@@ -455,29 +454,27 @@ def metrics_from(metrics: object, llm: LLM | str | None, embedder: Embedder | st
     made: list[Metric] = []
     judge, named = llm, embedder
     for metric, its_options in spread(cast("Sequence[object]", metrics)):
+        if not isinstance(metric, (str, Metric)):
+            raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
         with _naming("metrics"):
-            asks = needs_llm(metric) if isinstance(metric, str) else isinstance(metric, Metric) and metric.lacks_llm
+            kind = metric_class(metric) if isinstance(metric, str) else type(metric)
+        asks = kind.needs_llm and (isinstance(metric, str) or metric.lacks_llm)
         if asks and judge is None:
-            name = getattr(metric, "name", metric)
+            name = metric if isinstance(metric, str) else metric.name
             raise ValueError(f"llm: is missing; pass a judge for {name!r}, or its name, such as 'local'")
         if asks and isinstance(judge, str):
             with _naming("llm"):
                 judge = make_llm(judge, max_concurrency=calls)
-        if isinstance(metric, str):
-            with _naming("metrics"):
-                embeds = needs_embedder(metric)
-            if embeds and (embedder is None or isinstance(embedder, str)):
-                with _naming("embedder"):
-                    embedder = make_embedder(
-                        embedder, judge or "", llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
-                    )
-            with _naming("metrics"):
-                metric = make_metric(metric, its_options, judge, embedder if embeds else named)
-        elif asks:
-            metric = replace(cast("Metric", metric), llm=judge)
-        if not isinstance(metric, Metric):
-            raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
-        made.append(metric)
+        if isinstance(metric, Metric):
+            made.append(replace(metric, llm=judge) if asks else metric)
+            continue
+        if kind.needs_embedder and (embedder is None or isinstance(embedder, str)):
+            with _naming("embedder"):
+                embedder = make_embedder(
+                    embedder, judge or "", llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
+                )
+        with _naming("metrics"):
+            made.append(make_metric(metric, its_options, judge, embedder if kind.needs_embedder else named))
     names = [metric.name for metric in made]
     if not names:
         raise ValueError("metrics: is empty; pass one or more")
