@@ -13,8 +13,9 @@ from typing import ClassVar
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample
-from ragstone.batch.evaluate import Interrupted, aevaluate, evaluate
+from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.journal import Journal
+from ragstone.batch.run import Interrupted
 from ragstone.registry import GROUPS
 from ragstone.sources import BadLine, SourceError
 from ragstone.testing import FakeEmbedder, FakeLLM

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         MetricEstimate as MetricEstimate,
         estimate as estimate,
     )
-    from ragstone.batch.evaluate import Interrupted as Interrupted, RunOptions as RunOptions
+    from ragstone.batch.run import Interrupted as Interrupted, RunOptions as RunOptions
     from ragstone.batch.journal import Journal as Journal, JournalError as JournalError
     from ragstone.batch.scorer import Scorer as Scorer
     from ragstone.report import (
@@ -32,7 +32,8 @@ else:
         __name__,
         {
             "ragstone.batch.estimation": "Estimate MetricEstimate estimate",
-            "ragstone.batch.evaluate": "Interrupted RunOptions aevaluate evaluate",
+            "ragstone.batch.evaluate": "aevaluate evaluate",
+            "ragstone.batch.run": "Interrupted RunOptions",
             "ragstone.batch.journal": "Journal JournalError",
             "ragstone.batch.scorer": "Scorer",
             "ragstone.report": "Comparison MetricComparison MetricInfo MetricSummary NotComparableError Report "

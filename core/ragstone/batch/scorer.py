@@ -5,7 +5,8 @@ from typing import Any
 
 from typing_extensions import Unpack
 
-from ragstone.batch.evaluate import RunOptions, evaluate, metrics_from
+from ragstone.batch.evaluate import evaluate
+from ragstone.batch.run import RunOptions, metrics_from
 from ragstone.metrics.base import Metric
 from ragstone.options import Count, checked
 from ragstone.registry import RegistryError, needs_llm, spread

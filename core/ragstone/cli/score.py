@@ -14,8 +14,9 @@ import click
 
 from ragstone import registry
 from ragstone.batch.estimation import estimate
-from ragstone.batch.evaluate import Interrupted, choose, evaluate
+from ragstone.batch.evaluate import evaluate
 from ragstone.batch.journal import JournalError
+from ragstone.batch.run import Interrupted, choose
 from ragstone.batch.runner import above_bar
 from ragstone.cli.options import (
     FiniteRange,

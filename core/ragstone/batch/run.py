@@ -1,0 +1,498 @@
+"""One run over a data set: what `evaluate` does, from the arguments to the report."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import wait
+from dataclasses import replace
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from ragstone.batch.estimation import cost_of
+from ragstone.batch.journal import Journal, JournalError
+from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
+from ragstone.batch.spending import Spending
+from ragstone.judge import LLM, Embedder
+from ragstone.limits.gate import RequestGate, daemon, in_daemon
+from ragstone.metrics.base import Metric
+from ragstone.options import Count, checked
+from ragstone.outcome import Score, Unscored, Usage
+from ragstone.plain import printable
+from ragstone.registry import (
+    GROUPS,
+    NullJudge,
+    RegistryError,
+    make_embedder,
+    make_llm,
+    make_metric,
+    metric_class,
+    metric_names,
+    spread,
+)
+from ragstone.results.record import Record
+from ragstone.sample import BadLine, Row, Sample, SampleField
+from ragstone.sources import Source, SourceError, rows_of
+
+if TYPE_CHECKING:
+    from ragstone.report.report import Report
+
+_log = logging.getLogger(__name__)
+Metrics = Metric | str | Sequence[Metric | str] | None
+_BEAT = 0.2  # seconds; a signal that comes just before a thread goes to wait does not wake it: it wakes by itself
+
+_LOOKED_AT = 100  # rows at most
+_AboveZero = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+_LIMITS = (
+    "requests_per_minute",
+    "tokens_per_minute",
+    "max_calls",
+    "max_tokens",
+    "max_cost",
+    "call_timeout",
+    "sample_timeout",
+)
+Item = Row | BadLine
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of `evaluate` and `aevaluate`.
+
+    Attributes:
+        llm: The judge of metrics that are given by name, or the judge's name (see `ragstone.registry`).
+        embedder: Their embedder, or its name; by default the one that goes with the judge.
+        fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
+            known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
+            whose `reference` is the context.
+        repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
+        max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
+            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
+        requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
+        tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
+        max_calls: Calls to judges at most, in this run, each try counted; tries by the judge's own client are not
+            seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
+            same call goes on there, with its limits anew.
+        max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
+        max_cost: Money for judges at most, likewise. Needs `price`.
+        price: What a million prompt tokens and a million reply tokens cost. Default: the judge's list price, where
+            `ragstone.live.budget` knows it. The report then says what was spent on judges.
+        call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
+            A call that takes longer makes its sample `Unscored("timeout")`. Default: 120; no limit for a judge that
+            says `in_turn`, as the embedded one does.
+        sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
+            wait for their turn is not counted.
+        journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
+            judge is asked; or a `Journal`. Runs that use it at the same time share the work.
+        share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
+            same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
+            Default: True.
+        progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
+            each 30 seconds. "auto", the default: the bar, but no lines.
+        total: How many samples there are, for the bar, where `samples` does not say.
+        name: What the report calls this run.
+        on_result: Called with each sample's records when they are there, in the order in which samples end; each has
+            its `row`, and the first holds the sample. When a run ends early, it gets what was made of the samples under
+            way, too. What it raises ends the run, and it is not called again.
+        on_bad_row: Called with each row that holds no sample, when it is read.
+        stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
+            `Unscored("judge_error")`, which is the default.
+    """
+
+    llm: LLM | str | None
+    embedder: Embedder | str | None
+    fields: Mapping[str, str] | str | None
+    repeat: int
+    max_concurrency: int
+    requests_per_minute: float | None
+    tokens_per_minute: float | None
+    max_calls: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    price: tuple[float, float] | None
+    call_timeout: float | None
+    sample_timeout: float | None
+    journal: str | Path | Journal | None
+    share_replies: bool
+    progress: Shown
+    total: int | None
+    name: str
+    on_result: Callable[[Sequence[Record]], object] | None
+    on_bad_row: Callable[[BadLine], object] | None
+    stop_on_give_up: bool
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a run.
+
+    Attributes:
+        report: What was scored by then.
+    """
+
+    def __init__(self, message: str, report: "Report") -> None:
+        super().__init__(message)
+        self.report = report
+
+
+class Run:
+    """One run: its arguments, checked before anything is read or asked, and what it has scored so far."""
+
+    def __init__(self, samples: Source, metrics: object, options: RunOptions) -> None:
+        if unknown := options.keys() - RunOptions.__annotations__:
+            raise TypeError(f"evaluate has no option {min(unknown)!r}; it has {', '.join(RunOptions.__annotations__)}")
+        self._options = options
+        self._calls = checked("max_concurrency", options.get("max_concurrency", 16), Count)
+        self._repeat = checked("repeat", options.get("repeat", 1), Count)
+        for name in _LIMITS:
+            checked(name, options.get(name), _AboveZero | None)
+        self._progress = checked("progress", options.get("progress", "auto"), Shown)
+        limits: dict[str, Any] = {name: options.get(name) for name in ("max_calls", "max_tokens", "max_cost")}
+        self._spending = Spending(options.get("price"), **limits)
+        self._metrics = [] if metrics is None else self._made(metrics)
+        self._samples = samples
+        self._rows = rows_of(samples, options.get("fields"))
+        self._bad_rows: list[BadLine] = []
+        self._runner: Runner | None = None
+        self._gate: RequestGate | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._raised: set[str] = set()  # listeners
+        self._unread = ""
+        self._lacking: dict[str, bool] = {}  # by the metric: whether all samples lacked an input
+        self.presses = 0  # of Ctrl-C
+
+        from ragstone.results.memory import MemoryResults
+
+        self._results = MemoryResults()
+
+    def evaluated(self) -> "Report":
+        """Score everything and report; what ends it early has the report of what was scored by then."""
+        try:
+            self.complete()
+            if not self.presses:
+                return self.report()
+        except (JournalError, SourceError) as error:
+            error.report = self.report("An error ended the run early: this is what was scored by then.")
+            raise
+        except asyncio.CancelledError:
+            if not self.presses:
+                raise
+        except KeyboardInterrupt:  # of a third Ctrl-C, or of a callback's own
+            pass
+        raise Interrupted(self.interrupted(), self.report("The run was ended early: this is what was scored by then."))
+
+    def complete(self) -> None:
+        """Score everything on an event loop of its own: in this thread or, where a loop runs in it, in another one.
+
+        The first Ctrl-C stops the run, the second cancels it, the third raises where it is. Only Python's own handling
+        of Ctrl-C is replaced meanwhile, never an app's.
+        """
+        main = partial(asyncio.run, self.all(own_loop=True))
+        with _on_ctrl_c(self._pressed):
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                main()
+                return
+            done = daemon(main, "ragstone-evaluate")
+            while not done.done():
+                try:
+                    wait((done,), _BEAT)
+                except KeyboardInterrupt:  # noqa: PERF203 - of an app's handler
+                    self._pressed()
+            done.result()
+
+    async def all(self, *, own_loop: bool = False) -> None:
+        """Score everything."""
+        options = self._options
+        if own_loop:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            self._beat()
+        if not self._metrics:
+            await self._choose()
+        journal = options.get("journal")
+        if isinstance(journal, (str, Path)):
+            journal = Journal(journal)
+        elif journal is not None:  # the run's own, so that what it claims is its own, too
+            journal = journal.of_run()
+        with journal or contextlib.nullcontext():
+            self._gate = RequestGate(
+                self._calls,
+                requests_per_minute=options.get("requests_per_minute"),
+                tokens_per_minute=options.get("tokens_per_minute"),
+                call_timeout=options.get("call_timeout"),
+                share_replies=options.get("share_replies", True),
+                replies=journal,
+                own_loop=own_loop,
+            )
+            self._runner = Runner(
+                self._rows,
+                self._metrics,
+                self._gate,
+                repeat=self._repeat,
+                journal=journal,
+                sample_timeout=options.get("sample_timeout"),
+                in_memory=isinstance(self._samples, (list, tuple)),
+                meter=self._spending.meter,
+                flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
+                window=16 * self._calls,
+            )
+            if self.presses:
+                self._end()
+            with contextlib.closing(Progress(self._gate, self._total(), self._progress)) as bar:
+                await self._collect(self._runner, bar)
+        for why in () if options.get("stop_on_give_up") else self._runner.not_asked:  # else the report says it
+            _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
+
+    def report(self, *notes: str) -> "Report":
+        """Return the report of what has been scored."""
+        from ragstone.report.report import Report  # what shows results is loaded when there are some
+
+        runner, gate = self._runner, self._gate
+        said = list(notes)
+        lacking = [metric for metric, lacks in self._lacking.items() if lacks]
+        if lacking and self._unread:
+            said.append(f"{', '.join(lacking)}: every sample lacks an input; row 1 {self._unread}")
+        gave_up: tuple[str, ...] = ()
+        spent = Usage()
+        if runner is not None and gate is not None:
+            gave_up, spent = tuple(runner.not_asked), gate.usage()
+            said += [*runner.notes, *[f"Gave up: {why}." for why in gave_up]]
+            if runner.kept or gate.calls_failed:
+                said.append(self._bill(runner, gate))
+        self._bad_rows.sort(key=lambda bad: bad.line)
+        report = Report(
+            self._results, self._metrics, bad_rows=self._bad_rows, name=self._options.get("name", ""), notes=said
+        )
+        report.gave_up, report.spent, report.price = gave_up, spent, self._options.get("price")
+        return report
+
+    def interrupted(self) -> str:
+        """Return what to say after Ctrl-C."""
+        journal = self._options.get("journal")
+        if journal is None:
+            return "What was scored is in this exception's report."
+        path = getattr(journal, "path", journal)
+        return f"What was judged is in {path}: make the same call again, and it goes on from there."
+
+    def _made(self, metrics: object) -> list[Metric]:
+        made = metrics_from(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
+        if all(getattr(metric.judge, "in_turn", False) for metric in made):
+            self._calls = 1
+        return made
+
+    async def _choose(self) -> None:
+        """Take the metrics that fit the rows, and say so."""
+        rows = self._rows
+        with _naming("metrics"):
+            if isinstance(rows, AsyncIterator):
+                raise RegistryError(
+                    "none is named, and rows of an asynchronous source do not decide; name 'rag', "
+                    "'summary', or single metrics"
+                )
+            group, line, self._rows = await in_daemon(partial(choose, rows))
+        self._metrics = self._made(group)
+        _say(line)
+
+    def _beat(self) -> None:
+        """Wake the loop now and then, so that a press of Ctrl-C is seen."""
+        asyncio.get_running_loop().call_later(_BEAT, self._beat)
+
+    def _pressed(self) -> None:
+        self.presses += 1
+        if self.presses > 2:
+            raise KeyboardInterrupt
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is closed: the run is over
+                self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        """End the run: at the first press, once it is under way, what is in flight still ends."""
+        if self._runner is not None and self._gate is not None and self.presses == 1:
+            if self._gate.in_flight:
+                _say(f"Finishing {self._gate.in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
+            self._runner.stop()
+        elif self._task is not None:
+            self._task.cancel()
+
+    async def _collect(self, runner: Runner, bar: Progress) -> None:
+        try:
+            async with contextlib.aclosing(runner.records()) as items:
+                async for item in items:
+                    self._take(item, bar)
+                    del item  # hold nothing of it while waiting for the next
+                    if runner.gave_up and self._options.get("stop_on_give_up"):
+                        break
+        finally:  # awaits nothing: it is done however often the run is cancelled
+            for item in runner.rest():
+                self._take(item, bar)
+
+    def _bill(self, runner: Runner, gate: RequestGate) -> str:
+        """Return what this run spent, where its results are worth another sum."""
+        from ragstone.report.tables import count
+
+        spent = gate.usage()
+        sent, received = spent.input_tokens, spent.output_tokens
+        facts = [count(spent.llm_calls, "judge call")]
+        if gate.calls_failed:
+            facts[0] += f", {gate.calls_failed:,} of them failed"
+        price = self._options.get("price")
+        if sent is not None and received is not None:
+            facts.append(f"{sent + received:,} tokens")
+            if price is not None:
+                facts.append(f"cost {cost_of(price, sent, received):.4f}")
+        elif price is not None:
+            facts.append("unknown cost")
+        whole = f"; {count(runner.rows_done, 'sample')}, {runner.kept:,} from the journal" if runner.kept else ""
+        return f"Spent in this run: {', '.join(facts)}{whole}. The table says what the results are worth."
+
+    def _take(self, item: Scored | BadLine, bar: Progress) -> None:
+        """Keep what came out of the runner, and tell the caller."""
+        if isinstance(item, BadLine):
+            self._bad_rows.append(item)
+            bar.done()
+            self._tell("on_bad_row", item)
+            return
+        records, sample = item.records, item.row.sample
+        self._unread = self._unread or item.row.unread
+        unscored = 0
+        for record in records:
+            outcome = record.outcome
+            unscored += not isinstance(outcome, Score)
+            lacks = isinstance(outcome, Unscored) and outcome.reason == "missing_input"
+            self._lacking[outcome.metric] = lacks and self._lacking.get(outcome.metric, True)
+        self._results.add(records, sample)
+        bar.done(unscored)
+        self._tell("on_result", (replace(records[0], sample=sample), *records[1:]))
+
+    def _tell(self, event: Literal["on_result", "on_bad_row"], what: object) -> None:
+        listener = cast("Callable[[object], object] | None", self._options.get(event))
+        if listener is not None and event not in self._raised:
+            self._raised.add(event)  # if it raises: it ends the run, and is not called again
+            listener(what)
+            self._raised.remove(event)
+
+    def _total(self) -> int | None:
+        total, samples = self._options.get("total"), cast("object", self._samples)
+        return len(samples) if total is None and isinstance(samples, Sized) and not isinstance(samples, str) else total
+
+
+def metrics_from(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:
+    """Return the metrics, those that are named made with one judge and one embedder."""
+    if isinstance(metrics, (str, Metric)):
+        metrics = [metrics]
+    if not isinstance(metrics, Sequence):
+        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass metrics or their names")
+    made: list[Metric] = []
+    judge, named = llm, embedder
+    for metric, its_options in spread(cast("Sequence[object]", metrics)):
+        if not isinstance(metric, (str, Metric)):
+            raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
+        with _naming("metrics"):
+            kind = metric_class(metric) if isinstance(metric, str) else type(metric)
+        asks = kind.needs_llm and (isinstance(metric, str) or metric.lacks_llm)
+        if asks and judge is None:
+            name = metric if isinstance(metric, str) else metric.name
+            raise ValueError(f"llm: is missing; pass a judge for {name!r}, or its name, such as 'local'")
+        if asks and isinstance(judge, str):
+            with _naming("llm"):
+                judge = make_llm(judge, max_concurrency=calls)
+        if isinstance(metric, Metric):
+            made.append(replace(metric, llm=judge) if asks else metric)
+            continue
+        if kind.needs_embedder and (embedder is None or isinstance(embedder, str)):
+            with _naming("embedder"):
+                embedder = make_embedder(
+                    embedder, judge or "", llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
+                )
+        with _naming("metrics"):
+            made.append(make_metric(metric, its_options, judge, embedder if kind.needs_embedder else named))
+    names = [metric.name for metric in made]
+    if not names:
+        raise ValueError("metrics: is empty; pass one or more")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"metrics: holds two of the name {min(twice)!r}; evaluate twice, and compare the reports")
+    return made
+
+
+@contextlib.contextmanager
+def _naming(argument: str) -> Generator[None, None, None]:
+    try:
+        yield
+    except RegistryError as error:
+        raise RegistryError(f"{argument}: {error}") from error
+
+
+@contextlib.contextmanager
+def _on_ctrl_c(act: Callable[[], None]) -> Generator[None, None, None]:
+    """Act on Ctrl-C in place of Python, where this is its thread and no app does."""
+    handler = signal.getsignal(signal.SIGINT)
+    function = getattr(handler, "func", handler)  # asyncio.run's is a partial
+    is_pythons = handler is signal.default_int_handler or getattr(function, "__module__", "") == "asyncio.runners"
+    if threading.current_thread() is not threading.main_thread() or not is_pythons:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda _signal, _frame: act())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _say(line: str) -> None:
+    with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # the stream may be closed
+        sys.stderr.write(f"{line}\n" * bool(line))
+        sys.stderr.flush()
+
+
+def choose(rows: Iterator[Item]) -> tuple[str, str, Iterator[Item]]:
+    """Return the group of metrics that fits the rows, a line that says so, and all the rows.
+
+    The first of the first 100 rows that has contexts and a response decides, and none after it is read. Where no row
+    holds a sample, the group is "rag" and the line empty.
+
+    Raises:
+        RegistryError: None of them has both; the message says for which metrics the first sample would do.
+
+    Example:
+        >>> choose(iter([Row(1, Sample(retrieved_contexts=["Emma is a novel."], response="A novel."))]))[1]
+        'Metrics: summary (summarization_score, alignment_coverage), because row 1 has retrieved_contexts and response.'
+    """
+    seen: list[Item] = []
+    for item in islice(rows, _LOOKED_AT):
+        seen.append(item)
+        if isinstance(item, Row) and _decides(item):
+            has = _fields(item.sample)
+            group = "rag" if "user_input" in has else "summary"
+            line = f"Metrics: {group} ({', '.join(GROUPS[group])}), because row {item.line} has {_and(has)}."
+            line += " The group golden compares with the reference." if "reference" in has else ""
+            return group, line, chain(seen, rows)
+    first = next((item for item in seen if isinstance(item, Row)), None)
+    if first is None:
+        return "rag", "", chain(seen, rows)
+    has = _fields(first.sample)
+    metrics = [make_metric(name, {}, NullJudge(), NullJudge()) for name in metric_names()]
+    enough = ", ".join(metric.name for metric in metrics if set(metric.required_fields) <= set(has))
+    raise RegistryError(
+        f"none is named, and none of the first {len(seen)} row(s) has retrieved_contexts and response; "
+        f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}"
+    )
+
+
+def _decides(item: Item) -> bool:
+    return isinstance(item, Row) and bool(item.sample.retrieved_contexts and item.sample.response)
+
+
+def _fields(sample: Sample) -> list[str]:
+    return [name for name in get_args(SampleField) if getattr(sample, name)]
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(", ".join(part) for part in (words[:-1], words[-1:]) if part)
