@@ -5,13 +5,14 @@ import inspect
 import re
 import weakref
 from collections import deque
-from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.callbacks.base import global_stack_trace
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
@@ -250,9 +251,10 @@ def _listen_to(response: Streamed | StreamingAgentChatResponse, pieces: list[Any
         pieces.append((piece.delta or "") if isinstance(piece, ChatResponse) else piece)
 
     for name in ("response_gen", "chat_stream", "achat_stream"):
-        stream: Iterable[object] | AsyncIterable[object] | None = vars(response).get(name)
-        if stream is not None:
-            heard = listen(stream, take, ended) if isinstance(stream, Iterable) else alisten(stream, take, ended)
+        stream: Any = vars(response).get(name)
+        if stream is not None:  # by its class, as a tracer's stream may be read in both ways
+            awaited = name == "achat_stream" or isinstance(response, AsyncStreamingResponse)
+            heard = alisten(stream, take, ended) if awaited else listen(stream, take, ended)
             vars(response)[name] = heard
             weakref.finalize(heard, ended, GeneratorExit()).atexit = False  # one that nobody begins to read
             return

@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.base.response.schema import Response, StreamingResponse
+from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, ContextChatEngine, SimpleChatEngine
 from llama_index.core.query_engine import CustomQueryEngine
@@ -253,6 +253,26 @@ def test_a_stream_that_the_engine_itself_read(notes):
     assert list(Returning(returned=StreamingResponse(iter([1, 2]))).query("Who?").response_gen) == [1, 2]
     assert [type(error) for _, error in notes.errors] == [TypeError]
     notes.errors.clear()
+
+
+class Both:
+    """A tracer's stream: read in either way."""
+
+    def __init__(self):
+        self.words = iter(WORDS)
+
+    def __iter__(self):
+        return self.words
+
+    async def __aiter__(self):
+        for word in self.words:
+            yield word
+
+
+async def test_an_async_stream_that_may_be_read_in_both_ways(notes):
+    response = await Returning(returned=AsyncStreamingResponse(Both())).aquery("Who?")
+    assert [word async for word in response.response_gen] == WORDS
+    assert notes.told == [("Who?", (), ANSWER)]
 
 
 async def test_an_async_stream(heard):
