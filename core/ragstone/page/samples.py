@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ragstone.outcome import Outcome, Score, cause_of, shown_parts
-from ragstone.plain import to_plain
 from ragstone.report.aggregates import Aggregates, Key, MetricInfo, Worst, by_metric, is_unanswerable
-from ragstone.results.record import Record, sample_fields, to_fields
+from ragstone.results.record import Record, json_of, sample_fields, to_fields
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 
@@ -88,7 +87,7 @@ class Samples:
             "unanswerable": is_unanswerable(records),
             "feedback": None if feedback is None else _words(feedback, texts=sample is not None),
         }
-        return json.dumps(to_plain(values), ensure_ascii=False, separators=(",", ":"))
+        return json_of(values)
 
 
 def _words(feedback: Feedback, *, texts: bool) -> list[str]:

@@ -125,7 +125,7 @@ def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) 
         >>> encode(Record("a", score, row=1))
         '{"id":"a","row":1,"status":"scored","metric":"demo","value":0.5,"reason":"","version":"1"}'
     """
-    return _json(to_fields(record, record.sample or sample, texts=texts))
+    return json_of(to_fields(record, record.sample or sample, texts=texts))
 
 
 def encode_rows(
@@ -246,7 +246,7 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
 _CELLS: Mapping[str, Callable[[Any], str | float | int]] = {
     "key": clean_key,
     "text": clean_text,
-    "json": lambda value: _json(value),
+    "json": lambda value: json_of(value),
     "real": clean_real,
     "integer": clean_integer,
 }
@@ -364,7 +364,7 @@ def encode_reply(reply: LLMReply) -> str:
         >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
         LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None, ended='')
     """
-    return _json([reply.text, reply.input_tokens, reply.output_tokens, reply.probabilities, reply.ended])
+    return json_of([reply.text, reply.input_tokens, reply.output_tokens, reply.probabilities, reply.ended])
 
 
 def decode_reply(text: str) -> LLMReply:
@@ -408,7 +408,8 @@ def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
     return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
 
 
-def _json(value: object) -> str:
+def json_of(value: object) -> str:
+    """Return any value as JSON, made plain where it has to be. Never raises."""
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except Exception:  # metadata of any kind
