@@ -1,9 +1,9 @@
 """Whether corrected intervals hold what people said: 2,000 draws of each population, judge and number of labels.
 
-    python benchmarks/people [--draws 2000] [--only means,squeezed,groups,pairs,slices] [--out FOLDER]
+    python benchmarks/people [--draws 2000] [--only means,squeezed,pairs,slices] [--out FOLDER]
 
 The populations are numbers in ../shared/data/people: what people and judges said of the same answers. From each, rows
-(or whole groups) are drawn with replacement, some of them keep their labels, and the interval is compared with the mean
+are drawn with replacement, some of them keep their labels, and the interval is compared with the mean
 of all rows. `squeezed` are the draws of `means` by a judge who gives the same ranks on a tenth of the scale. Writes one
 CSV with every cell, and prints the summary that README has.
 """
@@ -39,7 +39,6 @@ PEOPLE = {
 KINDS = {
     "means": (30, 60, 120),
     "squeezed": (30, 60, 120),
-    "groups": (20, 40, 60),
     "pairs": (20, 40, 60),
     "slices": (60, 120),
 }
@@ -135,22 +134,6 @@ def means(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> Non
     count(tally, float(of.y.mean()), (estimate.low, estimate.high), alone(y[:n], yes_no), judge_interval(f))
 
 
-def groups(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
-    """Whole groups, of about 600 rows but at least 70: the first n have labels."""
-    members = of.members
-    drawn = rng.integers(0, len(members), max(70, round(ROWS * len(members) / len(of.y))))
-    rows = [members[i] for i in drawn]
-    names = np.repeat(np.arange(len(drawn)), [len(each) for each in rows])
-    y, f = of.y[np.concatenate(rows)], of.f[np.concatenate(rows)]
-    mine = names < n
-    estimate = corrected_mean(
-        y[mine], f[mine], f[~mine], groups=names[mine].tolist(), groups_rest=names[~mine].tolist()
-    )
-    by_group = np.array([of.y[each].mean() for each in rows])[:n]
-    judged = np.array([of.f[each].mean() for each in rows])
-    count(tally, float(of.y.mean()), (estimate.low, estimate.high), alone(by_group, False), judge_interval(judged))
-
-
 def pairs(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
     """Two systems at random; of the groups that both answered, the first n drawn have labels of both."""
     y, f = of.pairs[rng.integers(0, len(of.pairs))]
@@ -174,7 +157,7 @@ def slices(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> No
     count(tally, float(of.y[inside].mean()), (estimate.low, estimate.high), alone(of.y[mine], yes_no), judged)
 
 
-DRAW = {"means": means, "squeezed": means, "groups": groups, "pairs": pairs, "slices": slices}
+DRAW = {"means": means, "squeezed": means, "pairs": pairs, "slices": slices}
 
 
 def prepared(of: Population, kind: str) -> Population:
@@ -182,8 +165,6 @@ def prepared(of: Population, kind: str) -> Population:
         of.f = 0.9 + of.f / 10.0
     names, of_row = np.unique(of.group, return_inverse=True)
     systems = np.unique(of.system)
-    if kind == "groups":
-        of.members = [np.flatnonzero(of_row == i) for i in range(len(names))]
     if kind == "pairs":
         place = {(g, s): i for i, (g, s) in enumerate(zip(of_row.tolist(), of.system.tolist(), strict=True))}
         of.pairs = []
@@ -203,10 +184,8 @@ def prepared(of: Population, kind: str) -> Population:
 
 
 def rho_of(of: Population, kind: str) -> float:
-    """How far judge and people agree where the interval looks: by rows, group means, or differences."""
-    if kind == "groups":
-        y, f = (np.array([values[each].mean() for each in of.members]) for values in (of.y, of.f))
-    elif kind == "pairs":
+    """How far judge and people agree where the interval looks: by rows or differences."""
+    if kind == "pairs":
         y, f = (np.concatenate([pair[i] for pair in of.pairs]) for i in (0, 1))
     else:
         y, f = of.y, of.f
@@ -230,9 +209,7 @@ def cell(job: tuple[str, str, str, str, int, int]) -> dict[str, object]:
     d, rho = tally.draws, rho_of(of, kind)
     limit = ""
     if kind != "slices" and n >= 60 and rho >= 0.7:
-        units = {"means": ROWS, "squeezed": ROWS, "groups": len(getattr(of, "members", ())), "pairs": 0}[kind]
-        if kind == "groups":
-            units = max(70, round(ROWS * units / len(of.y)))
+        units = {"means": ROWS, "squeezed": ROWS, "pairs": 0}[kind]
         if kind == "pairs":
             units = int(np.mean([min(ROWS, len(pair[0])) for pair in of.pairs]))
         limit = round(1.1 * math.sqrt(1 - rho**2 * max(0, units - n) / units), 3)

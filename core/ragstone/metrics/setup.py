@@ -1,6 +1,5 @@
 """What a metric was set up with, as JSON: what a calibration of it depends on, and what makes it again."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -9,7 +8,6 @@ from ragstone.identity import is_secret
 from ragstone.judging.prompt import digest
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.plain import to_plain
-from ragstone.registry import OBJECTS, metric_class
 
 # Options that are compared under another name (judge, embedder, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
@@ -82,34 +80,3 @@ def settings_of(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
 def _label(value: object) -> object:
     labels = (getattr(value, name, None) for name in ("cache_key", "model", "__qualname__"))
     return next((label for label in labels if isinstance(label, str)), type(value).__qualname__)
-
-
-def options_of(name: str, setup: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that make a metric of ragstone's as it was set up, beside judge and embedder.
-
-    Raises:
-        KeyError: The setup is not whole.
-
-    Example:
-        >>> from ragstone import ContextRelevancy
-        >>> from ragstone.testing import FakeLLM
-        >>> setup = setup_of(ContextRelevancy(llm=FakeLLM(lambda request: ""), granularity="chunk"))
-        >>> options_of("context_relevancy", setup)["granularity"]
-        'chunk'
-    """
-    known = {each.name for each in fields(metric_class(name))} - OBJECTS
-    settings = {option: value for option, value in setup["settings"].items() if option in known}
-    return settings | {"asking": "one_by_one" if setup["one_by_one"] else "together"}
-
-
-def check_setup(metric: Metric, version: str, setup: Mapping[str, Any]) -> None:
-    """See to it that a metric is one of a version and a setup (`setup_of`), whatever its judge.
-
-    Raises:
-        ValueError: It is another; the message says what differs.
-    """
-    was = {"version": version, **setup}
-    now = json.loads(json.dumps({"version": metric.version, **setup_of(metric)}))
-    for part in now:
-        if was.get(part) != now[part]:
-            raise ValueError(f"{metric.name}: {part} was {was.get(part)!r}, is now {now[part]!r}")
