@@ -7,11 +7,9 @@ from langsmith.evaluation import EvaluationResult, RunEvaluator
 from ragstone_langchain.extraction import Arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from langsmith.schemas import Example, Run
-
-    from ragstone_langchain.evaluator import RagEvaluator
 
 
 class RagRunEvaluator(RunEvaluator):
@@ -21,13 +19,18 @@ class RagRunEvaluator(RunEvaluator):
     where they are loaded.
     """
 
-    def __init__(self, evaluator: "RagEvaluator") -> None:
-        self._evaluator = evaluator
+    def __init__(
+        self,
+        key: str,
+        result: "Callable[[Arguments], dict[str, Any]]",
+        aresult: "Callable[[Arguments], Awaitable[dict[str, Any]]]",
+    ) -> None:
+        self._key, self._result, self._aresult = key, result, aresult
 
     @property
     def feedback_keys(self) -> list[str]:
         """The keys of its results: one."""
-        return [self._evaluator.key]
+        return [self._key]
 
     def evaluate_run(
         self,
@@ -36,7 +39,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult:
         """Score a run."""
-        return EvaluationResult(**self._evaluator.result(_arguments(run, example)))
+        return EvaluationResult(**self._result(_arguments(run, example)))
 
     async def aevaluate_run(
         self,
@@ -45,7 +48,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult:
         """Score a run on the running event loop."""
-        return EvaluationResult(**await self._evaluator.aresult(_arguments(run, example)))
+        return EvaluationResult(**await self._aresult(_arguments(run, example)))
 
 
 # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.

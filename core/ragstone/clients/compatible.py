@@ -18,10 +18,10 @@ from ragstone.clients.chat import (
     why_refused,
 )
 from ragstone.clients.connection import Ask, Connection, Options, load_openai
-from ragstone.identity import public_url, request_digest
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import LeavesOut
 from ragstone.plain import as_dict, as_list
+from ragstone.public import public_url, request_digest
 
 if TYPE_CHECKING:
     import numpy as np

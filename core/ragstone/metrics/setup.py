@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from ragstone.identity import is_secret
 from ragstone.judging.prompt import digest
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.plain import to_plain
