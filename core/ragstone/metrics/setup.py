@@ -7,6 +7,7 @@ from typing import Any
 from ragstone.judging.prompt import digest
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.plain import to_plain
+from ragstone.public import is_secret
 
 # Options that are compared under another name (judge, embedder, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
