@@ -17,6 +17,7 @@ def _not_blank(text: str) -> str:
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(strict=True, ge=0)]
 Seconds = Annotated[float, Field(strict=True, ge=0.001)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Text = Annotated[str, AfterValidator(_not_blank)]

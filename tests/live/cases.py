@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from ragstone import Sample, Score, Unscored, Usage, Verdict
 from ragstone.live import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
-from ragstone.live import otel as semconv
 from ragstone.plain import clean_key
 
 _ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
@@ -141,7 +140,7 @@ def _otel(kind: str) -> Case:
     def read() -> list[Kept]:
         events = [dict(finished.log_record.attributes) for finished in memory.get_finished_logs()]
         return [
-            Kept(restore_text(event[semconv.SAMPLE_ID]), restore_text(event[semconv.EXPLANATION]), None)
+            Kept(restore_text(event["ragstone.sample.id"]), restore_text(event["gen_ai.evaluation.explanation"]), None)
             for event in events
         ]
 

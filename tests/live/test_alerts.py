@@ -470,8 +470,8 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: told(alerts=Alert("told", below=0.8, by="tags"), keep=["id"]), "'tags' is not in keep="),
     (lambda: told(sinks=[]), "alerts: need a sink"),
     (lambda: told(on_alarm=3), "on_alarm: is int"),
-    (lambda: live(Lower(), alerts=ALERT), "lower scores of told are better"),
-    (lambda: live(Endless(), alerts=ALERT), "scores of told have no bounds"),
+    (lambda: live(Lower(), alerts=ALERT), "told needs two bounds, and higher scores must be better"),
+    (lambda: live(Endless(), alerts=ALERT), "told needs two bounds, and higher"),
 ]
 
 

@@ -4,6 +4,8 @@ import itertools
 import random
 import threading
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 from ragstone import ContextRelevancy, LLMReply, Monitor
 from ragstone.judging.prompt import tokens
-from ragstone.live import Budget, MemoryLedger
+from ragstone.live import Budget, Entry, MemoryLedger
 from ragstone.live.budget import Account
 from ragstone.testing import FakeLLM
 
@@ -31,16 +33,31 @@ class Clock:
         return self.now
 
 
-def budgeted(budget: Budget, metrics: Any, clock: Clock | None = None, **options: Any) -> tuple[Monitor, MemoryLedger]:
+class Sums(MemoryLedger):
+    """Notes what was spent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums: Counter[tuple[str, int]] = Counter()
+
+    def spend(self, entries: Sequence[Entry], /) -> str | None:
+        refused = super().spend(entries)
+        if refused is None:
+            for entry in entries:
+                self.sums[entry.name, entry.starts_at] += entry.amount  # type: ignore[assignment]
+        return refused
+
+
+def budgeted(budget: Budget, metrics: Any, clock: Clock | None = None, **options: Any) -> tuple[Monitor, Sums]:
     """A monitor with an account and a ledger that can be looked into."""
-    ledger = MemoryLedger()
+    ledger = Sums()
     monitor = live(metrics, budget=budget, **options)
     monitor._pipeline.workers.account = Account(budget, ledger, clock or time.time)
     return monitor, ledger
 
 
-def spent(ledger: MemoryLedger, name: str = "calls_per_day") -> float:
-    return sum(amount for (limit, _), amount in ledger._sums.items() if limit == name)
+def spent(ledger: Sums, name: str = "calls_per_day") -> float:
+    return sum(amount for (limit, _), amount in ledger.sums.items() if limit == name)
 
 
 def rounds(llm: Any, *sizes: int) -> Rounds:
@@ -121,7 +138,7 @@ def test_an_evaluation_counts_in_the_minute_in_which_it_starts() -> None:
         clock.now += 2
         held.let_go()
         assert monitor.flush(PATIENCE)
-        assert list(ledger._sums.values()) == [2]
+        assert list(ledger.sums.values()) == [2]
         monitor.submit(sample(2))
     assert monitor.stats().scored == 2
 
@@ -205,7 +222,7 @@ def test_calls_that_fail_are_counted_and_a_sample_that_lacks_something_costs_not
     assert spent(ledger, "tokens_per_day") > 0
 
 
-class Unreachable(MemoryLedger):
+class Unreachable(Sums):
     """An account that cannot be reached at times."""
 
     def __init__(self, reachable: Any) -> None:

@@ -12,7 +12,6 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragstone.live import Alarm, OpenTelemetrySink
-from ragstone.live import otel as semconv
 
 from .cases import logs_in_memory, score, unscored
 
@@ -83,7 +82,7 @@ def test_labels(telemetry: Telemetry) -> None:
     record = score()
     outcomes = [record.outcome.model_copy(update={"passed": passed}) for passed in (True, False, None)]
     telemetry.sink.write([replace(record, outcome=outcome) for outcome in outcomes])
-    labels = [event.attributes.get(semconv.SCORE_LABEL) for event in telemetry.events()]
+    labels = [event.attributes.get("gen_ai.evaluation.score.label") for event in telemetry.events()]
     assert labels == ["passed", "failed", None]
 
 

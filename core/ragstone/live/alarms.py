@@ -31,11 +31,6 @@ _ALONE = (
     "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
     "ON CONFLICT (name, slice) DO UPDATE SET number = excluded.number"
 )
-_SAVE = (
-    "INSERT INTO tallies (name, slice, number, samples, total, stakes) "
-    "VALUES (:name, :slice, :number, :samples, :total, :stakes) ON CONFLICT (name, slice) "
-    "DO UPDATE SET samples = excluded.samples, total = excluded.total, stakes = excluded.stakes"
-)
 _NEW = (
     "SELECT sample_id, metric, version, value, submitted_at, alerts FROM outcomes WHERE counted IS NULL "
     "AND alerts IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
@@ -43,15 +38,6 @@ _NEW = (
 _COUNTED = (
     "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE counted = 1 AND alerts IS NOT NULL "
     "AND status = 'scored' AND metric = :metric ORDER BY scored_at DESC, sample_id DESC LIMIT :most"
-)
-_RAISE = "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)"
-_RESET = (
-    "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
-    "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
-)
-_TALLIES = (
-    "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
-    "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
 )
 _Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: the last year of a calendar
 
@@ -224,7 +210,12 @@ def _count_slice(
     before = tally.samples
     raised = tally.count([score.value for score in scores], watched)
     state = {"number": tally.number, "samples": tally.samples, "total": tally.total}
-    connection.execute(_SAVE, {**names, **state, "stakes": json.dumps(tally.stakes)})
+    connection.execute(
+        "INSERT INTO tallies (name, slice, number, samples, total, stakes) "
+        "VALUES (:name, :slice, :number, :samples, :total, :stakes) ON CONFLICT (name, slice) "
+        "DO UPDATE SET samples = excluded.samples, total = excluded.total, stakes = excluded.stakes",
+        {**names, **state, "stakes": json.dumps(tally.stakes)},
+    )
     if not raised:
         return
     earlier: list[LowScore] = []
@@ -252,7 +243,10 @@ def _count_slice(
         recent_mean=sum(score.value for score in recent) / len(recent),
         lowest=tuple(lowest),
     )
-    connection.execute(_RAISE, {**names, "alarm": alarm.model_dump_json()})
+    connection.execute(
+        "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)",
+        {**names, "alarm": alarm.model_dump_json()},
+    )
 
 
 def _load(connection: _Connection, name: str, part: str) -> tuple[str, Tally]:
@@ -284,14 +278,23 @@ def _sample(connection: _Connection, sample_id: str, metric: str) -> Sample | No
 
 def tallies(connection: _Connection) -> list[tuple[str, str, int, float, Alarm | None]]:
     """Return the alerts' names and slices, each with the number of scores, their sum, and the alarm if one stands."""
-    rows = [tuple(row) for row in connection.execute(_TALLIES).fetchall()]
+    rows = [
+        tuple(row)
+        for row in connection.execute(
+            "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
+            "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
+        ).fetchall()
+    ]
     return [(*row[:4], None if row[4] is None else Alarm.model_validate_json(row[4])) for row in rows]
 
 
 def reset(connection: _Connection) -> int:
     """Have every slice whose alarm was raised start anew; return how many there were."""
     connection.execute(_ALONE)
-    connection.execute(_RESET)
+    connection.execute(
+        "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
+        "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
+    )
     return int(connection.execute("DELETE FROM alarms").rowcount)
 
 

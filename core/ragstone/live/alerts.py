@@ -71,10 +71,8 @@ class Alert:
     def check(self, metric: Metric, keep: Collection[str]) -> None:
         """Refuse, with a ValueError, a metric that it cannot watch and a field that is not kept."""
         low, high = metric.bounds
-        if not isfinite(low) or not isfinite(high):
-            raise ValueError(f"alerts: scores of {self.metric} have no bounds; an alert needs both")
-        if not metric.higher_is_better:
-            raise ValueError(f"alerts: lower scores of {self.metric} are better; an alert watches for low ones")
+        if not (isfinite(low) and isfinite(high) and metric.higher_is_better):
+            raise ValueError(f"alerts: {self.metric} needs two bounds, and higher scores must be better")
         if not low < self.below < high:
             raise ValueError(
                 f"alerts: below: is {self.below}; {self.metric} needs a number between {low:g} and {high:g}"

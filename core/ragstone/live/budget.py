@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import tokens
+from ragstone.options import NotNegative, checked
 
 _SECONDS = {"minute": 60, "day": 86_400}
-_KEPT = 2 * 86_400
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
 
 
@@ -55,9 +55,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0):
-                raise ValueError(f"{field.name}: is {value!r}; pass a number of at least 0, or None for no limit")
+            checked(field.name, getattr(self, field.name), NotNegative | None)
         limited = self.money_per_minute is not None or self.money_per_day is not None
         if limited and (self.input_price is None or self.output_price is None):
             raise ValueError(
@@ -111,33 +109,6 @@ class Ledger(Protocol):
             Exception: The ledger cannot be reached. Nothing is spent then, and the evaluation waits.
         """
         ...
-
-
-class MemoryLedger:
-    """The ledger of one process.
-
-    Example:
-        >>> ledger = MemoryLedger()
-        >>> ledger.spend([Entry("calls_per_minute", 0, 2, 3)]), ledger.spend([Entry("calls_per_minute", 0, 2, 3)])
-        (None, 'calls_per_minute')
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sums: dict[tuple[str, int], float] = {}
-
-    def spend(self, entries: Sequence[Entry], /) -> str | None:
-        """Enter all amounts, or none: then return the name of the limit that refused."""
-        with self._lock:
-            for name, starts_at, amount, limit in entries:
-                if limit is not None and self._sums.get((name, starts_at), 0) + amount > limit:
-                    return name
-            for name, starts_at, amount, _ in entries:
-                if (name, starts_at) not in self._sums:
-                    oldest = min(int(time.time()), starts_at) - _KEPT  # whatever the clock says
-                    self._sums = {key: total for key, total in self._sums.items() if key[1] >= oldest}
-                self._sums[name, starts_at] = self._sums.get((name, starts_at), 0) + amount
-        return None
 
 
 class Account:

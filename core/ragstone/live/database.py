@@ -344,3 +344,17 @@ class DatabaseLedger:
         except _RefusedError as refusal:
             return str(refusal)
         return None
+
+
+class MemoryLedger(DatabaseLedger):
+    """The account of one process, where no sink has a database.
+
+    Example:
+        >>> from ragstone.live import Entry
+        >>> ledger = MemoryLedger()
+        >>> ledger.spend([Entry("calls_per_minute", 0, 2, 3)]), ledger.spend([Entry("calls_per_minute", 0, 2, 3)])
+        (None, 'calls_per_minute')
+    """
+
+    def __init__(self) -> None:
+        super().__init__(MemoryDatabase(RESULTS))

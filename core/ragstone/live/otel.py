@@ -20,23 +20,6 @@ if TYPE_CHECKING:
 # Names of OpenTelemetry's conventions for generative AI. They are still in development
 # (github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and the package that holds them in
 # Python pins the API's version, so they are written down here.
-EVENT = "gen_ai.evaluation.result"
-NAME = "gen_ai.evaluation.name"
-SCORE_VALUE = "gen_ai.evaluation.score.value"  # absent where there is none
-SCORE_LABEL = "gen_ai.evaluation.score.label"  # by the metric's threshold; absent where it has none
-EXPLANATION = "gen_ai.evaluation.explanation"
-ERROR_TYPE = "error.type"  # why there is no score, in one word
-EVALUATOR_VERSION = "gen_ai.evaluation.evaluator.version"  # not in the conventions yet; the name of Pydantic Evals
-SCORE_METRIC = "gen_ai.evaluation.score"  # the histogram; not in the conventions yet
-PASSED = "passed"
-FAILED = "failed"
-SAMPLE_ID = "ragstone.sample.id"
-JUDGE = "ragstone.judge.model"
-RATE = "ragstone.sampling.rate"  # the probability with which the sample was chosen
-ALARM = "ragstone.alarm"
-ALERT = "ragstone.alert.name"
-SLICE = "ragstone.alert.slice"
-CHOSEN_BY = "ragstone.sampling.chosen_by"  # "rate", or a rule's name
 FACTS = {  # of the run; the conventional names where there are any
     "run_id": "ragstone.run.id", "run_name": "ragstone.run.name", "tags": "ragstone.run.tags",
     "user_id": "user.id", "thread_id": "gen_ai.conversation.id",
@@ -51,9 +34,8 @@ class OpenTelemetrySink(Sink):
     """Sends each outcome as an event, linked to the span that its sample was submitted in, and scores to a histogram.
 
     The event is `gen_ai.evaluation.result`, a log record with the metric's name, value, passed or failed, explanation,
-    or `error.type` where there is no score; the histogram is `gen_ai.evaluation.score`. Their names are in
-    `ragstone.live.otel`. What was handed to the app's OpenTelemetry counts as kept; whether and when it arrives is
-    up to its exporters, which do not tell.
+    or `error.type` where there is no score; the histogram is `gen_ai.evaluation.score`. What the app's OpenTelemetry
+    has accepted counts as written; whether and when it arrives is up to its exporters.
 
     Args:
         logger_provider: Where the events go; by default the app's global one.
@@ -89,7 +71,7 @@ class OpenTelemetrySink(Sink):
         # The global ones need not be set up yet: what these return waits for them.
         self._logger = get_logger(_SCOPE, __version__, logger_provider=logger_provider)
         self._histogram = get_meter(_SCOPE, __version__, meter_provider).create_histogram(
-            SCORE_METRIC,
+            "gen_ai.evaluation.score",
             unit="1",
             description="Scores of ragstone's metrics.",
             explicit_bucket_boundaries_advisory=_BOUNDARIES,
@@ -125,35 +107,35 @@ class OpenTelemetrySink(Sink):
 
         for record in records:
             outcome, context = record.outcome, _context(record.origin)
-            labels: dict[str, str | float] = {NAME: clean_text(outcome.metric)}
+            labels: dict[str, str | float] = {"gen_ai.evaluation.name": clean_text(outcome.metric)}
             attributes: dict[str, str | float | list[str]] = {
-                EVALUATOR_VERSION: clean_text(outcome.version),
-                SAMPLE_ID: clean_text(record.sample_id),
-                JUDGE: clean_text(record.judge),
-                RATE: clean_real(record.rate),
-                CHOSEN_BY: clean_text(record.chosen_by),
+                "gen_ai.evaluation.evaluator.version": clean_text(outcome.version),
+                "ragstone.sample.id": clean_text(record.sample_id),
+                "ragstone.judge.model": clean_text(record.judge),
+                "ragstone.sampling.rate": clean_real(record.rate),
+                "ragstone.sampling.chosen_by": clean_text(record.chosen_by),
             }
             for fact, name in FACTS.items():
                 if value := getattr(record, fact):
                     attributes[name] = list(map(clean_text, value)) if fact == "tags" else clean_text(value)
             if isinstance(outcome, Score):
                 if outcome.passed is not None:
-                    labels[SCORE_LABEL] = PASSED if outcome.passed else FAILED
+                    labels["gen_ai.evaluation.score.label"] = "passed" if outcome.passed else "failed"
                 self._histogram.record(outcome.value, labels, context)
                 severity, explanation = SeverityNumber.INFO, outcome.reason
-                attributes[SCORE_VALUE] = outcome.value
+                attributes["gen_ai.evaluation.score.value"] = outcome.value
             else:
                 severity, explanation = SeverityNumber.WARN, outcome.detail
-                attributes[ERROR_TYPE] = outcome.reason
+                attributes["error.type"] = outcome.reason
             if explanation:
-                attributes[EXPLANATION] = clean_text(explanation)
+                attributes["gen_ai.evaluation.explanation"] = clean_text(explanation)
             self._logger.emit(
                 LogRecord(
                     timestamp=max(0, int(clean_real(record.scored_at) * 1e9)),
                     context=context,
                     severity_number=severity,
                     attributes={**labels, **attributes},  # clean: an exporter drops the one that it cannot encode
-                    event_name=EVENT,
+                    event_name="gen_ai.evaluation.result",
                 )
             )
 
@@ -167,8 +149,12 @@ class OpenTelemetrySink(Sink):
                 context=_context({}),
                 severity_number=SeverityNumber.ERROR,
                 body=str(alarm),
-                attributes={ALERT: clean_text(alarm.alert), SLICE: alarm.slice, SCORE_VALUE: alarm.recent_mean},
-                event_name=ALARM,
+                attributes={
+                    "ragstone.alert.name": clean_text(alarm.alert),
+                    "ragstone.alert.slice": alarm.slice,
+                    "gen_ai.evaluation.score.value": alarm.recent_mean,
+                },
+                event_name="ragstone.alarm",
             )
         )
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Watch
-from ragstone.live.budget import Account, MemoryLedger
+from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.redaction import RedactionFailed, snapshot
@@ -58,7 +58,7 @@ class RedactedError(Exception):
 
 
 class DedupCache:
-    """The ids of the last samples: at least `most / 2` of them, at most `most`. Any thread may use it.
+    """The ids of the last samples, at most `most`. Any thread may use it.
 
     Example:
         >>> cache = DedupCache(10)
@@ -67,10 +67,9 @@ class DedupCache:
     """
 
     def __init__(self, most: int) -> None:
-        self._half = max(1, most // 2)
+        self._most = most
         self._lock = threading.RLock()  # re-entrant: a signal handler may ask while we look
-        self._older: set[str | bytes] = set()
-        self._newer: set[str | bytes] = set()
+        self._seen: dict[str | bytes, None] = {}
 
     def has(self, name: str) -> bool:
         """Return whether an id was here lately, and remember it."""
@@ -78,11 +77,11 @@ class DedupCache:
         if len(name) > _LONG_ID:  # ids of a megabyte must not pile up
             key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
-            if key in self._older or key in self._newer:
+            if key in self._seen:
                 return True
-            self._newer.add(key)
-            if len(self._newer) >= self._half:
-                self._older, self._newer = self._newer, set()
+            self._seen[key] = None
+            if len(self._seen) > self._most:
+                del self._seen[next(iter(self._seen))]
             return False
 
 
@@ -316,7 +315,11 @@ class Pipeline:
             judges = self._settings.workers > 0  # else another process judges and delivers
             if judges and self._settings.budget is not None and self.workers.account is None:
                 ledgers = (sink.ledger() for sink in self._settings.sinks)
-                ledger = next(filter(None, ledgers), None) or MemoryLedger()
+                ledger = next(filter(None, ledgers), None)
+                if ledger is None:
+                    from ragstone.live.database import MemoryLedger  # loads sqlite3
+
+                    ledger = MemoryLedger()
                 self.workers.account = Account(self._settings.budget, ledger)
             if self.workers.account is not None:
                 self.workers.account.failed = partial(self.counters.failed, "budget")
