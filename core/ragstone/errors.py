@@ -43,6 +43,16 @@ class RagstoneError(Exception):
     """Something that whoever uses ragstone can mend; the message says how."""
 
 
+class JournalError(RagstoneError):
+    """A journal cannot be read or written; the message says why, what is safe, and what to do.
+
+    Attributes:
+        report: What `evaluate` had scored by then (a `Report`), if it was its journal.
+    """
+
+    report: object = None
+
+
 class CannotScore(Exception):  # noqa: N818 - it is an outcome on its way, not a programming error
     """Raised inside a flow to end it as `Unscored(reason, detail)`."""
 

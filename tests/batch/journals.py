@@ -12,7 +12,8 @@ from ..support.programs import READY, finish, finish_together  # noqa: TID252
 COMMON = """
 import os, sys, threading, time
 from ragstone import LLMReply, Score, Unscored
-from ragstone.batch.journal import Journal, JournalError
+from ragstone.batch.journal import Journal
+from ragstone.errors import JournalError
 
 path, number = sys.argv[1], int(sys.argv[2])
 

@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ragstone import Criterion, Evidence, LLMReply, Sample, Score, Unscored, Usage, Verdict, evaluate
-from ragstone.batch.journal import Journal, JournalError
+from ragstone.batch.journal import Journal
+from ragstone.errors import JournalError
 from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply
 from ragstone.testing import FakeLLM
 

@@ -13,8 +13,9 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
-from ragstone.batch.journal import Journal, JournalError
+from ragstone.batch.journal import Journal
 from ragstone.batch.runner import Runner, Scored
+from ragstone.errors import JournalError
 from ragstone.identity import NoKeyError
 from ragstone.limits.gate import RequestGate
 from ragstone.testing import FakeLLM

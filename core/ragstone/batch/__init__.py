@@ -11,8 +11,9 @@ if TYPE_CHECKING:
         estimate as estimate,
     )
     from ragstone.batch.run import Interrupted as Interrupted, RunOptions as RunOptions
-    from ragstone.batch.journal import Journal as Journal, JournalError as JournalError
+    from ragstone.batch.journal import Journal as Journal
     from ragstone.batch.scorer import Scorer as Scorer
+    from ragstone.errors import JournalError as JournalError
     from ragstone.report import (
         Comparison as Comparison,
         MetricComparison as MetricComparison,
@@ -34,7 +35,8 @@ else:
             "ragstone.batch.estimation": "Estimate MetricEstimate estimate",
             "ragstone.batch.evaluate": "aevaluate evaluate",
             "ragstone.batch.run": "Interrupted RunOptions",
-            "ragstone.batch.journal": "Journal JournalError",
+            "ragstone.batch.journal": "Journal",
+            "ragstone.errors": "JournalError",
             "ragstone.batch.scorer": "Scorer",
             "ragstone.report": "Comparison MetricComparison MetricInfo MetricSummary NotComparableError Report "
             "ResultsError compare",

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from ragstone.errors import JournalError
 from ragstone.judge import LLMReply
 from ragstone.outcome import Outcome
 from ragstone.plain import printable
@@ -29,16 +30,6 @@ _PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
 _CLAIM = """
 INSERT OR REPLACE INTO claims SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM entries WHERE kind = 'outcome' AND key = ?)
 """
-
-
-class JournalError(Exception):
-    """A journal cannot be read or written; the message says why, what is safe, and what to do.
-
-    Attributes:
-        report: What `evaluate` had scored by then (a `Report`), if it was its journal.
-    """
-
-    report: object = None
 
 
 _KIND = Kind(

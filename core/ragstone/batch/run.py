@@ -18,9 +18,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ragstone.batch.estimation import cost_of
-from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.batch.spending import Spending
+from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric
@@ -43,6 +43,7 @@ from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
 
 if TYPE_CHECKING:
+    from ragstone.batch.journal import Journal
     from ragstone.report.report import Report
 
 _log = logging.getLogger(__name__)
@@ -119,7 +120,7 @@ class RunOptions(TypedDict, total=False):
     price: tuple[float, float] | None
     call_timeout: float | None
     sample_timeout: float | None
-    journal: str | Path | Journal | None
+    journal: "str | Path | Journal | None"
     share_replies: bool
     progress: Shown
     total: int | None
@@ -219,6 +220,8 @@ class Run:
             await self._choose()
         journal = options.get("journal")
         if isinstance(journal, (str, Path)):
+            from ragstone.batch.journal import Journal
+
             journal = Journal(journal)
         elif journal is not None:  # the run's own, so that what it claims is its own, too
             journal = journal.of_run()

@@ -11,9 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from ragstone.batch.journal import Journal, JournalError
 from ragstone.batch.spending import SpendingMeter
-from ragstone.errors import CannotScore
+from ragstone.errors import CannotScore, JournalError
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
 from ragstone.judge import LLM, Meter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
@@ -27,6 +26,8 @@ from ragstone.sample import BadLine, Row, Sample
 
 if TYPE_CHECKING:
     from tqdm import tqdm
+
+    from ragstone.batch.journal import Journal
 
 Item = Row | BadLine
 GIVE_UP_AFTER = 100
@@ -113,7 +114,7 @@ class Runner:
         gate: RequestGate,
         *,
         repeat: int = 1,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
         sample_timeout: float | None = None,
         in_memory: bool = False,
         meter: Callable[[Metric, Sample], Meter] = lambda _metric, _sample: Meter(),

@@ -10,7 +10,6 @@ from typing import Any, cast
 import click
 
 from ragstone._version import __version__
-from ragstone.batch.journal import JournalError
 from ragstone.cli.compare import compare
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
@@ -18,7 +17,7 @@ from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.report import explain, report
 from ragstone.cli.score import score
-from ragstone.errors import RagstoneError, without_keys
+from ragstone.errors import JournalError, RagstoneError, without_keys
 from ragstone.identity import NoKeyError
 from ragstone.plain import printable
 

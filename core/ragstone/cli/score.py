@@ -15,7 +15,6 @@ import click
 from ragstone import registry
 from ragstone.batch.estimation import estimate
 from ragstone.batch.evaluate import evaluate
-from ragstone.batch.journal import JournalError
 from ragstone.batch.run import Interrupted, choose
 from ragstone.batch.runner import above_bar
 from ragstone.cli.options import (
@@ -32,6 +31,7 @@ from ragstone.cli.options import (
     scoring_options,
 )
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
+from ragstone.errors import JournalError
 from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.registry import GROUPS, RegistryError
