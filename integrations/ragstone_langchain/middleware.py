@@ -13,7 +13,7 @@ except ImportError as error:
 
 from ragstone_langchain.handler import check_monitor
 from ragstone_langchain.messages import tool_names
-from ragstone_langchain.recorder import LiveRun, Recorder, safely
+from ragstone_langchain.recorder import LiveRun, Recorder, RunId, key_of, safely
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -60,8 +60,8 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self.after_agent(state, runtime, config)
 
     def _submit(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
-        own_run: UUID | None = getattr(config.get("callbacks"), "parent_run_id", None)
-        heard = None if own_run is None else self.recorder.runs.get(own_run.int)
+        own_run: RunId | None = getattr(config.get("callbacks"), "parent_run_id", None)
+        heard = None if own_run is None else self.recorder.runs.get(key_of(own_run))
         if heard is not None:
             if heard.root.sample is not None:
                 return  # a handler of the same monitor will submit it

@@ -75,7 +75,15 @@ ADVICE = {
 """What to do about runs that gave no sample, by reason."""
 
 _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
+RunId = UUID | str
+"""LangChain takes a text for a run's id, too, as LangServe gives it."""
+
 D = TypeVar("D")
+
+
+def key_of(run_id: RunId) -> int | str:
+    """Return a run's key: Python hashes numbers faster than ids."""
+    return run_id if isinstance(run_id, str) else run_id.int
 
 
 def safely(monitor: "Monitor", step: Callable[..., object], *args: object) -> None:
@@ -94,7 +102,7 @@ class LiveRun(OpenSample):
     contexts that were named there before. `history` was loaded inside of it. `last` is the last piece of a stream.
     """
 
-    run_id: UUID = field(kw_only=True)
+    run_id: RunId = field(kw_only=True)
     recorder: "Recorder" = field(kw_only=True)
     name: str = ""
     tags: tuple[str, ...] = ()
@@ -116,7 +124,7 @@ class LiveRun(OpenSample):
             if self.recorder.extract is None:
                 self.question = if_readable(find_question, inputs, None, lone=False)
 
-    def enter_block(self, within: UUID | None) -> None:
+    def enter_block(self, within: RunId | None) -> None:
         """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
         for _, twin in _followed(within):  # another monitor has taken them for its sample of the run
             self.own_id, self.trace, self.block = twin.own_id, twin.trace, twin.block
@@ -131,12 +139,12 @@ class LiveRun(OpenSample):
 _TREES: WeakKeyDictionary[Any, RunTree[LiveRun]] = WeakKeyDictionary()
 
 
-def _followed(run_id: UUID | None) -> list[tuple[Run[LiveRun], LiveRun]]:
+def _followed(run_id: RunId | None) -> list[tuple[Run[LiveRun], LiveRun]]:
     """Return a run as each monitor follows it that will have a sample of it, and that sample."""
     if run_id is None:
         return []
     trees = [_TREES.get(monitor) for reference in _TREES.keyrefs() if (monitor := reference()) is not None]
-    runs = [run for tree in trees if tree is not None and (run := tree.get(run_id.int)) is not None]
+    runs = [run for tree in trees if tree is not None and (run := tree.get(key_of(run_id))) is not None]
     return [(run, run.root.sample) for run in runs if run.root.sample is not None]
 
 
@@ -174,10 +182,10 @@ def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN4
     return (var_child_runnable_config.get() or {}).get(key)
 
 
-def _run_in_context() -> UUID | None:
+def _run_in_context() -> RunId | None:
     """Return the run that LangChain's context names."""
     run_id = getattr(_in_context("callbacks"), "parent_run_id", None)
-    return run_id if isinstance(run_id, UUID) else None
+    return run_id if isinstance(run_id, (UUID, str)) else None
 
 
 @dataclass(eq=False, repr=False)
@@ -197,9 +205,9 @@ class Recorder:
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
         return type(self), (self.monitor, self.retriever_tools, self.extract, self.where)
 
-    def begin(self, kind: Kind, run_id: UUID, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
+    def begin(self, kind: Kind, run_id: RunId, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
         """Follow a run that starts."""
-        runs, key = self.runs, run_id.int  # Python hashes numbers faster than ids
+        runs, key = self.runs, key_of(run_id)
         known = runs.get(key)
         if known is not None and known.kind != "excluded":
             return  # the handler was given twice, or two of one monitor
@@ -236,11 +244,11 @@ class Recorder:
         for _ in runs.start(key, within, kind=as_what, sample=sample, transparent=transparent):
             self.monitor.skip("never_ended")
 
-    def _parent(self, run_id: UUID | None) -> Run[LiveRun] | None:
-        parent = None if run_id is None else self.runs.get(run_id.int, ended=True)
+    def _parent(self, run_id: RunId | None) -> Run[LiveRun] | None:
+        parent = None if run_id is None else self.runs.get(key_of(run_id), ended=True)
         # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         if parent is None and (run_id := _run_in_context()) is not None:
-            parent = self.runs.get(run_id.int)
+            parent = self.runs.get(key_of(run_id))
         return parent
 
     def _is_excluded(self, run: LiveRun) -> bool | None:
@@ -251,16 +259,16 @@ class Recorder:
             self.monitor.skip("where_failed")
             return None
 
-    def end(self, run_id: UUID, error: BaseException | None = None) -> tuple[Run[LiveRun] | None, LiveRun | None]:
+    def end(self, run_id: RunId, error: BaseException | None = None) -> tuple[Run[LiveRun] | None, LiveRun | None]:
         """Close a run, with its error if it failed; return it, and its sample where it is the topmost one."""
-        run, sample = self.runs.end(run_id.int)
+        run, sample = self.runs.end(key_of(run_id))
         if run is not None and run.parent is None and (run.kind in _ALONE or run.kind == "excluded"):
             self.monitor.skip(_ALONE.get(run.kind, run.kind))
         if run is not None and run.root.sample is not None and _is_langgraph_s("GraphInterrupt", error):
             run.root.sample.interrupted = True
         return run, sample
 
-    def end_chain(self, run_id: UUID, outputs: object, streamed: object) -> None:
+    def end_chain(self, run_id: RunId, outputs: object, streamed: object) -> None:
         """Close a chain that ended well; `streamed` are the inputs that came piece by piece."""
         kinds = self._open_kinds(run_id)
         run, sample = self.end(run_id)
@@ -277,16 +285,16 @@ class Recorder:
             sample.leave_out_failed()
             sample.recorder.submit(sample, outputs, streamed)
 
-    def _open_kinds(self, root: UUID) -> list[str]:
-        run = self.runs.get(root.int)
+    def _open_kinds(self, root: RunId) -> list[str]:
+        run = self.runs.get(key_of(root))
         keys = () if run is None or run.parent is not None else (*run.root.open,)
         return [inner.kind for key in keys if (inner := self.runs.get(key)) is not None]
 
-    def hear(self, run_id: UUID, chunk: object) -> None:
+    def hear(self, run_id: RunId, chunk: object) -> None:
         """Note the last piece that a model says."""
         message: Any = getattr(chunk, "message", None)
         last = getattr(message, "chunk_position", None) == "last"
-        if last and (run := self.runs.get(run_id.int)) is not None and run.root.sample is not None:
+        if last and (run := self.runs.get(key_of(run_id))) is not None and run.root.sample is not None:
             run.kind, run.root.sample.last = "model at its end", text_of(message)
 
     def _collect_passed(self, run: Run[LiveRun], sample: LiveRun, outputs: object) -> None:
@@ -296,7 +304,7 @@ class Recorder:
         if texts and not _in_retriever(run):
             self.runs.collect(run, "step", texts)
 
-    def fail_chain(self, run_id: UUID, error: BaseException, streamed: object) -> None:
+    def fail_chain(self, run_id: RunId, error: BaseException, streamed: object) -> None:
         """Close a chain that failed, was cancelled or interrupted."""
         run, sample = self.end(run_id, error)
         steers = _is_langgraph_s("GraphBubbleUp", error)
@@ -337,7 +345,7 @@ class Recorder:
             own = {"id": made.id or name, "metadata": {**about, **made.metadata}}
             self.monitor.submit(made.model_copy(update=own))
 
-    def end_retriever(self, run_id: UUID, documents: Sequence[object]) -> None:
+    def end_retriever(self, run_id: RunId, documents: Sequence[object]) -> None:
         """Close a retriever; what it returned counts if it is inside of no other one."""
         run, _ = self.end(run_id)
         if run is not None and run.root.sample is not None and not _in_retriever(run):
@@ -346,7 +354,7 @@ class Recorder:
             if problem is not None:
                 raise problem
 
-    def end_tool(self, run_id: UUID, output: object, name: object) -> None:
+    def end_tool(self, run_id: RunId, output: object, name: object) -> None:
         """Close a tool; the Documents that it returned count instead of what retrievers inside of it found."""
         run, _ = self.end(run_id)
         sample = run.root.sample if run is not None else None
@@ -366,9 +374,9 @@ class Recorder:
             if sample is not None:
                 self.monitor.skip("never_ended")
 
-    def collect_named(self, run_id: UUID, data: object, where: str) -> None:
+    def collect_named(self, run_id: RunId, data: object, where: str) -> None:
         """Keep what can be read of contexts that the app names; raise `Unreadable` if that is not all."""
-        run = self.runs.get(run_id.int, ended=True)
+        run = self.runs.get(key_of(run_id), ended=True)
         if run is None or run.root.sample is None:
             return
         texts, problem = readable_texts(data, where)

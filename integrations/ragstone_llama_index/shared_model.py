@@ -169,11 +169,10 @@ def _suppress_tracing(*, trace: bool) -> Generator[None, None, None]:
         undo.enter_context(instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}))  # the app's tags stay
         if not trace:
             undo.callback(active_span_id.reset, active_span_id.set(None))
-            if "opentelemetry.context" in sys.modules:  # else nothing traces
-                with suppress(ImportError):  # nor without the package of all instrumentations
-                    from opentelemetry.instrumentation.utils import suppress_instrumentation
+            if "opentelemetry.instrumentation" in sys.modules:  # which all instrumentations load
+                from opentelemetry.instrumentation.utils import suppress_instrumentation
 
-                    undo.enter_context(suppress_instrumentation())
+                undo.enter_context(suppress_instrumentation())
         yield
 
 

@@ -180,6 +180,13 @@ def test_the_sample_s_id_is_the_run_s_and_its_metadata_the_run_s() -> None:
     assert sample.metadata == kept | {"user": str(user), "name": "rag", "tags": ["prod"], "run_id": str(run_id)}
 
 
+def test_a_run_id_that_is_text() -> None:
+    """As LangServe passes it."""
+    run_id = str(uuid.uuid4())
+    sample = sample_of(rag(), run_id=run_id)
+    assert (parts(sample), sample.id) == (WHOLE, run_id)
+
+
 def test_later_changes_by_the_app_do_not_show_and_nothing_of_the_app_s_is_changed() -> None:
     documents = [Document(text) for text in FOUND]
     asked = {"question": QUESTION, "messages": [("user", "Hi."), ("user", "There.")]}
