@@ -100,8 +100,8 @@ def metric_key(metric: "Metric") -> str:
 
 def left_out_of(judge: object) -> Mapping[str, str]:
     """Return what a judge's provider has refused so far, by the parameter's name; nothing where it does not say."""
-    names: object = getattr(judge, "left_out", None)
-    return {str(name): str(why) for name, why in names.items()} if is_mapping(names) else {}
+    names: Mapping[object, object] = getattr(judge, "left_out", None) or {}
+    return {str(name): str(why) for name, why in names.items()}
 
 
 def judge_key(judge: object) -> str:

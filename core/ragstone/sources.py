@@ -260,14 +260,13 @@ class RowReader:
 
     def _found_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
+        meant = {name: _FIELDS.get(_bare(name)) for name in there if isinstance(name, str)}
         for field, known in KNOWN_NAMES.items():
             if field in self._fields:
                 found[field] = (self._fields[field],)
                 continue
             exact = tuple(name for name in known if name in there)
-            alike = (
-                [] if exact else [name for name in there if isinstance(name, str) and _FIELDS.get(_bare(name)) == field]
-            )
+            alike = [] if exact else [name for name, other in meant.items() if other == field]
             if len(alike) > 1:
                 raise ValueError(f"{field}: {_listed(alike)} both mean it; say which with {self._naming}")
             if exact or alike:

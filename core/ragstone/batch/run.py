@@ -152,7 +152,8 @@ class Run:
         self._calls = checked("max_concurrency", options.get("max_concurrency", 16), Count)
         self._repeat = checked("repeat", options.get("repeat", 1), Count)
         for name in _LIMITS:
-            checked(name, options.get(name), _AboveZero | None)
+            if (limit := options.get(name)) is not None:
+                checked(name, limit, _AboveZero)
         self._progress = checked("progress", options.get("progress", "auto"), Shown)
         limits: dict[str, Any] = {name: options.get(name) for name in ("max_calls", "max_tokens", "max_cost")}
         self._spending = Spending(options.get("price"), **limits)
@@ -331,7 +332,7 @@ class Run:
                 async for item in items:
                     self._take(item, bar)
                     del item  # hold nothing of it while waiting for the next
-                    if runner.gave_up and self._options.get("stop_on_give_up"):
+                    if self._options.get("stop_on_give_up") and runner.gave_up:
                         break
         finally:  # awaits nothing: it is done however often the run is cancelled
             for item in runner.rest():

@@ -129,7 +129,7 @@ class Runner:
         self._meter = meter
         self._flows = max(1, flows)
         self._window = max(1, window)
-        self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
+        self._draws = [(metric, metric.judge, draw) for metric in metrics for draw in range(repeat)]
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: dict[int, Mapping[str, str]] = {}  # by the judge's id
         self.notes: list[str] = []
@@ -158,14 +158,14 @@ class Runner:
         for metric in metrics:
             self._prepare(metric.judge)
             if journal is not None:
-                self._metric_key(metric)  # an option that has no key is found now
+                self._metric_key(metric, metric.judge)  # an option that has no key is found now
                 for judge in (metric.llm, metric.judge_embedder):
                     self._say_undeclared(judge)
 
     @property
     def gave_up(self) -> bool:
         """Whether no judge is asked any more."""
-        return self._gave_up or all(self._refusal(metric) is not None for metric, _ in self._draws)
+        return self._gave_up or all(self._refusal(metric, judge) is not None for metric, judge, _ in self._draws)
 
     @property
     def not_asked(self) -> list[str]:
@@ -305,30 +305,31 @@ class Runner:
             self._changed.set()
 
     async def _evaluate(self, slot: _Slot, place: int) -> None:
-        row, (metric, draw) = slot.row, self._draws[place]
+        row, (_, judge, draw) = slot.row, self._draws[place]
         try:
-            outcome = await self._outcome(slot, place)
+            if self._journal is None:
+                slot.asked = True
+                outcome = await self._score(row, *self._draws[place])
+            else:
+                outcome = await self._outcome(self._journal, slot, place)
         except GateClosed:
             return  # stopped before it was asked: no outcome
         if outcome is None:
             return
-        self._note_left_out(metric.judge, row.line)
+        self._note_left_out(judge, row.line)
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
-        slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, draw)
+        slot.records[place] = Record(sample_id, outcome, judge.model, row.line - 1, draw)
         slot.left -= 1
         if not slot.left:
             del self._open[slot]
             self._ready.append(slot)
             self._changed.set()
 
-    async def _outcome(self, slot: _Slot, place: int) -> Outcome | None:
+    async def _outcome(self, journal: Journal, slot: _Slot, place: int) -> Outcome | None:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
-        if self._journal is None:
-            slot.asked = True
-            return await self._score(slot.row, *self._draws[place])
         key = self._key(slot, place)
         if key not in self._ahead:
-            outcome = self._journal.outcome(key, slot.row.sample)
+            outcome = journal.outcome(key, slot.row.sample)
             if outcome is None and self.stopped:
                 raise GateClosed
             if outcome is None:
@@ -341,9 +342,9 @@ class Runner:
         slot.asked = True
         outcome = await self._score(slot.row, *self._draws[place])
         asked_as = self._key(slot, place)  # another one where a parameter was left out meanwhile
-        self._journal.put_outcome(asked_as, outcome, slot.row.sample)
+        journal.put_outcome(asked_as, outcome, slot.row.sample)
         if asked_as != key:
-            self._journal.release((key,))
+            journal.release((key,))
         self._begun.remove(key)
         self._jobs.extendleft(self._waiting.pop(key, ()))
         return outcome
@@ -359,11 +360,11 @@ class Runner:
             self._jobs.extendleft(self._waiting.pop(key))
         self._begin()
 
-    async def _score(self, row: Row, metric: Metric, draw: int) -> Outcome:
+    async def _score(self, row: Row, metric: Metric, judge: LLM, draw: int) -> Outcome:
         meter = self._meter(metric, row.sample)
         if row.error is not None and ("response" in metric.required_fields or not row.sample.retrieved_contexts):
             return unscored(metric, CannotScore("missing_input", f"response: {row.error}"), meter)
-        refusal = _GAVE_UP if self._gave_up else self._refusal(metric)
+        refusal = _GAVE_UP if self._gave_up else self._refusal(metric, judge)
         if refusal is not None:
             return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
@@ -397,17 +398,17 @@ class Runner:
             self._gave_up = self._gave_up or self._failed_in_a_row >= GIVE_UP_AFTER
         return Scored(slot.row, records)
 
-    def _refusal(self, metric: Metric) -> str | None:
-        return self._gate.refusal(metric.judge, metric.judge_embedder)
+    def _refusal(self, metric: Metric, judge: LLM) -> str | None:
+        return self._gate.refusal(judge, metric.judge_embedder)
 
     def _key(self, slot: _Slot, place: int) -> str:
         """Return the key of an evaluation's outcome, as its judge is asked now."""
         slot.key = slot.key or sample_key(slot.row.sample)
-        metric, draw = self._draws[place]
-        return outcome_key(slot.key, self._metric_key(metric), draw)
+        metric, judge, draw = self._draws[place]
+        return outcome_key(slot.key, self._metric_key(metric, judge), draw)
 
-    def _metric_key(self, metric: Metric) -> str:
-        asked = id(metric), frozenset(left_out_of(metric.judge))
+    def _metric_key(self, metric: Metric, judge: LLM) -> str:
+        asked = id(metric), frozenset(left_out_of(judge))
         if asked not in self._metric_keys:
             self._metric_keys[asked] = metric_key(metric)
         return self._metric_keys[asked]
@@ -511,10 +512,11 @@ class Progress:
         self._done = self._unscored = 0
         self._bar: tqdm[Any] | None = None
         self._beat: asyncio.TimerHandle | None = None
+        if not shown:
+            return
         if in_notebook() or is_terminal():
-            if shown:
-                self._bar = self._drawn()
-                self._later(1.0, self._draw)
+            self._bar = self._drawn()
+            self._later(1.0, self._draw)
         elif shown is True:
             self._later(_LINE_SECONDS, self._say)
 

@@ -271,7 +271,9 @@ class RequestGate:
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
         kept_as = "" if self._replies is None else reply_key(request, judge.key, draw)
-        known = self._known(key, kept_as)
+        known = self._recent.get(key)
+        if known is None and self._replies is not None and (known := self._replies.reply(kept_as)) is not None:
+            self._remember(key, known)
         if known is not None:
             if meter is not None:
                 meter.spared()
@@ -287,12 +289,6 @@ class RequestGate:
         finally:
             del self._pending[key]
             pending.set_result(None)
-
-    def _known(self, key: bytes, kept_as: str) -> LLMReply | None:
-        reply = self._recent.get(key)
-        if reply is None and self._replies is not None and (reply := self._replies.reply(kept_as)) is not None:
-            self._remember(key, reply)
-        return reply
 
     def _remember(self, key: bytes, reply: LLMReply) -> None:
         self._recent[key] = reply
