@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from ragstone.judge import LLMRequest
-from ragstone.plain import fields_of, is_mapping, to_plain
+from ragstone.plain import fields_of, to_plain
 from ragstone.public import public_url
 from ragstone.sample import Sample
 

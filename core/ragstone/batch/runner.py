@@ -325,7 +325,7 @@ class Runner:
             self._ready.append(slot)
             self._changed.set()
 
-    async def _outcome(self, journal: Journal, slot: _Slot, place: int) -> Outcome | None:
+    async def _outcome(self, journal: "Journal", slot: _Slot, place: int) -> Outcome | None:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
         key = self._key(slot, place)
         if key not in self._ahead:
