@@ -1,6 +1,7 @@
 """Options, checked against their types."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any
 
@@ -47,3 +48,14 @@ def checked(name: str, value: object, kind: Any) -> Any:  # noqa: ANN401 - what 
         where = "".join(f"[{part!r}]" for part in first["loc"])
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         raise ValueError(f"{name}{where}: {first['input']!r} {problem}") from None
+
+
+def checked_fields(made: Any, but: Collection[str]) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - a dataclass
+    """Yield the fields of a dataclass that are not as by default, by name, each as its type has it.
+
+    Types that are texts, by postponed annotations, are not looked into.
+    """
+    for each in fields(made):
+        value = getattr(made, each.name)
+        if value is not each.default and each.name not in but and not isinstance(each.type, str):
+            yield each.name, checked(each.name, value, each.type)

@@ -3,7 +3,7 @@
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
 
@@ -15,7 +15,7 @@ from ragstone.judging.flow import Answering, Flow, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
-from ragstone.options import Count, Text, checked
+from ragstone.options import Count, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import OBJECTS, NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
 from ragstone.sample import Sample, SampleField, TextField
@@ -173,11 +173,8 @@ class Metric(ABC):
         for fact in ("name", "version", "required_fields"):
             if not hasattr(self, fact):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
-        for option in fields(self):
-            value = getattr(self, option.name)
-            is_plain = option.name not in OBJECTS and not isinstance(option.type, str)
-            if is_plain and value is not option.default:
-                object.__setattr__(self, option.name, checked(option.name, value, option.type))
+        for name, value in checked_fields(self, OBJECTS):
+            object.__setattr__(self, name, value)
         checked("required_fields", self.required_fields, tuple[SampleField, ...])
         self._resolve()
         checked("llm.asking", self.judge.asking, Asking)
@@ -192,20 +189,17 @@ class Metric(ABC):
             kind = type(self.calibration).__name__
             raise TypeError(f"calibration: is {kind}; pass ragstone.labels.Calibration.load(path)")
         if self.expects:
-            self._check_expected()
+            if not self.has_expected:
+                raise ValueError(f"scoring='expected': {self.name} has no expected value")
+            if not self.asks_one_by_one:
+                raise ValueError(
+                    "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
+                    f"{self.judge.model!r} is asked about all items together"
+                )
             object.__setattr__(self, "version", f"{self.version}+expected")
         if self.calibration is not None:
             self.calibration.check(self)
             object.__setattr__(self, "version", f"{self.version}+cal:{self.calibration.digest}")
-
-    def _check_expected(self) -> None:
-        if not self.has_expected:
-            raise ValueError(f"scoring='expected': {self.name} has no expected value")
-        if not self.asks_one_by_one:
-            raise ValueError(
-                "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
-                f"{self.judge.model!r} is asked about all items together"
-            )
 
     def _resolve(self) -> None:
         """Put the objects in place of the names of judge and embedder."""
@@ -467,14 +461,20 @@ class Metric(ABC):
         Raises:
             CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares.
         """
-        answer = yield from _answer(request)
-        if (self.expects or self.has_probabilities) and answer.probabilities is None:
-            raise CannotScore(
-                "undefined",
-                f"the judge {self.judge.model!r} gave no probabilities for {request.task}; "
-                + ("it declares them" if self.has_probabilities else "use scoring='count'"),
-            )
-        return answer
+        choices = request.choices or ()
+
+        def read(reply: LLMReply) -> Answer:
+            if reply.text not in choices:
+                raise BadReply(f"it is not exactly one of: {', '.join(choices)}")
+            if reply.probabilities is not None:
+                return Answer(reply.text, as_shares(reply.probabilities, choices))
+            if self.expects or self.has_probabilities:
+                why = "it declares them" if self.has_probabilities else "use scoring='count'"
+                missing = f"the judge {self.judge.model!r} gave no probabilities for {request.task}; {why}"
+                raise CannotScore("undefined", missing)
+            return Answer(reply.text)
+
+        return ask(request, read)
 
     def ask_json(
         self,
@@ -558,19 +558,6 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
-
-
-def _answer(request: LLMRequest) -> Flow[Answer]:
-    choices = request.choices or ()
-
-    def read(reply: LLMReply) -> Answer:
-        if reply.text not in choices:
-            raise BadReply(f"it is not exactly one of: {', '.join(choices)}")
-        if reply.probabilities is None:
-            return Answer(reply.text)
-        return Answer(reply.text, as_shares(reply.probabilities, choices))
-
-    return ask(request, read)
 
 
 def _instead(role: Literal["LLM", "Embedder"], value: object) -> str:
