@@ -3,6 +3,7 @@
 import logging
 import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def secretive() -> Sample:
     )
 
 
-def test_every_text_is_redacted_before_it_goes_anywhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_text_is_redacted_before_it_goes_anywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     prompts: list[str] = []
 
     def reply(request: Any) -> Any:
@@ -49,14 +50,12 @@ def test_every_text_is_redacted_before_it_goes_anywhere(caplog: pytest.LogCaptur
     with (
         caplog.at_level(logging.DEBUG),
         live(metric(reply), sinks=(sink := Kept()), redact=hide, store_text=True) as monitor,
+        live(metric(reply), redact=hide, workers=0, outbox=tmp_path / "outbox.db") as taking,
     ):
-        monitor.pause()
         monitor.submit(secretive())
-        queued = monitor._pipeline.queue.get(block=False)
-        assert queued is not None
-        assert SECRET not in repr(queued)
-        monitor._pipeline.queue.put(queued)
-        monitor.resume()
+        taking.submit(secretive())
+    assert taking.stats().spooled == 1
+    assert SECRET.encode() not in (tmp_path / "outbox.db").read_bytes()
     record = sink.only()
     for place in (str(prompts), encode(record), caplog.text, repr(monitor.stats())):
         assert SECRET not in place

@@ -18,7 +18,7 @@ from ragstone.text import split_sentences
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Second, adds_up, live, metric, ours, sample, submit, yes
-from .live_app import ran
+from .live_app import ran, rows
 
 
 def judges(monitor: Monitor) -> int:
@@ -163,7 +163,8 @@ def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path:
         assert monitor.stats().queued_bytes == 0
         for i in (1, 2):
             monitor.submit(sample(i, metadata={"page": [TEXT]}))
-        soon(lambda: len(monitor._pipeline.queue) == 2)
+        if options:
+            soon(lambda: rows(options["outbox"], "SELECT count(*) FROM samples WHERE owner IS NOT NULL") == [(3,)])
         monitor.submit(sample("huge", retrieved_contexts=[TEXT] * 3))
         for i in (3, 4):
             monitor.submit(sample(i, response=TEXT))
