@@ -72,11 +72,6 @@ def test_settings_take_effect(score, rows):
     assert "1  context_relevancy  0.500" in done.stdout
 
 
-def test_a_metrics_own_threshold_goes_before_that_of_all():
-    for given in (["a=0.7", "0.5"], ["0.5", "a=0.7"]):
-        assert parse_thresholds(given, ["a", "b"]) == {"a": 0.7, "b": 0.5}
-
-
 def test_a_groups_options_are_its_metrics_and_give_way_to_a_metrics_own():
     rag, summary = GROUPS["rag"], GROUPS["summary"]
     given = ["faithfulness=0.9", "rag=0.7", "0.5"]

