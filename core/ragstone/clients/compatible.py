@@ -19,7 +19,7 @@ from ragstone.clients.chat import (
 )
 from ragstone.clients.connection import Ask, Connection, Options, load_openai
 from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.judging.adapting import LeavesOut
+from ragstone.judging.adapting import LeavesOut, as_rows
 from ragstone.plain import as_dict, as_list
 from ragstone.public import public_url, request_digest
 
@@ -173,11 +173,11 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not one vector for each text, all of one length.
         """
-        return self._connection.run(partial(self._vectors, list(texts))) if texts else _no_vectors()
+        return self._connection.run(partial(self._vectors, list(texts))) if texts else as_rows([], [])
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text on the running event loop; otherwise as `embed`."""
-        return await self._connection.arun(partial(self._vectors, list(texts))) if texts else _no_vectors()
+        return await self._connection.arun(partial(self._vectors, list(texts))) if texts else as_rows([], [])
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the server's models in its order, blocking the calling thread.
@@ -257,12 +257,6 @@ class OpenAICompatible(LeavesOut):
 
     async def _names(self, ask: Ask) -> tuple[str, ...]:
         return read_models(await ask("/models"), self._connection.access)
-
-
-def _no_vectors() -> "NDArray[np.float32]":
-    import numpy as np
-
-    return np.empty((0, 0), dtype=np.float32)
 
 
 def _check(model: str, asking: str, gives_probabilities: object, options: Options, batch_size: object) -> None:

@@ -52,7 +52,8 @@ class Connection:
     """
 
     def __init__(self, access: Access, options: Options) -> None:
-        check_installed()
+        if importlib.util.find_spec("openai") is None:
+            raise ImportError('the openai package is missing: pip install "ragstone[openai]"', name="openai")
         self.access = access
         self._options = options
         self._lock = threading.Lock()
@@ -208,16 +209,6 @@ def _bounded_client(server: Access, most: int) -> Any:  # noqa: ANN401 - httpx's
             )
 
     return Bounded()
-
-
-def check_installed() -> None:
-    """Check, without importing it, that the `openai` package is there.
-
-    Raises:
-        ImportError: It is not.
-    """
-    if importlib.util.find_spec("openai") is None:
-        raise ImportError('the openai package is missing: pip install "ragstone[openai]"', name="openai")
 
 
 def load_openai() -> Any:  # noqa: ANN401 - the module
