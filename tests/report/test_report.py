@@ -1,5 +1,6 @@
 """What a report adds up, says and keeps."""
 
+import gzip
 import math
 import pickle
 import re
@@ -163,6 +164,16 @@ def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
         assert found.notes == ("report.json: its end is missing, as where a run was killed: what is whole was read",)
         assert [r.outcome.value for r in found.results()] == [0.5, 1.0, 0.25][: only(found).total]
         assert only(found).total >= 1
+
+
+def test_a_torn_packed_report_is_read_as_far_as_it_goes(tmp_path):
+    path = tmp_path / "report.json.gz"
+    report([i / 300 for i in range(300)]).to_json(tmp_path / "report.json")
+    packed = gzip.compress((tmp_path / "report.json").read_bytes())
+    path.write_bytes(packed[: len(packed) // 2])
+    found = Report.load(path)
+    assert 0 < len(found) < 300
+    assert found.notes == ("report.json.gz: its end is missing, as where a run was killed: what is whole was read",)
 
 
 def test_other_lines_are_left_out_and_said_so(tmp_path):

@@ -30,6 +30,7 @@ from ragstone.sample import Sample
 _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
+_TORN = b"{"
 _OBJECTS = frozenset({"counts", "reasons"})
 _READ = [name for name in COLUMNS if name != "sample"]
 
@@ -265,8 +266,11 @@ def _begun(uri: str) -> sqlite3.Connection:
 
 
 def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
-    with gzip.open(file) as lines, suppress(EOFError):  # what is there is read
-        yield from lines
+    with gzip.open(file) as lines:
+        try:
+            yield from lines
+        except EOFError:  # what is there is read, and that its end is missing shows
+            yield _TORN
 
 
 def _stamp(path: Path) -> tuple[int, int, int, int]:
