@@ -2,8 +2,7 @@
 
     python benchmarks/overhead.py
 
-Figures are medians over interleaved repeats of one run: on a busy machine trust the ratios. `benchmarks/peers` has a
-slow judge, and ragas and DeepEval beside ragstone.
+Figures are medians over interleaved repeats of one run: on a busy machine trust the ratios.
 """
 
 import argparse
@@ -47,12 +46,6 @@ REPLIES = {
     "context_relevancy.sentences": {"ids": [1, 2]},
 }
 SCRIPT = {task: json.dumps(reply) for task, reply in REPLIES.items()}
-ROUNDS = {  # calls of each round, with the script above
-    "response_relevancy": (1,),
-    "summarization_score": (1, 1),
-    "alignment_coverage": (2, 3),
-    "context_relevancy": (1,),
-}
 
 
 def metrics(llm: LLM) -> list[Metric]:
