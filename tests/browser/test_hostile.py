@@ -109,12 +109,6 @@ def test_what_comes_from_outside_stays_text(show, hostile, compared, kind, title
     assert page.inner_text("#samples").count("<img src=http://evil.example/a.png") > 15
 
 
-def test_a_notebook_stays_as_it_is(show, compared):
-    for shown in (compared, compared.a):
-        page = show(f"<title>notebook</title><link rel=icon href=data:,>{shown._repr_html_()}")
-        assert page.title() == "notebook"
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out(show, hostile, tmp_path, width):
     real = Report.load(
