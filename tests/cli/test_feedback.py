@@ -1,6 +1,5 @@
-"""`ragstone live feedback`, `ragstone live forget`, and labels that are thumbs."""
+"""`ragstone live feedback` and `ragstone live forget`."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -14,8 +13,6 @@ from ragstone.live import Feedback, Record, SQLiteSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.read import open_results
-
-from .conftest import row
 
 Run = Callable[..., Any]
 
@@ -131,30 +128,3 @@ def test_no_database_is_made(run: Run, tmp_path: Path, command: tuple[str, ...])
         assert message in " ".join(done.stderr.split())
         assert "secret" not in done.stderr.replace(name, "")
     assert not (tmp_path / "no.db").exists()
-
-
-def test_thumbs_are_labels_only_for_those_who_say_that_they_know(run: Run, server: Any, tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
-    samples = [Sample(**row(i), id=f"s{i}") for i in range(12)]
-    records = [record(f"s{i}", sample=each) for i, each in enumerate(samples)]
-    thumbs = [(f"s{i}", ("thumbs_up", "thumbs_down")[i % 2]) for i in range(11)]
-    thumbs += [("s0", "thumbs_down"), ("s0", "thumbs_up"), ("s11", "too long"), ("other", "thumbs_up")]
-    db = database(tmp_path / "r.db", [*records, record("other")], thumbs)
-    out = tmp_path / "c.json"
-    command = ["calibrate", "--metric", "context_relevancy", "--llm", server.url, "--out", out]
-    refused = run(*command, "--from-db", db)
-    assert refused.exit_code == 2
-    assert "labels from thumbs do not stand for all traffic; --biased takes them" in " ".join(refused.stderr.split())
-    assert server.seen == []
-    for files in ([], [db, "--from-db", db]):
-        assert "give FILE or --from-db DB, one of them" in run(*command, *files, "--biased").stderr
-    done = run(*command, "--from-db", db, "--biased")
-    assert done.exit_code == 0, done.output
-    assert "labels: 11 (score) in 11 samples" in done.stdout
-    assert "Warning: who presses a thumb chose to" in done.stderr
-    assert json.loads(out.read_text())["calibration"]["item"] == "score"
-    textless = database(tmp_path / "t.db", [record("a")], [("a", "thumbs_up")])
-    done = run(*command, "--from-db", textless, "--biased")
-    assert done.exit_code == 2
-    assert "of 1 samples with a thumb, none has its texts here" in done.stderr
-    assert "Monitor(store_text=True)" in done.stderr

@@ -15,8 +15,6 @@ from ragstone.labels.label_file import refuse
 from ragstone.metrics.base import CalibratedItem, Metric
 from ragstone.metrics.items import sentences_of
 from ragstone.plain import as_dict
-from ragstone.results.read import open_results
-from ragstone.results.record import sample_fields
 from ragstone.sample import BadLine, Sample, SampleField, first_problem
 from ragstone.sources import Rows, Source, rows_of
 from ragstone.text import Splitter, split_sentences
@@ -28,8 +26,6 @@ LABELS: Mapping[str, CalibratedItem] = {
     "score": "score",
 }
 """The keys that hold labels, and what they are of."""
-
-_THUMBS = {"thumbs_up": 1, "thumbs_down": 0}
 
 Piece = tuple[str, int, int]
 
@@ -161,27 +157,6 @@ def read_labels(
             samples.append(LabelledSample(f"line {number}", sample, labels, group_of(sample, metric.source_field)))
     refuse("", [f"line {number}: {problem}" for number, problem in sorted(bad.items())], "line")
     return Labels(item, tuple(samples), splitter if splitter.texts else None, skipped)
-
-
-def thumb_rows(source: str) -> list[dict[str, object]]:
-    """Return the samples of a monitor's database that have a thumb, as labelled rows: up is a score of 1, down of 0.
-
-    Raises:
-        CalibrationError: There is none whose texts are stored.
-        ResultsError: The database cannot be read.
-    """
-    results, rows = open_results(source), dict[str, dict[str, object]]()
-    scores = {sample_id: _THUMBS[each.value] for sample_id, each in results.feedback().items() if each.value in _THUMBS}
-    for record in results.records():
-        sample = results.sample(record) if record.sample_id in scores.keys() - rows.keys() else None
-        if sample is not None:
-            rows[record.sample_id] = {**sample_fields(sample), "score": scores[record.sample_id]}
-    if not rows:
-        raise CalibrationError(
-            f"{source}: of {len(scores):,} samples with a thumb, none has its texts here; from now on they are "
-            "kept with Monitor(store_text=True)"
-        )
-    return list(rows.values())
 
 
 @contextmanager

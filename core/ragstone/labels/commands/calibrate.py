@@ -10,7 +10,6 @@ from ragstone.cli.options import (
     NotThere,
     check_apart,
     check_writable,
-    database_file,
     embedder_option,
     field_option,
     llm_option,
@@ -29,18 +28,11 @@ if TYPE_CHECKING:
     from ragstone.labels.calibration import Calibration, Figure
     from ragstone.labels.fit import FitResult
 
-_BIAS = "who presses a thumb chose to, so that labels from thumbs do not stand for all traffic"
 _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 
 
 @click.command(short_help="Fit a judge's probabilities to your labels.")
 @click.argument("file", type=click.Path(exists=True, allow_dash=True), required=False)
-@click.option(
-    "--from-db",
-    metavar="DB",
-    help="In place of FILE: a monitor's database with texts; thumbs up label a score 1, down 0. Needs --biased.",
-)
-@click.option("--biased", is_flag=True, help="Take thumbs for labels, although they chose themselves.")
 @click.option(
     "--labels",
     "labels_file",
@@ -71,8 +63,6 @@ _LABELS = ("labels", "relevant", "noncommittal", "score", "sentences")
 )
 def calibrate(
     file: str | None,
-    from_db: str | None,
-    biased: bool,
     labels_file: str | None,
     name: str | None,
     llm: str,
@@ -101,7 +91,7 @@ def calibrate(
       2    a line or an option cannot be used, or the labels are too few
     """  # noqa: D301 - click's mark for lines that stay as they are
     from ragstone.labels.fit import load_sklearn
-    from ragstone.labels.label_rows import read_labels, thumb_rows
+    from ragstone.labels.label_rows import read_labels
     from ragstone.labels.make import make
 
     if labels_file is not None:
@@ -109,28 +99,23 @@ def calibrate(
         return
     if name is None:
         raise click.UsageError("--metric: say what the labels are for")
-    if (file is None) == (from_db is None):
-        raise click.UsageError("give FILE or --from-db DB, one of them")
-    if from_db is not None and not biased:
-        raise click.UsageError(f"--from-db: {_BIAS}; --biased takes them all the same")
-    source = file or database_file(from_db or "")
+    if file is None:
+        raise click.UsageError("give FILE, the labelled samples")
     check_apart(
         [("--out", out), ("--journal", journal)],
-        [("the input FILE", source), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
+        [("the input FILE", file), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
     check_writable("--out", out)
     load_sklearn("linear_model")  # before a judge is loaded for nothing
     (metric,) = make_metrics(parse_settings(settings, (name,)), llm=llm, embedder=embedder, concurrency=concurrency)
     keys = parse_keys("--field", "NAME", fields, SAMPLE_FIELDS), parse_keys("--map", "NAME", maps, _LABELS)
-    labels = read_labels(file or "" if from_db is None else thumb_rows(from_db), metric, *keys)
+    labels = read_labels(file, metric, *keys)
     calibration, fit, unscored = make(metric, labels, max_concurrency=concurrency, journal=journal)
     _show(calibration, fit)  # before it is saved: it was paid for, whatever becomes of the file
     if labels.skipped:
         click.echo(f"{labels.skipped} line(s) have null for a label and were left out", err=True)
     for reason, count in unscored.items():
         click.echo(f"unscored, left out: {count} {printable(reason, 160)}", err=True)
-    if from_db is not None:
-        click.echo(f"Warning: {_BIAS}", err=True)
     _save(calibration, out)
 
 
