@@ -362,11 +362,3 @@ class TestJournal:
 
         assert asyncio.run(main()) == [[0.5] * 30] * 2
         assert len(llm.requests) == 30
-
-    def test_a_part_then_the_whole_in_another_order_of_another_system(self, tmp_path):
-        """Context relevancy does not look at the answer: what is asked about the source alone is asked once."""
-        llm = FakeLLM(yes)
-        evaluate(rows(10), [metric(llm)], journal=tmp_path / "j.db")
-        answers = [{**row, "answer": "Another system's."} for row in reversed(rows(20))]
-        assert len(values(evaluate(answers, [metric(llm)], journal=str(tmp_path / "j.db")))) == 20
-        assert len(llm.requests) == 20

@@ -76,10 +76,6 @@ def test_outcomes_and_replies_come_back_exactly(outcome, reply):
     assert repr(decode_reply(through_sqlite(encode_reply(reply)))) == repr(reply)
 
 
-def test_a_reply_of_an_older_journal_comes_back():
-    assert decode_reply('["yes",1,null,{"yes":1.0}]') == LLMReply("yes", 1, None, {"yes": 1.0})
-
-
 @pytest.mark.parametrize(
     "given",
     [[0.5, 0.5], 0.5, {"yes": 10**5000}, {(1, 2): object()}, {"yes": float("nan")}, MappingProxyType({"yes": 1})],

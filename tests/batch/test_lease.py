@@ -63,29 +63,3 @@ def test_a_name_that_is_no_name_touches_no_file(me, tmp_path):
     for name in ("../precious", str(precious), "", ".", "1-00000000000", "x" * 5_000):
         assert not me.lives(name)
     assert precious.read_text() == "mine"
-
-
-def test_a_file_taken_away_while_it_was_made_is_made_again(folder, monkeypatch):
-    """Another process may find it before it is locked, and take it for a dead one's."""
-    import ragstone.results.private_files as module
-
-    real, taken = module.lock_file, []
-
-    def lock_file(file):
-        if not taken:
-            taken.extend(folder.iterdir())
-            taken[0].unlink()
-        return real(file)
-
-    monkeypatch.setattr(module, "lock_file", lock_file)
-    lease, other = Lease(folder), Lease(folder)
-    assert taken
-    assert other.lives(lease.name)
-    lease.close()
-    other.close()
-
-
-def test_a_disk_that_cannot_lock_is_named(folder, monkeypatch):
-    monkeypatch.setattr("ragstone.results.private_files.lock_file", lambda file: False)
-    with pytest.raises(OSError, match="cannot be locked; use a local disk for the file beside it"):
-        Lease(folder)

@@ -20,35 +20,6 @@ def read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "row",
-    [
-        {"question": "Q?", "contexts": ["C."], "answer": "A."},  # ragas before 0.2
-        {"input": "Q?", "retrieval_context": ["C."], "actual_output": "A."},  # DeepEval
-        {"user_input": None, "question": "Q?", "contexts": ["C."], "response": None, "actual_output": "A."},
-        {
-            **WHOLE,
-            "reference": "R.",
-            "reference_contexts": ["not retrieved"],
-            "context": ["ideal"],
-            "extra": {"a": [1]},
-        },
-    ],
-    ids=["ragas", "deepeval", "null-is-absent", "others-ignored"],
-)
-def test_known_names(read, row):
-    (read_row,) = read(row)
-    assert isinstance(read_row, Row)
-    sample = read_row.sample
-    assert (sample.user_input, sample.retrieved_contexts, sample.response) == ("Q?", ("C.",), "A.")
-    assert (read_row.line, sample.id) == (1, "1")
-
-
-def test_a_mapped_key_goes_before_the_known_names(read):
-    (row,) = read({"response": "no", "text": "yes", "user_input": "Q?"}, fields={"response": "text"})
-    assert (row.sample.response, row.sample.user_input) == ("yes", "Q?")
-
-
-@pytest.mark.parametrize(
     ("line", "problem"),
     [
         (b"[1, 2]", "is list, not an object {...}"),
@@ -82,9 +53,3 @@ def test_an_empty_text_is_there_and_no_other_key_stands_for_it(read):
 def test_a_mapped_key_that_is_not_there_names_those_that_are(read):
     bad, _ = read({"source": "S."}, {"sorce": "S."}, fields={"retrieved_contexts": "sorce"})
     assert bad.problem == "retrieved_contexts: there is no key 'sorce'; the row has 'source'"
-
-
-def test_byte_order_mark_line_ends_and_blank_lines(read):
-    body = json.dumps(WHOLE).encode()
-    rows = read(b"\xef\xbb\xbf" + body + b"\r", b"", b"  \r", body)
-    assert [(row.line, row.sample.response) for row in rows] == [(1, "A."), (4, "A.")]
