@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 _HALVES = ("generate", "agenerate", "embed", "aembed")
 
 
-class IdentityError(TypeError):
-    """A judge's `identity` is neither a text nor a mapping that JSON can hold."""
+class NoKeyError(TypeError):
+    """An option of a metric, or a judge's `identity`, that no journal could recognise in another process."""
 
 
 def identity_json(judge: object) -> str:
     """Return what makes a judge or an embedder as JSON: class, `model`, `base_url` and its declared `identity`.
 
     Raises:
-        IdentityError: Its `identity` is neither a text nor a mapping that JSON can hold.
+        NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -44,12 +44,12 @@ def identity_json(judge: object) -> str:
         facts["base_url"] = public_url(url)
     if (identity := getattr(judge, "identity", None)) is not None:
         if not isinstance(identity, (str, Mapping)):
-            raise IdentityError(f"{where}: is {type(identity).__name__}, not a text or a mapping")
+            raise NoKeyError(f"{where}: is {type(identity).__name__}, not a text or a mapping of plain values")
         facts["identity"] = identity if isinstance(identity, str) else {**identity}
     try:
         return json.dumps(facts, sort_keys=True)
     except (TypeError, ValueError) as error:
-        raise IdentityError(f"{where}: holds what JSON cannot ({error})") from None
+        raise NoKeyError(f"{where}: holds what JSON cannot ({error})") from None
 
 
 def undeclared(judge: object) -> str:
@@ -61,10 +61,6 @@ def undeclared(judge: object) -> str:
         f"{name}({getattr(judge, 'model', '')!r}) declares no identity: the journal knows it by class, model and "
         "base_url alone. Give it another `identity`, a text, whenever you change its settings, or use a new journal"
     )
-
-
-class NoKeyError(TypeError):
-    """An option of a metric, or a judge's `identity`, that no journal could recognise in another process."""
 
 
 def sample_key(sample: Sample) -> str:
@@ -110,11 +106,8 @@ def judge_key(judge: object) -> str:
     Raises:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
     """
-    try:
-        identity, left_out = identity_json(judge), sorted(left_out_of(judge))
-        return _digest("judge-1", [identity, left_out] if left_out else identity)
-    except IdentityError as error:
-        raise NoKeyError(f"{error}; return what makes this judge as plain values, without keys") from None
+    identity, left_out = identity_json(judge), sorted(left_out_of(judge))
+    return _digest("judge-1", [identity, left_out] if left_out else identity)
 
 
 def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> str:

@@ -1,7 +1,6 @@
 """The files that a command writes: none is one that it reads, or writes for something else; each can be written."""
 
 import os
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,7 @@ def _folder(tmp_path, monkeypatch):
 def files(rows):
     """What each command uses, under its own name."""
     rows(*(row(i, noncommittal=i % 2 == 0) for i in range(6)))
-    with closing(Journal("j.db")) as journal:
-        journal.flush()
+    Journal("j.db").close()
     for name in ("c.json", "r.jsonl", "r2.jsonl"):
         Path(name).write_text("paid for")
     Path("link").symlink_to("rows.jsonl")

@@ -6,10 +6,9 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ragstone.errors import JournalError
 from ragstone.judge import LLMReply
@@ -56,7 +55,7 @@ class Journal:
     An outcome is in the file when `put_outcome` returns, and safe when the process is killed. (When the machine loses
     its power the last moments may be missing; the file stays whole.) Several processes of one machine may use one file,
     each with a `Journal` of its own, and share the work by `claim`; of two outcomes that are put under one key, the
-    first stays. A `Journal` can be pickled, and goes on in a forked process.
+    first stays. A `Journal` goes on in a forked process.
 
     Args:
         path: The file; made when it is not there. On a local disk: SQLite's locks are not reliable on network ones.
@@ -91,9 +90,6 @@ class Journal:
         self._replies: dict[str, LLMReply] = {}  # that wait to be written
         self._written = 0.0
         self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return partial(Journal, patience=self._patience), (self.path,)
 
     def of_run(self) -> "Journal":
         """Return a journal on the same file for one run: its claims fall free when it is closed or forgotten.
@@ -212,15 +208,6 @@ class Journal:
         body = _packed(json.dumps({**names}))
         self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, body)))
 
-    def flush(self) -> None:
-        """Write what waits, now.
-
-        Raises:
-            JournalError: It cannot be written, and still waits.
-        """
-        if self._replies:
-            self._write()
-
     def close(self) -> None:
         """Write what waits, and let go of the file and of what was claimed.
 
@@ -228,8 +215,8 @@ class Journal:
             JournalError: What waits cannot be written, and is lost.
         """
         try:
-            if not self._closed:
-                self.flush()
+            if self._replies and not self._closed:
+                self._write()
         finally:
             self._closed = True
             if self._lease is not None:
@@ -252,7 +239,7 @@ class Journal:
         self._check()
         rows = self._file.read("SELECT body FROM entries WHERE kind = ? AND key = ?", (kind, key))
         try:
-            return decode(zlib.decompress(rows[0][0]).decode()) if rows else None
+            return decode(zlib.decompress(cast("bytes", rows[0][0])).decode()) if rows else None
         except (ValueError, TypeError, zlib.error) as error:
             raise JournalError(
                 f"{self.path}: the {kind} of {key} is damaged ({error}); move the file away and start a new one"

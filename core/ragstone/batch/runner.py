@@ -306,6 +306,7 @@ class Runner:
 
     async def _evaluate(self, slot: _Slot, place: int) -> None:
         row, (_, judge, draw) = slot.row, self._draws[place]
+        outcome: Outcome | None
         try:
             if self._journal is None:
                 slot.asked = True
