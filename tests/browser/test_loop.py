@@ -102,19 +102,21 @@ def test_from_scores_to_a_mean_that_people_would_give(show, scored):
     truth, by_judge = 53 / 80, Report.load("a.jsonl").summary()["faithfulness"].mean
     assert low <= truth <= high
     assert f"{by_judge:.3f}" in said
-    run("correct", "a.jsonl", "--labels", "labels.jsonl", "--report", "report.html")
+    run("correct", "a.jsonl", "--labels", "labels.jsonl", "--page", "report.html")
     page = show((scored / "report.html").read_text())
     text = page.inner_text("body")
     assert text.index("labels alone") < text.index("Mean score by metric")
     labelled(show, scored, "other.jsonl", most=25)
-    assert re.search(r"score +25 +1\.000", run("agreement", "labels.jsonl", "other.jsonl"))
+    assert re.search(
+        r"score +25 +1\.000", run("correct", "a.jsonl", "--labels", "labels.jsonl", "--labels", "other.jsonl")
+    )
     assert intervals(run("correct", "a.jsonl", "--labels", "other.jsonl")) != [(low, high)]
 
 
 def test_from_two_systems_to_a_difference_that_people_would_give(show, scored):
     run("choose", "a.jsonl", "b.jsonl", "-n", 40, "--out", "to-label.jsonl")
     assert labelled(show, scored, "pairs.jsonl") == {"answer", "answer 1 of 2", "answer 2 of 2"}
-    said = run("compare", "a.jsonl", "b.jsonl", "--labels", "pairs.jsonl")
+    said = run("correct", "a.jsonl", "b.jsonl", "--labels", "pairs.jsonl")
     (people,) = (line for line in said.splitlines() if "people would say" in line)
     (low, high) = intervals(people)[-1]
     assert low <= 64 / 80 - 53 / 80 <= high, said
