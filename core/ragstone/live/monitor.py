@@ -121,9 +121,30 @@ class Monitor:
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
-        self._options = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        for name in ("max_queue", "max_queue_bytes"):
-            checked(name, self._options[name], Count)
+        self._options: dict[str, Any] = {
+            "metrics": metrics,
+            "sinks": sinks,
+            "sample_rate": sample_rate,
+            "max_queue": max_queue,
+            "max_queue_bytes": max_queue_bytes,
+            "when_full": when_full,
+            "workers": workers,
+            "budget": budget,
+            "redact": redact,
+            "where": where,
+            "always": always,
+            "seed": seed,
+            "correlated": correlated,
+            "outbox": outbox,
+            "store_text": store_text,
+            "keep": keep,
+            "timeout": timeout,
+            "retain": retain,
+            "alerts": alerts,
+            "on_alarm": on_alarm,
+        }
+        checked("max_queue", max_queue, Count)
+        checked("max_queue_bytes", max_queue_bytes, Count)
         if workers != 0:
             checked("workers", workers, Count)
         elif outbox is None:
@@ -188,8 +209,7 @@ class Monitor:
 
     def judging(self, workers: int) -> "Monitor":
         """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
-        options: dict[str, Any] = {**self._options, "workers": workers}
-        return self if self._settings.workers else Monitor(**options)
+        return self if self._settings.workers else Monitor(**{**self._options, "workers": workers})
 
     @property
     def outbox(self) -> Path | None:
