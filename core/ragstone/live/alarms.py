@@ -9,9 +9,8 @@ from datetime import datetime, timezone
 from heapq import nsmallest
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.plain import printable
 from ragstone.results.record import Watched
 from ragstone.sample import Sample
@@ -25,7 +24,6 @@ OTHER = "(other values)"
 
 _RECENT, _LOWEST = 200, 10
 _LOOKED_THROUGH = 20_000  # outcomes in which the recent ones of a slice are looked for
-_KEY = "sample_id = :sample_id AND metric = :metric AND version = :version"
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 _ALONE = (
     "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
@@ -39,10 +37,9 @@ _COUNTED = (
     "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE counted = 1 AND alerts IS NOT NULL "
     "AND status = 'scored' AND metric = :metric ORDER BY scored_at DESC, sample_id DESC LIMIT :most"
 )
-_Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: the last year of a calendar
 
 
-class LowScore(BaseModel):
+class LowScore(BaseModel, frozen=True):
     """One of the lowest scores before an alarm.
 
     Attributes:
@@ -52,15 +49,13 @@ class LowScore(BaseModel):
         sample: The sample, if the database has its texts (`store_text`).
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     sample_id: str
     value: float
     submitted_at: float
     sample: Sample | None = None
 
 
-class Alarm(BaseModel):
+class Alarm(BaseModel, frozen=True):
     """An alert's news: the mean has fallen below what its user accepts.
 
     Attributes:
@@ -80,11 +75,9 @@ class Alarm(BaseModel):
         Alarm of 1970-01-01 00:00 UTC: a below 0.8: mean 0.610 of the last 9 samples, 0.860 of all 90; lowest: q7 (0.00)
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
     alert: str
     slice: str = ""
-    at: _Time
+    at: Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: the last year of a calendar
     samples: int
     mean: float
     recent_samples: int
@@ -129,6 +122,8 @@ class Tally:
             4
         """
         import numpy as np
+
+        from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share  # loads numpy
 
         span = watched.high - watched.low
         mean = (watched.below - watched.low) / span
@@ -189,7 +184,10 @@ def count_new(connection: _Connection) -> int:
         _count_slice(connection, (name, metric, part), watched, scores)
     if rows:
         done = [dict(zip(("sample_id", "metric", "version"), row[:3], strict=True)) for row in sorted(rows)]
-        connection.executemany(f"UPDATE outcomes SET counted = 1 WHERE {_KEY}", done)  # noqa: S608 - names of ours
+        connection.executemany(
+            "UPDATE outcomes SET counted = 1 WHERE sample_id = :sample_id AND metric = :metric AND version = :version",
+            done,
+        )
     return len(rows)
 
 

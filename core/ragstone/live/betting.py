@@ -15,8 +15,9 @@ and Rinaldo, E-detectors (2024). `benchmarks/alarms.py` measures false alarms an
 from math import log2
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 ALPHA = 0.04
@@ -43,8 +44,6 @@ def bets_against(mean: float) -> "NDArray[np.float64]":
         >>> bets_against(0.75)
         array([0.25, 0.5 , 1.  , 2.  ])
     """
-    import numpy as np
-
     largest = 1 / (1 - mean)
     powers = _SMALLEST * 2.0 ** np.arange(64, dtype=np.float64)
     return powers[powers < largest]
@@ -73,7 +72,5 @@ def bet(
 
 def evidence(stakes: "NDArray[np.float64]", samples: int) -> "NDArray[np.float64]":
     """Return all stakes together, with what is not placed yet, after so many samples: 1 / alpha is an alarm."""
-    import numpy as np
-
     together: NDArray[np.float64] = np.sum(stakes, axis=-1)
     return together + 1 / log2((samples - 1) // _BETWEEN + 3)
