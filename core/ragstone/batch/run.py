@@ -83,8 +83,8 @@ class RunOptions(TypedDict, total=False):
             same call goes on there, with its limits anew.
         max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
         max_cost: Money for judges at most, likewise. Needs `price`.
-        price: What a million prompt tokens and a million reply tokens cost. Default: the judge's list price, where
-            `ragstone.live.budget` knows it. The report then says what was spent on judges.
+        price: What a million prompt tokens and a million reply tokens cost. The report then says what was spent on
+            judges.
         call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
             A call that takes longer makes its sample `Unscored("timeout")`. Default: 120; no limit for a judge that
             says `in_turn`, as the embedded one does.
