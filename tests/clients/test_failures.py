@@ -57,6 +57,14 @@ def test_retried(scripted, bad):
     assert len(server.seen) == 2
 
 
+@pytest.mark.parametrize("code", ["insufficient_quota", "billing_hard_limit_reached"])
+def test_a_quota_that_is_used_up_is_not_tried_again(scripted, code):
+    server, llm = scripted(Answer({"error": {"message": "You exceeded your quota", "code": code}}, status=429))
+    with pytest.raises(openai.RateLimitError, match="You exceeded your quota"):
+        ask(llm)
+    assert len(server.seen) == 1
+
+
 def test_hangs(scripted):
     server, llm = scripted(HANG, timeout=0.2, max_retries=1)  # sent, and never answered
     with pytest.raises(openai.APITimeoutError, match=r"no answer from http://127.0.0.1:\d+/v1 within 0.2 s: raise"):

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragstone.clients.access import Access, AnswerError
+from ragstone.judging.refusals import NO_QUOTA
 
 if TYPE_CHECKING:
     import openai
@@ -183,9 +184,13 @@ def _bounded_client(server: Access, most: int) -> Any:  # noqa: ANN401 - httpx's
                 content = await self._read(response)
             finally:
                 await response.aclose()
+            headers = response.headers.copy()
+            if response.status_code == 429 and any(code.encode() in content for code in NO_QUOTA):
+                # patience brings none, and the package obeys this header
+                headers["x-should-retry"] = "false"
             return type(response)(
                 response.status_code,
-                headers=response.headers,
+                headers=headers,
                 content=content,
                 request=request,
                 extensions=response.extensions,
