@@ -255,7 +255,7 @@ def test_what_is_no_outbox(run):
     assert "garbage.db: is damaged, or not a ragstone outbox" in wrong("garbage.db")
     left(1)
     change("outbox.db", "PRAGMA user_version = 9")
-    assert "was made by a newer ragstone (outbox version 9, this one reads 2)" in wrong("outbox.db")
+    assert "was made by a newer ragstone (outbox version 9, this one reads 3)" in wrong("outbox.db")
 
 
 def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
