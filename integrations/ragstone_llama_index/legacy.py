@@ -38,6 +38,7 @@ class MonitorCallbackHandler(BaseCallbackHandler):
         >>> from llama_index.core.llms import MockLLM
         >>> from llama_index.core.schema import TextNode
         >>> class Printing:  # in place of a ragstone.Monitor
+        ...     def advise(self, advice): ...
         ...     def submit(self, sample):
         ...         print(sample.user_input, sample.retrieved_contexts)
         >>> Settings.callback_manager = CallbackManager([MonitorCallbackHandler(Printing())])

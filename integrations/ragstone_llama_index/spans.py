@@ -96,6 +96,7 @@ def instrument(
         >>> from llama_index.core.llms import MockLLM
         >>> from llama_index.core.schema import TextNode
         >>> class Printing:  # in place of a ragstone.Monitor
+        ...     def advise(self, advice): ...
         ...     def submit(self, sample):
         ...         print(sample.user_input, sample.retrieved_contexts)
         >>> monitor = Printing()
