@@ -484,3 +484,28 @@ def test_what_cannot_be_is_refused_at_once(make: Any, message: str) -> None:
 def test_no_alert_and_nobody_to_tell_is_no_trouble() -> None:
     with live(metric(), alerts=[]) as monitor:
         assert monitor.flush(PATIENCE)
+
+
+def test_a_database_that_hangs_while_alerts_count_holds_up_nothing_else() -> None:
+    free = threading.Event()
+
+    class Hangs(SQLiteSink):
+        def raise_alarms(self) -> Any:
+            assert free.wait(PATIENCE)
+            return super().raise_alarms()
+
+    monitor = told(sinks=Hangs(RESULTS), outbox="outbox.db")
+    for i in range(50):
+        monitor.submit(Sample(id=f"s{i}", response="1.0"))
+    soon(lambda: rows(RESULTS, "SELECT count(*) FROM outcomes") == [(50,)])
+    soon(lambda: rows("outbox.db", "SELECT count(*) FROM samples") == [(0,)])
+    free.set()
+    assert monitor.flush(PATIENCE)
+    assert monitor.close()
+    assert counted() == {"": 50}
+
+
+def test_flushing_before_the_first_sample_waits_for_nothing() -> None:
+    monitor = told()
+    assert monitor.flush(PATIENCE)
+    assert monitor.close()

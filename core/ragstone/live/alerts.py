@@ -103,7 +103,6 @@ class Watch:
         announce: Called with each alarm, to hand it to the sinks.
         on_alarm: The user's function.
         failed: Called with the part and the error when something fails.
-        wake: Called when there is something to count.
     """
 
     def __init__(
@@ -112,7 +111,6 @@ class Watch:
         announce: Callable[[Alarm], object],
         on_alarm: Callable[[Alarm], object] | None,
         failed: Callable[[str, BaseException], object],
-        wake: Callable[[], object],
     ) -> None:
         self._in_memory = sink is None
         if sink is None:
@@ -123,12 +121,15 @@ class Watch:
         self._announce = announce
         self._on_alarm = on_alarm
         self._failed = failed
-        self._wake = wake
         self._new = threading.Event()  # set while there may be outcomes to count
-        self._new.set()  # of earlier processes
-        self._counting = False
-        self._try_at = 0.0
+        self._ended = threading.Event()
+        self._counting = self._failing = False
         self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Count from now on, on a thread of its own: a database that hangs holds up nothing else."""
+        self._new.set()  # outcomes of earlier processes
+        self._threads.append(start_thread(self._run, "ragstone-alerts"))
 
     def note(self, records: Sequence[Record]) -> None:
         """Note that a sink has stored outcomes."""
@@ -136,26 +137,30 @@ class Watch:
             if self._in_memory:
                 self._sink.write(records)
             self._new.set()
-            self._wake()
 
     def busy(self) -> bool:
         """Whether outcomes wait to be counted that can be."""
-        return (self._new.is_set() or self._counting) and not self._try_at
+        return (self._new.is_set() or self._counting) and not self._failing
 
-    def look(self) -> None:
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._look()
+            if self._failing:
+                self._ended.wait(_SECONDS_AFTER_FAILURE)
+            self._new.wait()
+
+    def _look(self) -> None:
         """Count what is new, and announce the alarms that nobody has announced."""
-        if not self._new.is_set() or time.monotonic() < self._try_at:
-            return
         self._counting = True  # before it is no longer new: `busy` must not miss it
         self._new.clear()
         try:
             alarms = self._sink.raise_alarms()
-            self._try_at = 0.0
+            self._failing = False
             for alarm in alarms:
                 self._announce(alarm)
         except Exception as error:
             self._new.set()
-            self._try_at = time.monotonic() + _SECONDS_AFTER_FAILURE
+            self._failing = True
             self._failed("alerts", error)
             return
         finally:
@@ -166,8 +171,10 @@ class Watch:
             except RuntimeError:  # the interpreter is about to exit
                 self._call(alarms)
 
-    def join(self, timeout: float) -> None:
-        """Wait until the user's function has returned, or `timeout` seconds have passed."""
+    def end(self, timeout: float) -> None:
+        """Count no more; wait until the user's function has returned, or `timeout` seconds have passed."""
+        self._ended.set()
+        self._new.set()
         until = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))

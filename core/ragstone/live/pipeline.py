@@ -107,9 +107,7 @@ class Pipeline:
         self.queue = TaskQueue()
         self.workers = Workers(settings, self.counters, self.queue, done=self.done, late=self.leave)
         counted = next((sink for sink in settings.sinks if type(sink).raise_alarms is not Sink.raise_alarms), None)
-        self._watch = (
-            Watch(counted, self._announce, settings.on_alarm, self.failed, self.wake) if settings.alerts else None
-        )
+        self._watch = Watch(counted, self._announce, settings.on_alarm, self.failed) if settings.alerts else None
         noted = counted or next(iter(settings.sinks), None)
         self.deliveries = {
             sink.name: Delivery(
@@ -166,7 +164,7 @@ class Pipeline:
             return False
         if any(delivery.waiting() for delivery in self.deliveries.values()):
             return False
-        return self._watch is None or not self._settings.workers or not self._watch.busy()
+        return self._watch is None or not self._watch.busy()
 
     def put_away(self, left: list[Task]) -> None:
         """At the end, settle the tasks that no worker has."""
@@ -325,6 +323,8 @@ class Pipeline:
                 self.workers.account.failed = partial(self.counters.failed, "budget")
             for delivery in self.deliveries.values() if judges else ():
                 delivery.start()
+            if judges and self._watch is not None:
+                self._watch.start()
             self.workers.start()
             start_thread(self._maintain, "ragstone-monitor")
             atexit.register(_at_exit, weakref.ref(self))
@@ -345,8 +345,6 @@ class Pipeline:
             try:
                 self.turn()
                 self.workers.check_timeouts()
-                if self._watch is not None and self._settings.workers:
-                    self._watch.look()
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
                     self._report()
@@ -418,7 +416,7 @@ class Pipeline:
         for delivery in self.deliveries.values():
             delivery.join(max(0.0, until - time.monotonic()))
         if self._watch is not None:
-            self._watch.join(max(0.0, until - time.monotonic()))
+            self._watch.end(max(0.0, until - time.monotonic()))
         self.let_go()
         self.counters.log()
 
