@@ -43,7 +43,7 @@ print("ragstone.live" in sys.modules)
         pytest.param(SCORE, 25, False, id="score"),
         pytest.param(EVALUATE, 47, False, id="evaluate"),
         pytest.param(SCORE + EVALUATOR, 30, False, id="langchain evaluator"),
-        pytest.param(SCORE + HANDLER, 51, True, id="langchain handler"),
+        pytest.param(SCORE + HANDLER, 50, True, id="langchain handler"),
     ],
 )
 def test_modules(program, most, live, tmp_path):

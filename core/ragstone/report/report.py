@@ -33,7 +33,6 @@ from ragstone.report.tables import (
     write_parquet,
 )
 from ragstone.results.memory import MemoryResults, Results
-from ragstone.results.private_files import replacing
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
 
@@ -316,6 +315,8 @@ class Report(Shown):
         write(path)
 
     def _to_html(self, path: Path) -> None:
+        from ragstone.results.private_files import replacing  # loaded when first used
+
         with replacing(path) as target:
             target.write(self.html().encode())
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Unscored
 from ragstone.plain import printable
-from ragstone.results.private_files import replacing
 from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
@@ -161,6 +160,8 @@ def _cell(value: object) -> Cell:
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
     """Write a CSV file: UTF-8, a missing value being an empty cell."""
+    from ragstone.results.private_files import replacing  # loaded when first used
+
     with replacing(path) as raw:
         target = io.TextIOWrapper(raw, encoding="utf-8", newline="")
         table = csv.writer(target)
@@ -207,6 +208,8 @@ def write_parquet(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
     arrow, parquet = _installed("pyarrow", "to_parquet"), _installed("pyarrow.parquet", "to_parquet")
     schema = arrow.schema([(name, getattr(arrow, kind)()) for name, (_, kind) in COLUMNS.items()])
     left = iter(rows)
+    from ragstone.results.private_files import replacing
+
     with replacing(path) as target, parquet.ParquetWriter(target, schema) as writer:
         while page := list(islice(left, _PAGE)):
             writer.write_table(arrow.Table.from_pylist(page, schema=schema))
