@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
-from math import isfinite
 from typing import Any, cast
 
+from ragstone.batch.spending import Price, check_price, cost_of
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Flow, advance
 from ragstone.judging.prompt import tokens
@@ -20,9 +20,6 @@ from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.text.plain import text_table
-
-Price = tuple[float, float]
-"""What a million prompt tokens and a million reply tokens cost."""
 
 _MOST_ROUNDS = 100  # a flow that asks until it likes an answer would never end here
 _TEXT_CHARACTERS = 80
@@ -141,28 +138,6 @@ class Estimate(MetricEstimate):
             lines.append(f"{self.bad_rows:,} row(s) hold no sample")
         lines.append("Calls of round 1 are exact; later ones and tokens out suppose replies of the asked form.")
         return "\n".join(lines)
-
-
-def check_price(price: object) -> None:
-    """Check that a price, where there is one, is one.
-
-    Raises:
-        ValueError: It is not two numbers of at least 0.
-    """
-    numbers = price if isinstance(price, (tuple, list)) else ()
-    good = [isinstance(each, (int, float)) and isfinite(each) and each >= 0 for each in numbers]
-    if price is not None and good != [True, True]:
-        raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
-
-
-def cost_of(price: Price, input_tokens: float, output_tokens: float) -> float:
-    """Return what so many tokens cost.
-
-    Example:
-        >>> cost_of((0.25, 2.0), 1_000_000, 500_000)
-        1.25
-    """
-    return (price[0] * input_tokens + price[1] * output_tokens) / 1e6
 
 
 def estimate(

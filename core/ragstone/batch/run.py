@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import wait
 from dataclasses import replace
@@ -17,9 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ragstone.batch.estimation import cost_of
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
-from ragstone.batch.spending import Spending
+from ragstone.batch.spending import Spending, cost_of
 from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
@@ -156,7 +156,7 @@ class Run:
                 checked(name, limit, _AboveZero)
         self._progress = checked("progress", options.get("progress", "auto"), Shown)
         limits: dict[str, Any] = {name: options.get(name) for name in ("max_calls", "max_tokens", "max_cost")}
-        self._spending = Spending(options.get("price"), **limits)
+        self._spending = Spending(options.get("price"), expected=_expected, **limits)
         self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
         self._rows = rows_of(samples, options.get("fields"))
@@ -386,6 +386,13 @@ class Run:
     def _total(self) -> int | None:
         total, samples = self._options.get("total"), cast("object", self._samples)
         return len(samples) if total is None and isinstance(samples, Sized) and not isinstance(samples, str) else total
+
+
+def _expected(metric: Metric, sample: Sample) -> Counter[str]:
+    from ragstone.batch.estimation import estimate_sample  # loaded where there is a limit
+
+    whole = estimate_sample(metric, sample)
+    return Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
 
 
 def metrics_from(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:

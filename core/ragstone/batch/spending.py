@@ -1,14 +1,40 @@
 """What a run may ask of its judges at most: calls, tokens and money."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import isfinite
 
-from ragstone.batch.estimation import Price, check_price, cost_of, estimate_sample
 from ragstone.errors import CannotScore
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.sample import Sample
+
+Price = tuple[float, float]
+"""What a million prompt tokens and a million reply tokens cost."""
+
+
+def check_price(price: object) -> None:
+    """Check that a price, where there is one, is one.
+
+    Raises:
+        ValueError: It is not two numbers of at least 0.
+    """
+    numbers = price if isinstance(price, (tuple, list)) else ()
+    good = [isinstance(each, (int, float)) and isfinite(each) and each >= 0 for each in numbers]
+    if price is not None and good != [True, True]:
+        raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
+
+
+def cost_of(price: Price, input_tokens: float, output_tokens: float) -> float:
+    """Return what so many tokens cost.
+
+    Example:
+        >>> cost_of((0.25, 2.0), 1_000_000, 500_000)
+        1.25
+    """
+    return (price[0] * input_tokens + price[1] * output_tokens) / 1e6
 
 
 class Spending:
@@ -19,6 +45,7 @@ class Spending:
         max_calls: Calls to judges.
         max_tokens: Prompt and reply tokens together.
         max_cost: Money. It needs a price.
+        expected: What an evaluation is expected to take ("calls", "input" and "output" tokens).
 
     Raises:
         ValueError: The price is none, or money is limited without one.
@@ -31,6 +58,7 @@ class Spending:
         max_calls: int | None = None,
         max_tokens: int | None = None,
         max_cost: float | None = None,
+        expected: Callable[[Metric, Sample], Counter[str]] = lambda _metric, _sample: Counter(),
     ) -> None:
         check_price(price)
         if max_cost is not None and price is None:
@@ -40,11 +68,12 @@ class Spending:
         self._price = price or (0.0, 0.0)
         limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        self._expected = expected
         self._spent: Counter[str] = Counter()
 
     def meter(self, metric: Metric, sample: Sample) -> Meter:
         """Return what counts one evaluation, and refuses calls that the run has no room for."""
-        return SpendingMeter(self, metric, sample) if self._limits else Meter()
+        return SpendingMeter(self, partial(self._expected, metric, sample)) if self._limits else Meter()
 
     def reserve(self, more: Counter[str]) -> None:
         """Reserve calls and tokens ("calls", "input", "output"), all or none.
@@ -71,11 +100,10 @@ class Spending:
 class SpendingMeter(Meter):
     """Counts the cost of one evaluation, which reserves what it is expected to take before its first call."""
 
-    def __init__(self, spending: Spending, metric: Metric, sample: Sample) -> None:
+    def __init__(self, spending: Spending, expected: Callable[[], Counter[str]]) -> None:
         super().__init__()
         self._spending = spending
-        self._metric = metric
-        self._sample = sample
+        self._expected = expected
         self._failed = 0  # calls that were made again
         self._reserved: Counter[str] = Counter()
         self._taken: Counter[str] = Counter()  # as the provider says, else as estimated
@@ -91,8 +119,7 @@ class SpendingMeter(Meter):
         if requests:
             need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
             if not self._reserved:
-                whole = estimate_sample(self._metric, self._sample)
-                need |= Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
+                need |= self._expected()
             need["calls"] += self._failed
             self._reserve(need)
         self._round = round_
