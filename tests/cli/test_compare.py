@@ -42,16 +42,6 @@ def test_two_files(run, scored):
     assert lines[3].startswith("context_relevancy: by this judge, a is better: -")
 
 
-@pytest.mark.parametrize("change", [{"version": "9"}, {"judge": "other"}])
-def test_other_versions_or_judges(run, scored, change):
-    a = scored("a", row(1), row(2))
-    found = run("compare", a, changed(a, **change))
-    assert (found.exit_code, found.stdout) == (2, "")
-    assert "are not comparable" in found.stderr
-    assert "--any-version" in found.stderr
-    assert run("compare", a, a.with_name("b.jsonl"), "--any-version").exit_code == 0
-
-
 def test_score_writes_a_page(score, rows, tmp_path):
     page = tmp_path / "report.html"
     found = score(rows(row(1), b"oops", {"user_input": "Why?", "response": "So."}), "--report", page)

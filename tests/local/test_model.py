@@ -1,8 +1,6 @@
 """The real models: skipped when `ragstone pull` has not been run."""
 
 import asyncio
-import json
-import math
 import subprocess
 import sys
 import time
@@ -68,14 +66,6 @@ def test_choices_have_probabilities_that_mean_something(llm):
     assert true.output_tokens == 1
     shared = llm.generate(claim("The lighthouse was built in 1950.", ("consistent", "contradicted")))
     assert shared.text == "contradicted"
-
-
-def test_schema_is_obeyed_reason_before_verdict(llm):
-    reply = llm.generate(LLMRequest("test", "Judge. Reply in JSON.", "Is fire hot?", SCHEMA))
-    answer = json.loads(reply.text)
-    assert list(answer) == ["reason", "verdict"]
-    assert answer["verdict"] in ("yes", "no")
-    assert math.isclose(reply.input_tokens, 29, abs_tol=15)
 
 
 def test_event_loop_runs_on_and_a_cancelled_call_ends(llm):
