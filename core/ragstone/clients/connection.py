@@ -128,6 +128,7 @@ class Connection:
 
 def _open(access: Access, options: Options) -> _Opened:
     """Start a thread whose event loop serves calls until it is closed."""
+    load_openai()  # before another thread can see a part of it
     opened: Future[_Opened] = Future()
 
     async def serve() -> None:
