@@ -128,7 +128,8 @@ class Connection:
 
 def _open(access: Access, options: Options) -> _Opened:
     """Start a thread whose event loop serves calls until it is closed."""
-    load_openai()  # before another thread can see a part of it
+    load_openai()  # whole, before another thread can see a part of it: the package looks for httpx by name
+    importlib.import_module("httpx")
     opened: Future[_Opened] = Future()
 
     async def serve() -> None:
