@@ -258,8 +258,9 @@ def _silent_context() -> contextvars.Context:
     """Return a context that inherits nothing, and in which no hook finds a handler of the app."""
     context = contextvars.Context()
     # A fresh context is not enough: a variable may have a handler as its default, or be filled by the environment.
-    for variable, _, handler_class, _ in _configure_hooks:
+    hooks: list[Any] = list(_configure_hooks)
+    for variable, _, handler_class, _ in hooks:
         listens = handler_class is not None or context.run(variable.get) is not None
         if listens and isinstance(variable, contextvars.ContextVar):  # else `MonitorHandler.everywhere`, which skips it
-            context.run(variable.set, _SILENT)
+            context.run(cast("contextvars.ContextVar[Any]", variable).set, _SILENT)
     return context

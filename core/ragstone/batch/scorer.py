@@ -9,8 +9,9 @@ from ragstone.batch.evaluate import evaluate
 from ragstone.batch.run import RunOptions, metrics_from
 from ragstone.metrics.base import Metric
 from ragstone.options import Count, checked
+from ragstone.plain import is_mapping
 from ragstone.registry import RegistryError, needs_llm, spread
-from ragstone.report.tables import COLUMNS, to_frame, to_rows
+from ragstone.report.tables import COLUMNS, Cell, to_frame, to_rows
 from ragstone.sample import BadLine
 
 _CALLS = 16
@@ -95,7 +96,7 @@ class Scorer:
             self._named, self._llm, self._embedder, options["max_concurrency"]
         )
         report = evaluate(rows, self._metrics, progress=False, **options)
-        empty = dict.fromkeys(COLUMNS)
+        empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
         bad = [empty | _no_sample(line) for line in report.bad_rows]
         return to_frame([*to_rows(report.results(), report.sample), *bad])
 
@@ -104,12 +105,17 @@ class Scorer:
         return map(self, batches)
 
 
-def _no_sample(line: BadLine) -> dict[str, object]:
+def _no_sample(line: BadLine) -> dict[str, Cell]:
     return {"row": line.line - 1, "sample_id": str(line.line), "unscored": "no_sample", "reason": line.problem}
 
 
 def _rows_of(batch: Any) -> object:  # noqa: ANN401 - of Ray, Arrow or pandas
-    if isinstance(batch, Mapping):
-        columns = [values.tolist() if hasattr(values, "tolist") else values for values in batch.values()]
-        return [dict(zip(batch, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    if is_mapping(batch):
+        columns: list[Any] = [_plain(values) for values in batch.values()]
+        names = list(batch)
+        return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
     return batch.to_pylist() if hasattr(batch, "to_pylist") else batch
+
+
+def _plain(values: Any) -> Any:  # noqa: ANN401 - an array of NumPy's, or a list
+    return values.tolist() if hasattr(values, "tolist") else values

@@ -9,6 +9,7 @@ from ragstone.errors import CannotScore
 from ragstone.judge import LLMReply, LLMRequest, Meter
 from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
+from ragstone.plain import is_list
 from ragstone.sample import Sample
 
 Price = tuple[float, float]
@@ -21,7 +22,7 @@ def check_price(price: object) -> None:
     Raises:
         ValueError: It is not two numbers of at least 0.
     """
-    numbers = price if isinstance(price, (tuple, list)) else ()
+    numbers = price if is_list(price) else ()
     good = [isinstance(each, (int, float)) and isfinite(each) and each >= 0 for each in numbers]
     if price is not None and good != [True, True]:
         raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")

@@ -181,7 +181,8 @@ def _bounded_client(server: Access, most: int) -> Any:  # noqa: ANN401 - httpx's
 
     class Bounded(load_openai().DefaultAsyncHttpxClient):  # type: ignore[misc]
         async def send(self, request: Any, **options: Any) -> Any:  # noqa: ANN401
-            response = await super().send(request, **{**options, "stream": True})
+            theirs: Any = super()
+            response: Any = await theirs.send(request, **{**options, "stream": True})
             try:
                 content = await self._read(response)
             finally:

@@ -70,7 +70,7 @@ _PATTERNS: list[tuple[SuspicionKind, str, str]] = [
         | [\U000e0020-\U000e007f]{{8}} | [\U000e0100-\U000e01ef]{{3}}""",
     ),
 ]
-_SIGNS = [(kind, cues.split(","), form) for kind, cues, form in _PATTERNS]
+_SIGNS: list[tuple[SuspicionKind, list[str], str]] = [(kind, cues.split(","), form) for kind, cues, form in _PATTERNS]
 _FILLER = r"""[\s!-/:-@\[-`{-~\u2013-\u2026\u3002\uff1a]{0,20}
     (?:(?:the\ |final\ )?answer(?:\ is)?|solution|thought(?:\ process)?|reasoning|explanation|response
     |let['\u2019]s\ (?:think|solve\ this(?:\ problem)?)\ step\ by\ step)?[\s.:\u2026-]{0,20}"""

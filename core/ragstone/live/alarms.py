@@ -183,7 +183,8 @@ def count_new(connection: _Connection) -> int:
     for (name, metric, part), (watched, scores) in slices.items():
         _count_slice(connection, (name, metric, part), watched, scores)
     if rows:
-        done = [dict(zip(("sample_id", "metric", "version"), row[:3], strict=True)) for row in sorted(rows)]
+        names = "sample_id", "metric", "version"
+        done: list[dict[str, Any]] = [dict(zip(names, row[:3], strict=True)) for row in sorted(rows)]
         connection.executemany(
             "UPDATE outcomes SET counted = 1 WHERE sample_id = :sample_id AND metric = :metric AND version = :version",
             done,

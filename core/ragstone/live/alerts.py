@@ -56,8 +56,10 @@ class Alert:
     by: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name, kind in (("metric", Text), ("below", Finite), ("by", Text | None)):
-            checked(name, getattr(self, name), kind)
+        checked("metric", self.metric, Text)
+        checked("below", self.below, Finite)
+        if self.by is not None:
+            checked("by", self.by, Text)
         if self.by in _TOO_MANY:
             raise ValueError(
                 f'by: {self.by!r} has too few samples of each value; name another field, such as "run_name"'

@@ -209,7 +209,8 @@ class Monitor:
 
     def judging(self, workers: int) -> "Monitor":
         """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
-        return self if self._settings.workers else Monitor(**{**self._options, "workers": workers})
+        options: dict[str, Any] = {**self._options, "workers": workers}
+        return self if self._settings.workers else Monitor(**options)
 
     @property
     def outbox(self) -> Path | None:

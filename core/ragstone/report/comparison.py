@@ -63,6 +63,7 @@ class ByPeople(Protocol):
     def whose(self) -> str: ...  # noqa: D102
     def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
         """Yield which of two systems is better, in sentences."""
+        ...
 
 
 class NotComparableError(RagstoneError, ValueError):

@@ -194,7 +194,7 @@ def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = Tru
     status = "scored" if isinstance(outcome, Score) else "unscored"
     values: dict[str, object] = {"id": record.sample_id, "row": record.row, "status": status, **_set(outcome)}
     if isinstance(outcome, Score) and outcome.verdicts:
-        known = _texts(sample) if texts else {}
+        known: _Texts = _texts(sample) if texts else {}
         values["verdicts"] = [_list(each, known) for each in outcome.verdicts]
     if outcome.suspected:
         values["suspected"] = [_set(each) for each in outcome.suspected]
@@ -288,17 +288,25 @@ def _list(verdict: Verdict, known: "_Texts") -> list[object]:
             place.append(each.text)
         evidence.append(place)
     text = None if verdict.evidence and verdict.evidence[0].text == verdict.text else verdict.text
-    values = [verdict.id, verdict.kind, verdict.verdict, verdict.lowers_score, evidence, text, verdict.probability]
+    first: list[object] = [verdict.id, verdict.kind, verdict.verdict, verdict.lowers_score]
+    values = [*first, evidence, text, verdict.probability]
     while values[-1] is None:
         values.pop()
     return values
 
 
+def _field_and_chunk(place: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of JSON
+    if isinstance(place, str):
+        return place, None
+    return ("retrieved_contexts", place) if isinstance(place, int) else tuple(place)
+
+
 def _verdict(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
-    number, kind, word, lowers, places, text, probability = (*values, None, None)[:7]
+    cells: list[Any] = [*values, None, None]
+    number, kind, word, lowers, places, text, probability = cells[:7]
     evidence: list[dict[str, object]] = []
     for at, start, end, *quoted in places:
-        name, chunk = _PLACES.get(type(at), tuple)(at)
+        name, chunk = _field_and_chunk(at)
         quote = quoted[0] if quoted else known.get((name, chunk), "")[start:end]
         evidence.append({"field": name, "chunk": chunk, "start": start, "end": end, "text": quote})
     return {
@@ -318,10 +326,6 @@ def _place(name: str, chunk: int | None) -> object:
     return chunk if name == "retrieved_contexts" else [name, chunk]
 
 
-_PLACES: Mapping[type, Callable[[Any], tuple[Any, ...]]] = {
-    str: lambda name: (name, None),
-    int: lambda chunk: ("retrieved_contexts", chunk),
-}
 _Texts = Mapping[tuple[str, int | None], str]
 
 

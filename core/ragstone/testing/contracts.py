@@ -119,12 +119,13 @@ class EmbedderContract:
         async def inside() -> list[Any]:
             return [embedder.embed(texts), await embedder.aembed(texts)]
 
-        rows = np.asarray(embedder.embed(texts))
+        rows: Any = np.asarray(embedder.embed(texts))
         assert rows.shape[0] == 3
         assert rows.dtype == np.float32
         assert np.isfinite(rows).all()
         for again in asyncio.run(inside()):
-            assert rows.shape == np.shape(again)
-            assert np.allclose(rows, again, atol=1e-3)
+            other: Any = np.asarray(again)
+            assert rows.shape == other.shape
+            assert np.allclose(rows, other, atol=1e-3)
         assert np.allclose(rows[0], rows[2], atol=1e-3)
         assert not np.allclose(rows[0], rows[1], atol=1e-3)

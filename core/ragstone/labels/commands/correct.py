@@ -69,7 +69,8 @@ def correct(
       3    with --allow-drop: the labels cannot tell
       2    a file cannot be read, the scores are not comparable, or a label cannot be used
     """  # noqa: D301 - click's mark for lines that stay as they are
-    if len(labels) > 2:
+    first, *others = labels
+    if len(others) > 1:
         raise click.UsageError(f"--labels: given {len(labels)} times; name one person's file, or two")
     if other is None and (drops or markdown or any_version):
         raise click.UsageError("--allow-drop, --markdown and --any-version: compare two systems; give NEW, too")
@@ -80,18 +81,16 @@ def correct(
     status = 0
     report = Report.load(other or results, since=since)
     if other is None:
-        corrections = corrected(report, labels[0], drawn_at_random=drawn_at_random)
+        corrections = corrected(report, first, drawn_at_random=drawn_at_random)
         text = page and report.html(corrections)
         click.echo(str(corrections))
     else:
         old = Report.load(results, since=since)
-        comparison = corrected_comparison(
-            old, report, labels[0], any_version=any_version, drawn_at_random=drawn_at_random
-        )
+        comparison = corrected_comparison(old, report, first, any_version=any_version, drawn_at_random=drawn_at_random)
         text = page and report.html(comparison)
         status = conclude(comparison, drops, markdown=markdown)
-    if len(labels) == 2:
-        _show_agreement(*labels)
+    for second in others:
+        _show_agreement(first, second)
     if page and text:
         write_page("--page", page, text)
         click.echo(f"Page: {page}", err=True)
