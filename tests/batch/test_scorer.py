@@ -75,11 +75,14 @@ def test_what_is_named_is_made_in_each_process(openai_server):
 def test_calls_in_flight_and_limits_are_divided():
     class Busy(BaseLLM):
         model, now, most = "busy", 0, 0
+        both = asyncio.Event()
 
         async def agenerate(self, request, /):
             self.now += 1
             self.most = max(self.most, self.now)
-            await asyncio.sleep(0)
+            if self.now == 2:
+                self.both.set()
+            await asyncio.wait_for(self.both.wait(), 30)
             self.now -= 1
             return LLMReply('{"ids": [1]}')
 
