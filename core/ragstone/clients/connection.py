@@ -137,14 +137,21 @@ def _open(access: Access, options: Options) -> _Opened:
             slots, closed = asyncio.Semaphore(options.max_concurrency), asyncio.Event()
             opened.set_result(_Opened(os.getpid(), asyncio.get_running_loop(), client, slots, closed))
             await closed.wait()
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
     def work() -> None:
+        loop = asyncio.new_event_loop()  # `asyncio.run` would end with a thread, which a program's end forbids
         try:
-            asyncio.run(serve())
+            loop.run_until_complete(serve())
         except Exception as error:
             if opened.done():
                 raise
             opened.set_exception(error)
+        finally:
+            loop.close()
 
     threading.Thread(target=work, name="ragstone-openai", daemon=True).start()
     return opened.result()
