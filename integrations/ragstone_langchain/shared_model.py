@@ -261,6 +261,8 @@ def _silent_context() -> contextvars.Context:
     hooks: list[Any] = list(_configure_hooks)
     for variable, _, handler_class, _ in hooks:
         listens = handler_class is not None or context.run(variable.get) is not None
-        if listens and isinstance(variable, contextvars.ContextVar):  # else `MonitorHandler.everywhere`, which skips it
-            context.run(cast("contextvars.ContextVar[Any]", variable).set, _SILENT)
+        if listens and issubclass(
+            type(variable), contextvars.ContextVar
+        ):  # else `MonitorHandler.everywhere`, which skips it
+            context.run(variable.set, _SILENT)
     return context
