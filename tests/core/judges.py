@@ -46,8 +46,9 @@ def fenced(request: LLMRequest) -> tuple[dict[str, str], str]:
         assert rest.startswith("\n"), "no line break behind the fence"
         rest = rest[1:]
     assert nonce, "no fence"
-    assert request.user.count(nonce) == 2 * len(data), "the nonce stands outside the fence's own lines"
-    assert nonce not in request.system
+    # A nonce of four letters may be part of a word, as "nstr" is of "instructions"; a fence's end is none.
+    assert request.user.count(f" {nonce}>") == 2 * len(data), "the nonce stands outside the fence's own lines"
+    assert f" {nonce}>" not in request.system
     return data, rest
 
 
