@@ -1,13 +1,13 @@
 """What a run may ask of its judges at most: calls, tokens and money."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import isfinite
 
 from ragstone.errors import CannotScore
-from ragstone.judge import LLMReply, LLMRequest, Meter
-from ragstone.judging.prompt import tokens
+from ragstone.judge import Meter
+from ragstone.judging.flow import ReservingMeter
 from ragstone.metrics.base import Metric
 from ragstone.plain import is_list
 from ragstone.sample import Sample
@@ -98,76 +98,21 @@ class Spending:
         self._spent.update(difference)
 
 
-class SpendingMeter(Meter):
+class SpendingMeter(ReservingMeter):
     """Counts the cost of one evaluation, which reserves what it is expected to take before its first call."""
 
     def __init__(self, spending: Spending, expected: Callable[[], Counter[str]]) -> None:
         super().__init__()
         self._spending = spending
         self._expected = expected
-        self._failed = 0  # calls that were made again
-        self._reserved: Counter[str] = Counter()
-        self._taken: Counter[str] = Counter()  # as the provider says, else as estimated
-        self._round: Sequence[object] = ()
 
-    def asking(self, round_: Sequence[object]) -> None:
-        """Reserve the round's cost.
+    def _expect(self, need: Counter[str]) -> None:
+        need |= self._expected()
 
-        Raises:
-            CannotScore: "over_budget"; the calls are not made.
-        """
-        requests = [request for request in round_ if isinstance(request, LLMRequest)]
-        if requests:
-            need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
-            if not self._reserved:
-                need |= self._expected()
-            need["calls"] += self._failed
-            self._reserve(need)
-        self._round = round_
-        super().asking(round_)
+    def _reserve(self, more: Counter[str]) -> None:
+        self._spending.reserve(more)
 
-    def again(self) -> None:
-        """Reserve another try of a call: the one that failed was made, too.
-
-        Raises:
-            CannotScore: "over_budget"; the call is not made.
-        """
-        self._failed += 1
-        under_way = sum(isinstance(request, LLMRequest) for request in self._round)
-        self._reserve(Counter(calls=self._taken["calls"] + under_way + self._failed))
-
-    def spared(self) -> None:
-        """Uncount a call that was not needed."""
-        super().spared()
-        self._taken["calls"] -= 1
-
-    def answered(self, replies: Sequence[object]) -> None:
-        """Count the cost of the replies."""
-        super().answered(replies)
-        for request, reply in zip(self._round, replies, strict=True):
-            if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
-                sent, received = reply.input_tokens, reply.output_tokens
-                self._taken.update(
-                    calls=1,
-                    input=_prompt_tokens(request) if sent is None else sent,
-                    output=tokens(reply.text) if received is None else received,
-                )
-        self._round = ()
-
-    def settle(self) -> None:
-        """Correct what was reserved to what was taken, when the evaluation has ended."""
-        for request in self._round:  # of a round that failed: its calls may have been paid for
-            if isinstance(request, LLMRequest):
-                self._taken.update(calls=1, input=_prompt_tokens(request))
+    def _correct(self) -> None:
         self._taken["calls"] += self._failed
         self._taken.subtract(self._reserved)
         self._spending.correct(self._taken)
-
-    def _reserve(self, need: Counter[str]) -> None:
-        more = need - self._reserved
-        self._spending.reserve(more)
-        self._reserved += more
-
-
-def _prompt_tokens(request: LLMRequest) -> int:
-    return tokens(request.system, request.user)

@@ -2,13 +2,14 @@
 
 A flow yields *rounds*: tuples of requests that do not depend on one another. It is sent their replies, in
 order, and returns its result in the end. It never calls anything itself, so one algorithm serves threads (`run`)
-and an event loop (`arun`), a provider's batch endpoint or a dry run, and is tested with `.send()`.
+and an event loop (`arun`) or a dry run, and is tested with `.send()`.
 """
 
 import contextvars
 import inspect
 import threading
-from collections import deque
+from abc import ABC, abstractmethod
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragstone.errors import CannotScore
 from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
-from ragstone.judging.prompt import one_line, sendable
+from ragstone.judging.prompt import one_line, sendable, tokens
 from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
 
@@ -167,9 +168,97 @@ def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
 def of_draw(request: LLMRequest, draw: int) -> LLMRequest:
     """Return a flow's request as the judge is asked it in a draw, counted from 0; the first one's is as it was.
 
-    Whoever asks a judge asks it so, directly or in a provider's batch: a seed made of the index is then the same.
+    Whoever asks a judge asks it so: a seed made of the index is then the same.
     """
     return replace(request, sample_index=request.sample_index + draw * _APART) if draw else request
+
+
+class ReservingMeter(Meter, ABC):
+    """Counts the cost of one evaluation, and reserves what a round of calls will cost before it is made.
+
+    Cost is a Counter of "calls", "input" and "output" tokens: as the provider says, else as estimated.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._first = 0  # calls of the first round
+        self._failed = 0  # calls that were made again
+        self._reserved: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()
+        self._round: Sequence[object] = ()
+
+    @abstractmethod
+    def _expect(self, need: Counter[str]) -> None:
+        """Raise what the first round needs to what the whole evaluation is expected to need."""
+
+    @abstractmethod
+    def _reserve(self, more: Counter[str]) -> None:
+        """Reserve more, or raise CannotScore."""
+
+    @abstractmethod
+    def _correct(self) -> None:
+        """Correct what was reserved to what was taken."""
+
+    def asking(self, round_: Sequence[object]) -> None:
+        """Reserve the round's cost.
+
+        Raises:
+            CannotScore: "over_budget" and the like; the calls are not made.
+        """
+        requests = [request for request in round_ if isinstance(request, LLMRequest)]
+        if requests:
+            need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
+            if not self._first:
+                self._first = len(requests)
+                self._expect(need)
+            need["calls"] += self._failed
+            self._reserve_up_to(need)
+        self._round = round_
+        super().asking(round_)
+
+    def again(self) -> None:
+        """Reserve another try of a call of this round: the one that failed was made, too.
+
+        Raises:
+            CannotScore: As `asking`.
+        """
+        self._failed += 1
+        under_way = sum(isinstance(request, LLMRequest) for request in self._round)
+        self._reserve_up_to(Counter(calls=self._taken["calls"] + under_way + self._failed))
+
+    def spared(self) -> None:
+        """Uncount a call that was not needed."""
+        super().spared()
+        self._taken["calls"] -= 1
+
+    def answered(self, replies: Sequence[object]) -> None:
+        """Count the cost of the replies."""
+        super().answered(replies)
+        for request, reply in zip(self._round, replies, strict=True):
+            if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
+                sent, received = reply.input_tokens, reply.output_tokens
+                self._taken.update(
+                    calls=1,
+                    input=_prompt_tokens(request) if sent is None else sent,
+                    output=tokens(reply.text) if received is None else received,
+                )
+        self._round = ()
+
+    def settle(self) -> None:
+        """Correct what was reserved to what was taken, when the evaluation has ended."""
+        for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
+            if isinstance(request, LLMRequest):
+                self._taken.update(calls=1, input=_prompt_tokens(request))
+        self._correct()
+
+    def _reserve_up_to(self, need: Counter[str]) -> None:
+        more = need - self._reserved
+        self._reserve(more)
+        self._reserved += more
+
+
+def _prompt_tokens(request: LLMRequest) -> int:
+    return tokens(request.system, request.user)
 
 
 def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: Meter | None = None) -> Outcome:

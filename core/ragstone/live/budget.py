@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple, Protocol
 
 from ragstone.errors import CannotScore
-from ragstone.judge import LLMReply, LLMRequest, Meter
-from ragstone.judging.prompt import tokens
+from ragstone.judging.flow import ReservingMeter
 from ragstone.options import NotNegative, checked
 
 _SECONDS = {"minute": 60, "day": 86_400}
@@ -147,7 +146,7 @@ class Account:
         return self._ledger.spend(entries) if entries else None
 
 
-class BudgetMeter(Meter):
+class BudgetMeter(ReservingMeter):
     """Counts the cost of one evaluation, and refuses a round of calls that the budget has no room for.
 
     Args:
@@ -166,66 +165,13 @@ class BudgetMeter(Meter):
         self._account = account
         self._key = key
         self._at = account.clock()
-        self._first = 0  # calls of the first round
-        self._failed = 0  # calls that were tried again
-        self._reserved: Counter[str] = Counter()
-        self._taken: Counter[str] = Counter()  # by what the provider says, or our estimate where it says nothing
-        self._round: Sequence[object] = ()
 
-    def asking(self, round_: Sequence[object]) -> None:
-        """Reserve the round's cost. Waits while the ledger cannot be reached.
+    def _expect(self, need: Counter[str]) -> None:
+        grown = round(self._account.growth.get(self._key, 1.0) * self._first)
+        need["calls"] = max(self._first, min(grown, self._account.most_calls))
 
-        Raises:
-            CannotScore: "over_budget", or "cancelled" where the account was closed meanwhile; the calls are not made.
-        """
-        requests = [request for request in round_ if isinstance(request, LLMRequest)]
-        if requests:
-            need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
-            if not self._first:
-                self._first = len(requests)
-                grown = round(self._account.growth.get(self._key, 1.0) * self._first)
-                need["calls"] = max(self._first, min(grown, self._account.most_calls))
-            need["calls"] += self._failed
-            if more := need - self._reserved:
-                self._reserve(more)
-        self._round = round_
-        super().asking(round_)
-
-    def again(self) -> None:
-        """Reserve another try of a call of this round: the one that failed was made, too.
-
-        Raises:
-            CannotScore: As `asking`.
-        """
-        self._failed += 1
-        under_way = sum(isinstance(request, LLMRequest) for request in self._round)
-        need = Counter(calls=self._taken["calls"] + under_way + self._failed)
-        if more := need - self._reserved:
-            self._reserve(more)
-
-    def spared(self) -> None:
-        """Uncount a call that was not needed."""
-        super().spared()
-        self._taken["calls"] -= 1
-
-    def answered(self, replies: Sequence[object]) -> None:
-        """Count the cost of the replies."""
-        super().answered(replies)
-        for request, reply in zip(self._round, replies, strict=True):
-            if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
-                sent, received = reply.input_tokens, reply.output_tokens
-                self._taken.update(
-                    calls=1,
-                    input=_prompt_tokens(request) if sent is None else sent,
-                    output=tokens(reply.text) if received is None else received,
-                )
-        self._round = ()
-
-    def settle(self) -> None:
+    def _correct(self) -> None:
         """Give back what was reserved and not taken, or add what was taken beyond it. Raises nothing."""
-        for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
-            if isinstance(request, LLMRequest):
-                self._taken.update(calls=1, input=_prompt_tokens(request))
         if self._taken["calls"] and self.refused_by is None:
             self._account.growth[self._key] = self._taken["calls"] / self._first
         difference = self._taken + Counter(calls=self._failed)
@@ -236,6 +182,9 @@ class BudgetMeter(Meter):
             self._account.failed(error)
 
     def _reserve(self, more: Counter[str]) -> None:
+        """Wait while the ledger cannot be reached; "cancelled" where the account was closed meanwhile."""
+        if not more:
+            return
         started, wait = time.monotonic(), _FIRST_WAIT
         try:
             while True:
@@ -259,8 +208,3 @@ class BudgetMeter(Meter):
                 self._account.growth[self._key] = (self._reserved["calls"] + more["calls"]) / self._first
             detail = f"{self.refused_by}: the budget has no room for another evaluation"
             raise CannotScore("over_budget", detail)
-        self._reserved += more
-
-
-def _prompt_tokens(request: LLMRequest) -> int:
-    return tokens(request.system, request.user)
