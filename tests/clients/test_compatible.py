@@ -200,6 +200,25 @@ def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_se
         soon(lambda: server.open_connections == 0, within=5)
 
 
+def test_closing_while_calls_connect_ends_them_and_leaves_nothing_behind(openai_server):
+    """A connection's closing is cancelled once: a second time would end the closing itself."""
+    server = openai_server(lambda _: Answer(chat("fine"), delay=0.01))
+
+    async def closed(after):
+        llm = OpenAICompatible("m", base_url=server.url)
+        calls = [asyncio.ensure_future(llm.agenerate(PLAIN)) for _ in range(20)]
+        await asyncio.sleep(after)
+        calls[0].cancel()
+        llm.close()
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    for i in range(12):
+        for reply in asyncio.run(closed(i / 400)):
+            assert isinstance(reply, asyncio.CancelledError) or reply.text == "fine"
+        soon(lambda: server.open_connections == 0, within=5)
+    gc.collect()  # a socket or a coroutine that is found here is an error
+
+
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)  # as Python spells "cannot be imported"
     with pytest.raises(ImportError, match=r'pip install "ragstone\[openai\]"'):

@@ -43,6 +43,7 @@ class _Opened:
     client: "openai.AsyncOpenAI"
     slots: asyncio.Semaphore
     closed: asyncio.Event
+    calls: "set[Future[Any]]"
 
 
 class Connection:
@@ -89,7 +90,10 @@ class Connection:
                 opened = self._opened = _open(self.access, self._options)
                 self._close = weakref.finalize(self, _close, opened)
                 self._close.atexit = False  # a daemon thread ends with the program
-            return asyncio.run_coroutine_threadsafe(self._limited(flow, opened), opened.loop)
+            call = asyncio.run_coroutine_threadsafe(self._limited(flow, opened), opened.loop)
+            opened.calls.add(call)
+        call.add_done_callback(opened.calls.discard)
+        return call
 
     async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
         try:
@@ -135,12 +139,13 @@ def _open(access: Access, options: Options) -> _Opened:
     async def serve() -> None:
         async with _client(access, options) as client:
             slots, closed = asyncio.Semaphore(options.max_concurrency), asyncio.Event()
-            opened.set_result(_Opened(os.getpid(), asyncio.get_running_loop(), client, slots, closed))
+            calls: set[Future[Any]] = set()
+            opened.set_result(_Opened(os.getpid(), asyncio.get_running_loop(), client, slots, closed, calls))
             await closed.wait()
-        calls = asyncio.all_tasks() - {asyncio.current_task()}
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+            for call in list(calls):  # each once: a second time would end the closing of its connection
+                call.cancel()
+            while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(tasks)
 
     def work() -> None:
         loop = asyncio.new_event_loop()  # `asyncio.run` would end with a thread, which a program's end forbids
