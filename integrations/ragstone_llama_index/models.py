@@ -1,26 +1,22 @@
 """`LlamaIndexLLM` and `LlamaIndexEmbedder`: any LlamaIndex model as a judge or an embedder."""
 
 import json
-import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
 from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.llms import LLM, CustomLLM
-from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, model_validator
 
 from ragstone.errors import describe
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     LeavesOut,
     as_rows,
-    is_constrained,
     read_reply,
     refuses_system,
     spelled_out,
@@ -46,7 +42,6 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         llm: The model; None: `Settings.llm` at the time of the call.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
         gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
-        structured: True: use LlamaIndex' `structured_predict`, which reports no tokens.
         in_threads: Where `agenerate` runs: True: the sync methods, in threads; False: the async methods; None: the
             async methods on the first event loop, and threads on all others or if the model only blocks.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `metadata`, and unknown if
@@ -81,7 +76,6 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         *,
         asking: Asking = "together",
         gives_probabilities: bool = False,
-        structured: bool = False,
         in_threads: bool | None = None,
         max_input_tokens: int | None = None,
         identity: str | None = None,
@@ -93,7 +87,6 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self._max_input_tokens = max_input_tokens
-        self._structured = structured
         super().__init__(llm, in_threads=in_threads, identity=identity, trace=trace)
 
     @property
@@ -142,66 +135,21 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
 
     async def _ask(self, llm: LLM, request: LLMRequest, *, awaited: bool) -> LLMReply:
         """Ask by the model's async half, or by its sync half, which waits for nothing."""
-        if self._structured and is_constrained(request):
-            form, template = _form(request), _template(llm, request)
-            try:
-                return _from_form(
-                    await llm.astructured_predict(form, template) if awaited else llm.structured_predict(form, template)
-                )
-            except ValueError as error:  # pydantic's is one too
-                return _from_form(error)
         if llm.metadata.is_chat_model:
-            messages = _messages(llm, request, spelled_out(request))
+            messages = _messages(llm, request)
             return to_reply(await llm.achat(messages) if awaited else llm.chat(messages), request)
         prompt = _prompt(request)
         return to_reply(await llm.acomplete(prompt) if awaited else llm.complete(prompt), request)
 
 
-def _messages(llm: LLM, request: LLMRequest, user: str) -> list[ChatMessage]:
+def _messages(llm: LLM, request: LLMRequest) -> list[ChatMessage]:
     instructions = ChatMessage(role=llm.metadata.system_role, content=request.system)
-    return [*([instructions] if request.system else []), ChatMessage(role=MessageRole.USER, content=user)]
+    data = ChatMessage(role=MessageRole.USER, content=spelled_out(request))
+    return [instructions, data] if request.system else [data]
 
 
 def _prompt(request: LLMRequest) -> str:
     return "\n\n".join(part for part in (request.system, spelled_out(request)) if part)
-
-
-def _template(llm: LLM, request: LLMRequest) -> PromptTemplate:
-    """Return the request as structured_predict takes it; braces in it stay, as nothing is filled in."""
-    template = ChatPromptTemplate(message_templates=_messages(llm, request, request.user))
-    return cast("PromptTemplate", template)  # the annotation is too narrow
-
-
-def _form(request: LLMRequest) -> type[BaseModel]:
-    """Return a model that shows the request's schema and takes any object with its fields.
-
-    The metric's own parser checks what is in them. An object without them must be refused here: LlamaIndex first
-    hands a tool's only argument over without its name, and tries again by name if that is an error.
-    """
-    schema = {"title": re.sub(r"\W+", "_", request.task), **request.schema}
-
-    class Form(BaseModel):
-        model_config = ConfigDict(extra="allow")
-
-        @model_validator(mode="before")
-        @classmethod
-        def _has_its_fields(cls, values: object) -> object:
-            if missing := [name for name in as_list(schema.get("required")) if name not in as_dict(values)]:
-                raise ValueError(f"no {missing[0]}")
-            return values
-
-        @classmethod
-        def model_json_schema(cls, *args: object, **kwargs: object) -> dict[str, Any]:  # noqa: ARG003
-            return schema
-
-    return Form
-
-
-def _from_form(answer: BaseModel | ValueError) -> LLMReply:
-    """Return a structured answer as a reply. One that has no usable form is a reply that no metric accepts."""
-    if isinstance(answer, BaseModel):
-        return LLMReply(answer.model_dump_json())
-    return LLMReply(f"(no structured answer: {type(answer).__name__}: {str(answer)[:200]})")
 
 
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:

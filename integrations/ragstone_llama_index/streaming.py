@@ -4,9 +4,8 @@ import asyncio
 import inspect
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
 from dataclasses import dataclass
-from itertools import chain
 from types import AsyncGeneratorType, GeneratorType
 from typing import TypeVar, cast
 
@@ -80,7 +79,7 @@ def known_text(response: Streamed) -> StreamText | None:
 
 
 def share(response: Streamed) -> StreamText | None:
-    """Let the user and evaluators each read every piece of a stream, at once; return what is known of its text."""
+    """Let user and evaluators each read a whole stream, which is read once; return what is known of its text."""
     with _LOOKING:
         if (known := known_text(response)) is None and _READING not in vars(response):
             shared = _SyncStream(response) if isinstance(response, StreamingResponse) else _AsyncStream(response)
@@ -107,101 +106,80 @@ class _SharedStream:
         self.error: BaseException | None = None
         self.result: StreamText | None = None
 
-    def end(self, error: BaseException | None) -> None:
+    def end(self, error: BaseException | None) -> StreamText:
         self.error = error
         try:
             text = "".join(self.pieces)
         except TypeError as no_text:
             error = error or no_text
-            text = ""
+        if error is not None:
+            self.result = StreamText(None, f"its stream broke off ({describe(error, most=200)})")
+            return self.result
         # Where it has a text, the user is reading it by LlamaIndex' methods, which add piece after piece to it.
-        if error is None and self.response.response_txt is None:
+        if self.response.response_txt is None:
             self.response.response_txt = text
-        problem = None if error is None else f"its stream broke off ({describe(error, most=200)})"
-        self.result = StreamText(text if error is None else None, problem)
+        self.result = StreamText(text)
+        return self.result
 
 
 class _SyncStream(_SharedStream):
-    """Whoever wants a piece that has yet to come reads it, one at a time: no reader depends on another's thread."""
+    """Is read by the first who asks; all others wait for its end."""
 
     def __init__(self, response: StreamingResponse) -> None:
         super().__init__(response)
-        self._source: Iterator[str] = chain.from_iterable([response.response_gen])
+        self._source: Iterable[str] = response.response_gen
         self._lock = threading.Lock()
 
     def reader(self) -> Generator[str, None, None]:
-        at = 0
-        while self._has(at):
-            yield self.pieces[at]
-            at += 1
+        self.read()
+        yield from self.pieces
         if self.error is not None:
             raise self.error
 
     def read(self) -> StreamText:
-        while self.result is None:
-            self._has(len(self.pieces))
-        return self.result
-
-    def _has(self, at: int) -> bool:
-        """Return whether there is a piece at a place, once that is known."""
-        if at < len(self.pieces):  # does not wait for who reads the next
-            return True
         with self._lock:
-            if at == len(self.pieces) and self.result is None:
-                try:
-                    self.pieces.append(next(self._source))
-                except StopIteration:
-                    self.end(None)
-                except BaseException as error:
-                    self.end(error if isinstance(error, Exception) else RuntimeError("reading was interrupted"))
-                    if not isinstance(error, Exception):  # this thread's own matter
-                        raise
-            return at < len(self.pieces)
+            if self.result is not None:
+                return self.result
+            try:
+                self.pieces.extend(self._source)
+            except Exception as error:
+                return self.end(error)
+            except BaseException:  # this thread's own matter
+                self.end(RuntimeError("reading was interrupted"))
+                raise
+            return self.end(None)
 
 
 class _AsyncStream(_SharedStream):
-    """Each piece is read by a task of its own: whoever gives up waiting for it does not take it from others."""
+    """Is read by a task of its own, so that who gives up waiting takes it from nobody."""
 
     def __init__(self, response: AsyncStreamingResponse) -> None:
         super().__init__(response)
-        self._source = aiter(response.response_gen)
-        self._loop = asyncio.get_running_loop()
-        self._next: asyncio.Future[str] | None = None
+        self._source = response.response_gen
+        self._task = asyncio.ensure_future(self._read_all())
 
     async def reader(self) -> AsyncGenerator[str, None]:
-        at = 0
-        while await self._has(at):
-            yield self.pieces[at]
-            at += 1
+        await self.read()
+        for piece in self.pieces:
+            yield piece
         if self.error is not None:
             raise self.error
 
     async def read(self) -> StreamText:
-        while self.result is None:
-            await self._has(len(self.pieces))
-        return self.result
-
-    async def _has(self, at: int) -> bool:
-        """Return whether there is a piece at a place, once that is known."""
-        while at == len(self.pieces) and self.result is None:
-            if self._next is not None and self._next.done():
-                self._take(self._next)
-            elif self._loop is not asyncio.get_running_loop():  # waiting could last forever
+        if not self._task.done():
+            if self._task.get_loop() is not asyncio.get_running_loop():  # waiting could last forever
                 self.response.response_txt = None  # str(response) puts there what it has read so far
                 cast("AsyncStreamingResponse", self.response).response_gen = self.reader()
                 raise ValueError("response: another event loop is reading its stream; read it there, or later")
-            else:
-                self._next = self._next or asyncio.ensure_future(anext(self._source))
-                await asyncio.wait([self._next])
-        return at < len(self.pieces)
+            await asyncio.wait([self._task])
+        if self.result is not None:
+            return self.result
+        cancelled = RuntimeError("reading was cancelled")
+        return self.end(cancelled if self._task.cancelled() else self._task.exception())
 
-    def _take(self, task: "asyncio.Future[str]") -> None:
-        self._next = None
-        error = RuntimeError("reading was cancelled") if task.cancelled() else task.exception()
-        if error is None:
-            self.pieces.append(task.result())
-        else:
-            self.end(None if isinstance(error, StopAsyncIteration) else error)
+    async def _read_all(self) -> None:
+        async for piece in self._source:
+            self.pieces.append(piece)
 
 
 def _is_begun(stream: object) -> bool:

@@ -294,30 +294,6 @@ def test_no_second_loop_awaits_a_model_unless_the_user_says_so(in_threads, secon
     assert [half for half, _ in llm.script.halves] == [second if in_threads else "async", second]
 
 
-@HALVES
-@pytest.mark.parametrize("chat_model", [True, False])
-def test_structured_every_form_of_reply_comes_through(chat_model, ask):
-    rounds = [round_ for metric in metrics(truth) for round_ in drive(metric, SAMPLE)[1]]
-    requests = {one.task: one for round_ in rounds for one in round_ if isinstance(one, LLMRequest)}
-    for request in requests.values():
-        words = f"Sure: {json.dumps(truth(request))}"
-        llm = Wet(words, chat_model=chat_model, system_prompt="Be a pirate.")
-        reply = ask(LlamaIndexLLM(llm, structured=True), request)
-        assert (json.loads(reply.text), reply.input_tokens) == (truth(request), None)
-        for prompt in llm.asked:
-            assert request.user in prompt
-            assert request.system in prompt
-            assert "pirate" not in prompt
-
-
-def test_structured_braces_in_the_data_stay_and_one_word_is_asked_for_plainly():
-    llm = Wet('{"a": 1}', chat_model=True)
-    odd = "{name} {{x}} {} {0} {a.b} %s $x"
-    LlamaIndexLLM(llm, structured=True).generate(LLMRequest("demo.ask", odd, odd, {"type": "object"}))
-    assert llm.asked[0].count(odd) == 2
-    assert LlamaIndexLLM(Wet("Yes."), structured=True).generate(YES_OR_NO).text == "yes"
-
-
 @pytest.mark.parametrize(
     ("window", "output", "chosen", "limit"),
     [(3900, 256, None, None), (128_000, 4_000, None, 124_000), (8_000, -1, None, 8_000), (8_000, 1_000, 50, 50)],

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness
+from ragstone import Faithfulness
 from ragstone.metrics.fitted import SUPPORTED
 from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
 
@@ -66,28 +66,3 @@ def test_log_probabilities_where_the_model_asks_for_them(openai_server):
     (answer,) = SUPPORTED.answers([{"supported": math.log(9)}])
     assert result.score == pytest.approx(answer.probability("yes"), abs=1e-3)
     assert result.verdicts[0].probability == pytest.approx(answer.probability("yes"), abs=1e-3)
-
-
-def test_structured_by_response_format_or_by_function_calling(openai_server):
-    """What the provider is shown is the request's schema; what it returns is what the metric's parser checks."""
-
-    def structured(body):
-        if "response_format" in body:
-            return json.dumps({"ids": [2]})
-        (tool,) = body["tools"]
-        function = {"name": tool["function"]["name"], "arguments": json.dumps({"ids": [2]})}
-        return chat(None, tool_calls=[{"id": "1", "type": "function", "function": function}])
-
-    server = openai_server(structured)
-    evaluator = MetricEvaluator(ContextRelevancy(llm=LlamaIndexLLM(model(server), structured=True)))
-    for result in (evaluator.evaluate(**INPUTS), asyncio.run(evaluator.aevaluate(**INPUTS))):
-        assert result.invalid_reason is None
-        assert [verdict.verdict for verdict in result.verdicts] == ["irrelevant", "relevant", "irrelevant"]
-        assert result.usage.input_tokens is None
-    for body in server.bodies:
-        shown = (
-            body["response_format"]["json_schema"]["schema"]
-            if "response_format" in body
-            else body["tools"][0]["function"]["parameters"]
-        )
-        assert shown["properties"]["ids"]["items"] == {"type": "integer", "minimum": 1, "maximum": 3}

@@ -174,20 +174,6 @@ def test_the_user_reads_a_stream_while_it_is_evaluated(threads):
     assert (source.begun, response.response_txt, str(response)) == (1, WHOLE, WHOLE)
 
 
-@pytest.mark.parametrize("closes", [True, False])
-def test_a_piece_that_has_come_does_not_wait_for_the_next_and_a_user_may_stop_there(closes, threads):
-    source = Source(threading.Event)
-    response = StreamingResponse(source.sync())
-    evaluator = threads.submit(read, response)
-    source.paused.wait(30)
-    assert next(response.response_gen) == PIECES[0]
-    if closes:
-        response.response_gen.close()
-    source.go_on.set()
-    assert list(response.response_gen) == ([] if closes else PIECES[1:])
-    assert evaluator.result().text == response.response_txt == WHOLE
-
-
 def test_a_stream_that_breaks_off_does_so_for_the_evaluator_and_then_the_user():
     def broken():
         yield from PIECES
