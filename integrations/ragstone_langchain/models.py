@@ -21,10 +21,10 @@ from ragstone.judging.adapting import (
     as_rows,
     is_constrained,
     read_reply,
-    refuses_system,
     schema_name,
     spelled_out,
     why_it_ended,
+    without_waiting,
 )
 from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import was_cut_off
@@ -58,8 +58,6 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
         gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
         structured_output: False puts the schema into the prompt even if the model has `with_structured_output`.
-        timeout: Seconds for one call; None: the model's own time-out. A sync call cannot be stopped: its thread runs
-            on.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `profile`, else
             unknown.
         name: For logs and cache keys; None: the model's name from the object, else its class.
@@ -69,7 +67,6 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
     Raises:
         TypeError: `model` is not a LangChain runnable.
         ValueError: An option is out of range.
-        TimeoutError: From `generate` and `agenerate`, after `timeout`.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -87,7 +84,6 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         asking: Asking = "together",
         gives_probabilities: bool = False,
         structured_output: bool = True,
-        timeout: float | None = None,
         max_input_tokens: int | None = None,
         name: str | None = None,
         identity: str | None = None,
@@ -101,7 +97,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         checked("asking", asking, Asking)
         checked("gives_probabilities", gives_probabilities, Flag)
         checked("max_input_tokens", max_input_tokens, Count | None)
-        super().__init__(model, name=name, timeout=timeout, identity=identity, trace=trace)
+        super().__init__(model, name=name, identity=identity, trace=trace)
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self.max_input_tokens = max_input_tokens or input_limit(model)
@@ -115,41 +111,21 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         async def ask(sync: Sync[object], asynchronous: Async[object]) -> object:
             return self._call(sync, asynchronous)
 
-        answer = self._answer(request, ask)
-        try:
-            answer.send(None)  # nothing in it waits
-        except StopIteration as stop:
-            return cast("LLMReply", stop.value)
-        raise RuntimeError("a blocking call waited for a loop")
+        return without_waiting(self._ask_with_system(partial(self._ask, ask), request, self.secrets))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `generate`."""
-        return await self._answer(request, self._acall)
-
-    async def _answer(
-        self, request: LLMRequest, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]"
-    ) -> LLMReply:
-        """Ask with a system message; without one, from then on, where the model refuses it."""
-        folded = "system" in self.left_out
-        try:
-            return await self._ask(request, ask, folded=folded)
-        except Exception as error:
-            if folded or not refuses_system(f"{error} {getattr(error, 'body', '')}", request):
-                raise
-            refusal = error
-        reply = await self._ask(request, ask, folded=True)
-        self._refused("system", describe(refusal, self.secrets))
-        return reply
+        return await self._ask_with_system(partial(self._ask, self._acall), request, self.secrets)
 
     async def _ask(
-        self, request: LLMRequest, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]", *, folded: bool
+        self, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]", request: LLMRequest
     ) -> LLMReply:
         """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
         self._silence()
         config = judge_config(request.task, trace=self._trace)
 
         def calls(model: Runnable[Any, Any], user: str) -> tuple[Sync[object], Async[object]]:
-            prompt = JudgePrompt(system=request.system, user=user, draw=request.sample_index, folded=folded)
+            prompt = JudgePrompt(system=request.system, user=user, draw=request.sample_index)
             return partial(model.invoke, prompt, config), partial(model.ainvoke, prompt, config)
 
         refusal: Exception | None = None
@@ -226,20 +202,18 @@ class JudgePrompt(PromptValue):
     system: str
     user: str
     draw: int = 0
-    folded: bool = False
     type: Literal["JudgePrompt"] = "JudgePrompt"
 
     def to_messages(self) -> list[BaseMessage]:
-        """Return the instructions as a system message and the data as the user's; folded, as one message."""
-        draw = {"ragstone_draw": self.draw} if self.draw else {}
-        if self.folded:
-            return [HumanMessage(f"{self.system}\n\n{self.user}", response_metadata=draw)]
-        return [SystemMessage(self.system), HumanMessage(self.user, response_metadata=draw)]
+        """Return the instructions, if any, as a system message, and the data as the user's."""
+        data = HumanMessage(self.user, response_metadata={"ragstone_draw": self.draw} if self.draw else {})
+        return [SystemMessage(self.system), data] if self.system else [data]
 
     def to_string(self) -> str:
         """Return instructions and data one after the other."""
         draw = f"\n\n(Draw {self.draw + 1}.)" if self.draw else ""
-        return f"{self.system}\n\n{self.user}{draw}\n\n"
+        system = f"{self.system}\n\n" if self.system else ""
+        return f"{system}{self.user}{draw}\n\n"
 
 
 def read_plain(answer: object, request: LLMRequest) -> LLMReply:
@@ -321,16 +295,12 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
 
     Args:
         embeddings: What embeds.
-        timeout: Seconds that one call may take; None: as long as the object's own time-out lets it. A sync one
-            cannot be stopped: its thread runs on.
         name: For logs and cache keys; None: the object's own name for its model, else its class.
         identity: A text for journals, as for `LangChainLLM`.
 
     Raises:
         TypeError: `embeddings` has no `embed_documents`.
-        ValueError: `timeout` is out of range.
-        TimeoutError: From `embed` and `aembed`, after `timeout`. ValueError: From them, if there is not one vector for
-            each text, all of one length.
+        ValueError: From `embed` and `aembed`, if there is not one vector for each text, all of one length.
 
     Example:
         >>> from langchain_core.embeddings import DeterministicFakeEmbedding
@@ -342,7 +312,6 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         self,
         embeddings: Embeddings,
         *,
-        timeout: float | None = None,
         name: str | None = None,
         identity: str | None = None,
     ) -> None:
@@ -351,7 +320,7 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
             raise TypeError(
                 f"embeddings: {what.__name__} has no embed_documents; pass LangChain embeddings (from init_embeddings)"
             )
-        super().__init__(embeddings, name=name, timeout=timeout, identity=identity)
+        super().__init__(embeddings, name=name, identity=identity)
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""

@@ -9,7 +9,6 @@ import asyncio
 import contextvars
 import weakref
 from collections.abc import Callable, Coroutine
-from concurrent.futures import TimeoutError as FutureTimeout
 from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast
@@ -21,8 +20,6 @@ from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnkno
 from pydantic import BaseModel
 
 from ragstone.errors import secrets_in
-from ragstone.limits.gate import daemon, within
-from ragstone.options import Seconds, checked
 from ragstone.plain import as_count, as_dict, is_list, is_mapping
 from ragstone_langchain.messages import JUDGE_TAG
 
@@ -54,15 +51,12 @@ class SharedModel(Generic[M]):
 
     _bridge: "Callable[[], Bridge]"
 
-    def __init__(
-        self, model: M, *, name: str | None, timeout: float | None, identity: str | None = None, trace: bool = False
-    ) -> None:
+    def __init__(self, model: M, *, name: str | None, identity: str | None = None, trace: bool = False) -> None:
         names = (_attribute(layer, each) for layer in _layers(model) for each in _NAMES)
         own_name = (each for each in names if isinstance(each, str) and each)
         self.model = name or next(own_name, type(_layers(model)[-1]).__name__)
         self.identity = identity
         self._shared = model
-        self._timeout = checked("timeout", timeout, Seconds | None)
         self._trace = trace
         self._lacks_sync = False
         self._lacks_async = False
@@ -125,24 +119,10 @@ class SharedModel(Generic[M]):
         return first is None or (first is not loop and first.is_closed())
 
     def _call_sync(self, sync: Sync[T]) -> T:
-        call = sync if self._trace else partial(call_untraced, sync)
-        if self._timeout is None:
-            return call()
-        reply = daemon(call, "ragstone-judge")
-        try:
-            return reply.result(self._timeout)
-        except FutureTimeout:
-            if reply.done():  # the model's own
-                raise
-            raise TimeoutError(self._late("its thread runs until the model returns")) from None
+        return sync() if self._trace else call_untraced(sync)
 
     async def _await_async(self, asynchronous: Async[T]) -> T:
-        task = asyncio.ensure_future(asynchronous()) if self._trace else start_untraced(asynchronous)
-        late = self._late("the call was cancelled; a model without an async half runs on in its thread")
-        return await within(self._timeout, task, late)
-
-    def _late(self, state: str) -> str:
-        return f"{self.model} did not reply within {self._timeout} s; {state}"
+        return await (asynchronous() if self._trace else start_untraced(asynchronous))
 
 
 def _says_it_lacks(error: Exception) -> bool:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import cast
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -12,16 +11,14 @@ from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.llms import LLM, CustomLLM
 from numpy.typing import NDArray
 
-from ragstone.errors import describe
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     LeavesOut,
     as_rows,
     read_reply,
-    refuses_system,
     spelled_out,
     why_it_ended,
-    without_system,
+    without_waiting,
 )
 from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_count, as_dict, as_list
@@ -106,12 +103,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's sync half, blocking the calling thread. Raises what the model raises."""
-        answer = self._answer(request, awaited=False)
-        try:
-            answer.send(None)  # nothing in it waits
-        except StopIteration as stop:
-            return cast("LLMReply", stop.value)
-        raise RuntimeError("a blocking call waited for a loop")
+        return without_waiting(self._answer(request, awaited=False))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
@@ -120,20 +112,10 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         return await self._answer(request, awaited=True)
 
     async def _answer(self, request: LLMRequest, *, awaited: bool) -> LLMReply:
-        """Ask with a system message; without one, from then on, where the model refuses it."""
-        asked = without_system(request) if "system" in self.left_out else request
         with self._hidden() as llm:
-            try:
-                return await self._ask(llm, asked, awaited=awaited)
-            except Exception as error:
-                if not refuses_system(f"{error} {getattr(error, 'body', '')}", asked):
-                    raise
-                refusal = error
-            reply = await self._ask(llm, without_system(request), awaited=awaited)
-        self._refused("system", describe(refusal, self.secrets))
-        return reply
+            return await self._ask_with_system(partial(self._ask, llm, awaited), request, self.secrets)
 
-    async def _ask(self, llm: LLM, request: LLMRequest, *, awaited: bool) -> LLMReply:
+    async def _ask(self, llm: LLM, awaited: bool, request: LLMRequest) -> LLMReply:
         """Ask by the model's async half, or by its sync half, which waits for nothing."""
         if llm.metadata.is_chat_model:
             messages = _messages(llm, request)

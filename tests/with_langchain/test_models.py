@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import pickle
-import threading
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,7 @@ from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContrac
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
 from ..core.judges import metrics, truth  # noqa: TID252
-from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, Told, ToolChat, message, result
+from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, Told, ToolChat, message
 
 WORD = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 SAMPLE = Sample(
@@ -141,7 +140,6 @@ def test_async_only_embeddings_work_in_both() -> None:
         (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents"),
         (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' should be 'together' or 'one_by_one'"),
         (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 should be a valid boolean"),
-        (lambda: LangChainLLM(MODEL, timeout=0), "timeout: 0 should be greater than or equal to 0.001"),
         (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 should be greater than or equal to 1"),
     ],
 )
@@ -244,66 +242,18 @@ def test_a_chat_model_s_provider_sees_no_draw() -> None:
     assert (len(script.asked), len(set(script.asked))) == (4, 1)
 
 
-# --- a call that takes too long is given up, and what goes on is said -------------------------------------------------
+def test_a_cancelled_call_ends_at_once() -> None:
+    class Waiting(PlainChat):
+        begun: Any
 
-
-@pytest.fixture
-def over():
-    event = threading.Event()
-    yield event
-    event.set()
-
-
-class Slow(PlainChat):
-    """A sync model that does not answer before the test is over."""
-
-    over: Any
-
-    def _generate(self, *args, **kwargs):
-        self.over.wait()
-        return result(message("yes"))
-
-
-class SlowAsync(Slow):
-    """The same, with an async half."""
-
-    async def _agenerate(self, *args, **kwargs):
-        await asyncio.sleep(3600)
-
-
-def test_sync_and_embeddings(over) -> None:
-    class SlowEmbeddings(DeterministicFakeEmbedding):
-        def embed_documents(self, texts):
-            over.wait()
-            return []
-
-    judge = LangChainLLM(SlowAsync(script=None, over=over), timeout=0.05, name="slow-one")
-    with pytest.raises(TimeoutError, match=r"slow-one did not reply within 0\.05 s; its thread runs until the mod"):
-        judge.generate(WORD)
-    with pytest.raises(TimeoutError, match="SlowEmbeddings did not reply within"):
-        LangChainEmbedder(SlowEmbeddings(size=8), timeout=0.05).embed(["a"])
-
-
-@pytest.mark.parametrize("model", [Slow, SlowAsync])
-def test_async(over, model) -> None:
-    judge = LangChainLLM(model(script=None, over=over), timeout=0.05)
-
-    async def ask():
-        try:
-            await judge.agenerate(WORD)
-        finally:
-            over.set()  # the loop waits for threads
-
-    with pytest.raises(TimeoutError, match="a model without an async half runs on in its thread"):
-        asyncio.run(ask())
-
-
-def test_a_cancelled_call_ends_at_once(over) -> None:
-    judge = LangChainLLM(SlowAsync(script=None, over=over))
+        async def _agenerate(self, *args, **kwargs):
+            self.begun.set()
+            await asyncio.Event().wait()
 
     async def cancelled() -> None:
-        task = asyncio.create_task(judge.agenerate(WORD))
-        await asyncio.sleep(0.01)
+        begun = asyncio.Event()
+        task = asyncio.create_task(LangChainLLM(Waiting(script=None, begun=begun)).agenerate(WORD))
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -4,10 +4,11 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragstone.errors import describe
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.reply import (
     EMPHASIS,
@@ -25,6 +26,8 @@ from ragstone.plain import as_dict, as_list, printable
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +67,31 @@ class LeavesOut:
         if name not in self._left_out:  # else another call, in flight at the same time, was faster
             self.leave_out({name: why})
             _log.warning("%s refused %s, going on without: %s", printable(repr(self)), name, printable(why))
+
+    async def _ask_with_system(
+        self, ask: Callable[[LLMRequest], Awaitable[LLMReply]], request: LLMRequest, secrets: Sequence[str]
+    ) -> LLMReply:
+        """Ask with a system message; without one, from then on, where the model refuses it."""
+        asked = without_system(request) if "system" in self.left_out else request
+        try:
+            return await ask(asked)
+        except Exception as error:
+            if not refuses_system(f"{error} {getattr(error, 'body', '')}", asked):
+                raise
+            refusal = error
+        reply = await ask(without_system(request))
+        self._refused("system", describe(refusal, secrets))
+        return reply
+
+
+def without_waiting(answer: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that waits for nothing, without an event loop."""
+    try:
+        answer.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise RuntimeError("a blocking call waited for a loop")
 
 
 def spelled_out(request: LLMRequest) -> str:
