@@ -9,7 +9,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.metrics.base import check_members
 from ragstone_langchain.messages import kind, tool_names
-from ragstone_langchain.recorder import CONTEXTS_EVENT, Extract, Kind, Recorder, Where, safely
+from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
@@ -176,8 +176,3 @@ class MonitorHandler(BaseCallbackHandler):
 
     on_retriever_error = on_llm_error
     on_tool_error = on_llm_error
-
-    def on_custom_event(self, name: str, data: object, *, run_id: UUID, **_event: object) -> None:
-        """Take the contexts that the app names itself."""
-        if name == CONTEXTS_EVENT:
-            safely(self.monitor, self.recorder.collect_named, run_id, data, name)

@@ -49,9 +49,6 @@ Where = Callable[[str, Sequence[str], Mapping[str, object]], bool]
 Kind = Literal["chain", "step", "tool", "retriever", "model"]
 """What a run is. A step is a chain that only words or parses (a prompt, a parser), and never a sample."""
 
-CONTEXTS_EVENT = "ragstone.contexts"
-"""The name of the custom event by which an app names what it retrieved."""
-
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 _ERROR_LENGTH = 200  # characters of an error's message
 _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
@@ -381,7 +378,7 @@ class Recorder:
             return
         texts, problem = readable_texts(data, where)
         if texts or problem is None:
-            self.runs.collect(run, "event", texts)
+            self.runs.collect(run, "named", texts)
         if problem is not None:
             raise problem
 
@@ -413,7 +410,7 @@ def _learn(run: LiveRun | None, inputs: object) -> None:
 
 def _contexts(run: LiveRun, inputs: object, outputs: object, tools: Collection[str]) -> Sequence[str]:
     """Return the contexts of a run: the first of the places, named in docs/langchain.md, that holds any."""
-    named = [texts for _, texts in run.items("event")]
+    named = [texts for _, texts in run.items("named")]
     if not named and (block := [*run.block, *(run.trace.contexts if run.trace is not None else ())]):
         named = [block]
     if named:

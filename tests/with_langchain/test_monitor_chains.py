@@ -8,19 +8,16 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from langchain_core.callbacks import dispatch_custom_event
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragstone_langchain import MonitorHandler
+from ragstone_langchain import MonitorHandler, contexts
 
 from .monitored import (
     ANSWER,
-    FIRST,
     FOUND,
     QUESTION,
-    SECOND,
     THIRD,
     WHOLE,
     Around,
@@ -54,13 +51,8 @@ def raising(_):
     raise ValueError("down")
 
 
-def dispatching(*data, name="ragstone.contexts"):
-    def dispatch(asked):
-        for one in data:
-            dispatch_custom_event(name, one)
-        return asked
-
-    return RunnableLambda(dispatch)
+def naming(*texts):
+    return RunnableLambda(lambda asked: [contexts([text]) for text in texts] and asked)
 
 
 def failing(last=None):
@@ -73,7 +65,6 @@ def answers(_):
 
 
 DOWN = Searching(error=ConnectionError("down"))
-NAMED = dispatching({"documents": [Document(text) for text in FOUND]})
 SHAPES = {
     "LCEL": (rag, WHOLE),
     "LCEL without parser": (lambda: rag(says(ANSWER)), WHOLE),
@@ -83,13 +74,7 @@ SHAPES = {
     "documents in the outputs": (graded, WHOLE, {"question": QUESTION}),
     "message in": (lambda: RunnableLambda(lambda message: message.content) | rag(), WHOLE, HumanMessage(QUESTION)),
     "unknown key in": (lambda: RunnableLambda(lambda asked: asked["frage"]) | rag(), WHOLE, {"frage": QUESTION}),
-    "several events, each text once": (
-        lambda: dispatching(FIRST) | dispatching([SECOND], {"context": [FIRST]}) | answers,
-        WHOLE,
-    ),
-    "an event of nothing": (lambda: Searching() | dispatching([]) | answers, (QUESTION, (), ANSWER)),
-    "an event beside a search": (lambda: Searching(texts=(THIRD, *FOUND)) | NAMED | answers, WHOLE),
-    "another event": (lambda: Searching() | dispatching(7, name="other") | answers, WHOLE),
+    "nothing is named": (lambda: Searching() | (lambda _: contexts([])) | answers, (QUESTION, (), ANSWER)),
     "the first answers": (lambda: rag().with_fallbacks([failing()]), WHOLE),
     "the fallback answers": (lambda: failing().with_fallbacks([rag()]), WHOLE),
     "a fallback inside of a chain": (lambda: RunnablePassthrough() | failing().with_fallbacks([rag()]), WHOLE),
@@ -101,8 +86,8 @@ SHAPES = {
         lambda: (passing(THIRD) | raising).with_fallbacks([rag(search=passing(*FOUND))]),
         WHOLE,
     ),
-    "a fallback; events name them": (
-        lambda: (dispatching(THIRD) | raising).with_fallbacks([dispatching(FOUND) | says(ANSWER)]),
+    "a fallback; a function names them": (
+        lambda: (naming(THIRD) | raising).with_fallbacks([naming(*FOUND) | says(ANSWER)]),
         WHOLE,
     ),
     "a retriever's fallback": (lambda: rag(search=DOWN.with_fallbacks([Searching()])), WHOLE),
@@ -112,7 +97,7 @@ WAYS = [invoke, ainvoke, stream, astream, astream_events, batch, abatch]
 
 @pytest.mark.parametrize(("shape", "way"), sampled(SHAPES, WAYS, 2), ids=named)
 def test_every_shape_in_several_ways(shape, way) -> None:
-    if sys.version_info < (3, 11) and ("fallback" in shape or "event" in shape) and way.__name__[0] == "a":
+    if sys.version_info < (3, 11) and ("fallback" in shape or "nam" in shape) and way.__name__[0] == "a":
         pytest.skip("Python 3.10 keeps the context from what is awaited")
     make, expected, *asked = SHAPES[shape]
     sample = sample_of(make(), *asked, way=way)

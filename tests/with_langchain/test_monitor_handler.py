@@ -377,7 +377,6 @@ def test_ends_of_runs_that_began_before_the_handler_was_there(monitor, handler) 
     for what, value in [("chain", ANSWER), ("retriever", []), ("tool", "x"), ("llm", None)]:
         getattr(handler, f"on_{what}_end")(value, run_id=uuid.uuid4())
         getattr(handler, f"on_{what}_error")(ValueError("x"), run_id=uuid.uuid4())
-    handler.on_custom_event("ragstone.contexts", [FIRST], run_id=uuid.uuid4())
     assert noted(monitor) == ([], {}, [])
 
 
