@@ -17,27 +17,15 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Literal
 
-from common import QUESTION, SOURCE
+from common import QUESTION, SOURCE, SleepyLLM, share
 
-from ragstone import ContextRelevancy, LLMReply, LLMRequest, Monitor, Sample
+from ragstone import ContextRelevancy, LLMRequest, Monitor, Sample
 from ragstone.live import SQLiteSink
 
 
-class SleepyLLM:
-    """Names the first sentence, after some milliseconds."""
-
-    model = "sleepy"
-    asking: Literal["together"] = "together"
-
-    def generate(self, request: LLMRequest, /) -> LLMReply:
-        time.sleep(0.005)
-        first = request.user.partition("\n[")[2].partition("]")[0]
-        return LLMReply(json.dumps({"ids": [int(first)]}), 1, 1)
-
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        raise NotImplementedError("a monitor asks by the sync half")
+def first_sentence(request: LLMRequest) -> str:
+    return json.dumps({"ids": [int(request.user.partition("\n[")[2].partition("]")[0])]})
 
 
 def samples(number: int, contexts: int, characters: int, turn: int) -> list[Sample]:
@@ -67,14 +55,9 @@ async def lateness(monitor: Monitor | None, batch: Sequence[Sample], seconds: fl
     return late
 
 
-def share(values: Sequence[float], part: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
-
-
 def monitored(folder: str, timeout: float = 300.0) -> Monitor:
     sink = SQLiteSink(Path(folder) / "ragstone.db")
-    return Monitor(ContextRelevancy(llm=SleepyLLM()), sinks=sink, timeout=timeout)
+    return Monitor(ContextRelevancy(llm=SleepyLLM(0.005, first_sentence)), sinks=sink, timeout=timeout)
 
 
 def busy(timeout: float | None) -> float:

@@ -1,4 +1,10 @@
-"""Texts that the benchmarks share. Standard library only: the peers' environments have no ragstone."""
+"""Texts, a slow judge and a quantile that the benchmarks share."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from ragstone import LLMReply, LLMRequest
 
 SOURCE = (
     "The 'coverage score' is calculated as the percentage of assessment questions for which both the summary and the "
@@ -13,3 +19,25 @@ SUMMARY = (
 )
 QUESTION = "How is the coverage score calculated?"
 FIVE = [str(i) for i in range(1, 6)]
+
+
+class SleepyLLM:
+    """Answers by a function after a fixed time."""
+
+    model = "sleepy"
+    asking: Literal["together"] = "together"
+
+    def __init__(self, seconds: float, reply: Callable[[LLMRequest], str]) -> None:
+        self._seconds, self._reply = seconds, reply
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        time.sleep(self._seconds)
+        return LLMReply(self._reply(request), 1, 1)
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        raise NotImplementedError("a monitor asks by the sync half")
+
+
+def share(values: Sequence[float], part: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]

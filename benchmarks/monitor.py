@@ -24,9 +24,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, get_args
 
-from common import QUESTION, SOURCE, SUMMARY
+from common import QUESTION, SOURCE, SUMMARY, SleepyLLM, share
 
-from ragstone import ContextRelevancy, LLMReply, LLMRequest, Metric, Monitor, ResponseRelevancy, Sample
+from ragstone import ContextRelevancy, Metric, Monitor, ResponseRelevancy, Sample
 from ragstone.live import SQLiteSink
 from ragstone.testing import FakeEmbedder
 
@@ -42,25 +42,8 @@ SCRIPT = {task: json.dumps(reply) for task, reply in REPLIES.items()}
 CONTEXT = f"{SOURCE} {SOURCE[:540]}"
 
 
-class SleepyLLM:
-    """Answers from the script after a fixed time."""
-
-    model = "sleepy"
-    asking: Literal["together"] = "together"
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def generate(self, request: LLMRequest, /) -> LLMReply:
-        time.sleep(self._seconds)
-        return LLMReply(SCRIPT[request.task])
-
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        raise NotImplementedError("a monitor asks by the sync half")
-
-
 def metrics(seconds: float) -> list[Metric]:
-    llm = SleepyLLM(seconds)
+    llm = SleepyLLM(seconds, lambda request: SCRIPT[request.task])
     return [ResponseRelevancy(llm=llm, embedder=FakeEmbedder(384)), ContextRelevancy(llm=llm)]
 
 
@@ -147,11 +130,6 @@ def app(metric: Metric, n: int, turns: int, at_once: int, way: Way) -> dict[str,
             if turn:  # the first is for warming up
                 found[name] += took
     return found
-
-
-def share(values: Sequence[float], part: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
 def main() -> None:

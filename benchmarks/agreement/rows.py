@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -13,8 +13,6 @@ from pydantic import BaseModel, Field, FiniteFloat, NonNegativeInt, ValidationEr
 from ragstone import AlignmentCoverage, Metric, Sample
 from ragstone.registry import metric_class, metric_names
 from ragstone.text.sentences import split_sentences
-
-from .forms import own_form, pair_target
 
 Task = Literal["pairwise", "binary", "noncommittal", "correlation", "sentences"]
 Place = tuple[int, int]
@@ -177,7 +175,7 @@ class _Line(BaseModel):
 def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     """Return the rows of all JSONL files in a folder and below it (or of one file), by file, in order.
 
-    Where a folder has none, its JSON files are read. Rows without a label (target null) are left out, of a pair both.
+    Rows without a label (target null) are left out, of a pair both.
 
     Args:
         folder: The folder, or a file.
@@ -187,7 +185,7 @@ def read_folder(folder: Path, limit: int | None = None) -> dict[str, list[Row]]:
     Raises:
         DataError: There is no file, two have one name, or one holds a bad row.
     """
-    paths = sorted(folder.rglob("*.jsonl")) or sorted(folder.rglob("*.json")) if folder.is_dir() else [folder]
+    paths = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else [folder]
     if not paths:
         raise DataError(f"{folder}: holds no .jsonl file")
     files: dict[str, list[Row]] = {}
@@ -212,49 +210,33 @@ def _first(rows: list[Row], limit: int | None) -> list[Row]:
 def _read_file(path: Path) -> list[Row]:
     rows: dict[str, Row] = {}
     unlabelled: set[str | None] = set()
-    targets: list[object] = []
-    for number, text in _lines(path):
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
         try:
-            values = json.loads(text) if isinstance(text, bytes) else text
-            targets += pair_target(values)
-            for each in own_form(values, number):
-                line = _Line.model_validate(each)
-                row = line.row(path.stem)
-                if row is None:
-                    unlabelled.add(line.pair_id)
-                elif row.id in rows:
-                    raise ValueError(f"id: {row.id!r} stands twice")
-                else:
-                    rows[row.id] = row
-        except ValidationError as error:  # noqa: PERF203 - told with the line's number
+            line = _Line.model_validate_json(text)
+            row = line.row(path.stem)
+        except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the line"
             raise DataError(f"{path}, line {number}: {where}: {first['msg']}") from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise DataError(f"{path}, line {number}: {error}") from None
-    if targets and all(target in (0, 1, None) for target in targets):
-        raise DataError(f'{path}: use.target: 0 and 1 alone do not say which response is better; write "a" or "b"')
+        if row is None:
+            unlabelled.add(line.pair_id)
+        elif row.id in rows:
+            raise DataError(f"{path}, line {number}: id: {row.id!r} stands twice")
+        else:
+            rows[row.id] = row
     labelled = [row for row in rows.values() if row.task != "pairwise" or row.group not in unlabelled]
     if len({(row.task, row.metrics) for row in labelled}) > 1:
         raise DataError(f"{path}: use: has rows of different tasks or metrics; make a file of each")
     _check_pairs(path, labelled)
     return labelled
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the lines of a JSONL file that are not blank, or the objects of a JSON file, with their numbers from 1."""
-    try:
-        content = path.read_bytes()
-        objects = json.loads(content) if path.suffix == ".json" else content.split(b"\n")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: {error}") from None
-    if isinstance(objects, dict):
-        objects = objects.get("samples")  # as FaithBench has them
-    if not isinstance(objects, list):
-        raise DataError(f"{path}: holds no list of rows")
-    yield from ((number, each) for number, each in enumerate(objects, 1) if not isinstance(each, bytes) or each.strip())
 
 
 def _check_pairs(path: Path, rows: Iterable[Row]) -> None:
