@@ -271,3 +271,31 @@ def test_computing_without_end_keeps_the_others_back_until_its_timeout_at_most()
     assert monitor.stats().scored >= 4  # two at most were in hand when the time was up
     free.set()
     assert monitor.close(PATIENCE)
+
+
+@pytest.mark.parametrize("ends", ["timeout", "close"])
+def test_what_computes_for_nobody_stops_at_its_next_round(ends) -> None:
+    begun, stopped = threading.Event(), threading.Event()
+
+    class Endless(Computing):
+        def _flow(self, sample: Sample) -> Any:
+            try:
+                while True:
+                    begun.set()
+                    yield ()
+            finally:
+                stopped.set()
+
+    monitor = live(Endless(work=print), sinks=(Kept(),), timeout=0.3 if ends == "timeout" else PATIENCE)
+    submit(monitor, range(1))
+    assert begun.wait(PATIENCE)
+    if ends == "close":
+        monitor.close(0.1)
+    assert stopped.wait(PATIENCE)
+    monitor.close()
+
+
+def test_a_long_text_is_split_with_empty_rounds_in_between() -> None:
+    metric = ContextRelevancy(llm=FakeLLM("{}"))
+    flow = metric.flow(Sample(user_input="Why?", retrieved_contexts=["It was so. " * 10_000]))
+    assert [next(flow) for _ in range(10)] == [()] * 10

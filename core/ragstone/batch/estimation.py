@@ -230,10 +230,13 @@ def _followed(flow: Flow[Outcome], rounds: list[MetricEstimate]) -> Outcome | No
     """Run a flow on made-up replies, adding its rounds; None if it goes on and on."""
     replies: tuple[object, ...] | None = None
     with closing(flow):
-        for _ in range(_MOST_ROUNDS):
+        while len(rounds) < _MOST_ROUNDS:
             round_ = advance(flow, replies)
             if not isinstance(round_, tuple):
                 return round_
+            if not round_:
+                replies = ()
+                continue
             cost = MetricEstimate("", "")
             replies = tuple([_reply(request, cost) for request in round_])
             rounds.append(cost)

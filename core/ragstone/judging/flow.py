@@ -2,7 +2,8 @@
 
 A flow yields *rounds*: tuples of requests that do not depend on one another. It is sent their replies, in
 order, and returns its result in the end. It never calls anything itself, so one algorithm serves threads (`run`)
-and an event loop (`arun`) or a dry run, and is tested with `.send()`.
+and an event loop (`arun`) or a dry run, and is tested with `.send()`. An empty round asks nothing: a flow that
+computes for long yields one now and then, so that its driver may stop it or let others compute.
 """
 
 import contextvars
@@ -140,6 +141,12 @@ def each(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
         for i in range(len(flows)):
             step(i, None)
         while waiting:
+            if pausing := [i for i, round_ in waiting.items() if not round_]:
+                yield ()
+                for i in pausing:
+                    del waiting[i]
+                    step(i, ())
+                continue
             asked, waiting = waiting, {}
             replies = yield tuple(request for round_ in asked.values() for request in round_)
             start = 0
@@ -150,12 +157,6 @@ def each(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
         for flow in flows:
             flow.close()
     return [results[i] for i in range(len(flows))]
-
-
-def given(result: T) -> Flow[T]:
-    """Return a result that takes no request, as a flow."""
-    yield from ()
-    return result
 
 
 def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:

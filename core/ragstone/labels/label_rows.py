@@ -4,20 +4,22 @@ import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import refuse
 from ragstone.metrics.base import CalibratedItem, Metric
-from ragstone.metrics.items import sentences_of
 from ragstone.plain import as_dict
 from ragstone.sample import BadLine, Sample, SampleField, first_problem
 from ragstone.sources import Rows, Source, rows_of
 from ragstone.text import Splitter, split_sentences
+
+if TYPE_CHECKING:
+    from ragstone.metrics.items import SplittingMetric
 
 LABELS: Mapping[str, CalibratedItem] = {
     "labels": "sentence",
@@ -220,8 +222,14 @@ def _labels(verdicts: _Verdicts, sample: Sample, metric: Metric, splitter: Known
         if label is not None:
             yield label
             return
-    language: str | None = getattr(metric, "language", None)
-    split = Counter(sentence.chunk for sentence in sentences_of(sample, "retrieved_contexts", splitter, language))
+    split: Counter[int | None] = Counter()
+    splitting = cast("SplittingMetric", metric)  # as what has verdicts on sentences
+    finding = replace(splitting, splitter=splitter).sentences(sample, "retrieved_contexts")
+    try:
+        while True:
+            next(finding)
+    except StopIteration as stop:
+        split.update(sentence.chunk for sentence in stop.value)
     contexts = [
         [bool(text.strip()) for text in splitter.texts[context]] if context in splitter.texts else [True] * split[i]
         for i, context in enumerate(sample.retrieved_contexts)

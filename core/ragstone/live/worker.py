@@ -136,11 +136,16 @@ class TaskQueue:
             self._tasks.put(None)
 
 
-def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock) -> Flow[Outcome]:
-    """Run a flow so that one thread splits texts and builds prompts at a time: each further one slows the app."""
+def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock, wanted: Callable[[], bool]) -> Flow[Outcome]:
+    """Run a flow so that one thread splits texts and builds prompts at a time: each further one slows the app.
+
+    It ends between two rounds once its outcome is no longer wanted.
+    """
     replies: tuple[object, ...] | None = None
     try:
         while True:
+            if not wanted():
+                raise CannotScore("cancelled", "its time was over, or the monitor was closed")
             alone = computing.acquire(timeout=_LONGEST_COMPUTING)
             try:
                 round_ = next(flow) if replies is None else flow.send(replies)
@@ -300,7 +305,9 @@ class Workers:
             if self.account is not None:
                 evaluation.meter = BudgetMeter(self.account, evaluation.choice[:2])
             try:
-                flow = _one_at_a_time(metric.flow(evaluation.task.sample), self._computing)
+                flow = _one_at_a_time(
+                    metric.flow(evaluation.task.sample), self._computing, lambda: evaluation in self.evaluations
+                )
                 return run(flow, metric.judge, metric.judge_embedder, evaluation.meter)
             except Exception as error:
                 return unscored(metric, error, evaluation.meter)

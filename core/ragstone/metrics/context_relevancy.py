@@ -20,7 +20,6 @@ from ragstone.metrics.items import (
     expected_share,
     listed,
     log_odds,
-    sentences_of,
     share_of,
 )
 from ragstone.outcome import Evidence, Score, Verdict
@@ -160,7 +159,7 @@ class ContextRelevancy(SplittingMetric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         question = sample.user_input or ""
-        sentences = sentences_of(sample, "retrieved_contexts", self.splitter, self.language)
+        sentences = yield from self.sentences(sample, "retrieved_contexts")
         if not sentences:
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentences (0 of 0)")
         more: dict[str, float] = {}

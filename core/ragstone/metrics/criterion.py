@@ -8,7 +8,7 @@ from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import digest
 from ragstone.judging.reply import Answer, listing, one_of, record, whole
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
-from ragstone.metrics.items import SplittingMetric, ask_word, listed, pointing, sentences_of
+from ragstone.metrics.items import SplittingMetric, ask_word, listed, pointing
 from ragstone.options import Share, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -132,17 +132,19 @@ class Criterion(SplittingMetric):
         data: dict[str, str] = {}
         sentences: list[Evidence] = []
         for name in self.sees:
-            more = sentences_of(sample, name, self.splitter, self.language)
+            more = yield from self.sentences(sample, name)
             data[_CALLED[name]] = listed(more, len(sentences) + 1)
             sentences += more
 
-        return self.ask_json(
-            "verdict",
-            data,
-            f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
-            "evidence: numbers of the sentences that show it, [] if none.",
-            record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words)),
-            lambda value: pointing(value, sentences),
+        return (
+            yield from self.ask_json(
+                "verdict",
+                data,
+                f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
+                "evidence: numbers of the sentences that show it, [] if none.",
+                record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words)),
+                lambda value: pointing(value, sentences),
+            )
         )
 
 

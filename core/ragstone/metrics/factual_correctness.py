@@ -16,7 +16,6 @@ from ragstone.metrics.items import (
     expected_share,
     listed,
     pointing,
-    sentences_of,
     share_of,
     verdicts_of,
 )
@@ -102,7 +101,9 @@ class FactualCorrectness(SplittingMetric):
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         if self.asks_one_by_one:
-            claims = self.sentence_claims(sample, "response"), self.sentence_claims(sample, "reference")
+            claims = yield from both(
+                self.sentence_claims(sample, "response"), self.sentence_claims(sample, "reference")
+            )
             checks = yield from both(
                 self.check_claims(claims[0], "reference", sample, "reference"),
                 self.check_claims(claims[1], "response", sample, "response"),
@@ -148,7 +149,8 @@ class FactualCorrectness(SplittingMetric):
         self, sample: Sample, response: Sequence[Claim], reference: Sequence[Claim]
     ) -> Flow[tuple[list[Answer], list[Answer]]]:
         texts = {
-            field: sentences_of(sample, field, self.splitter, self.language) for field in ("response", "reference")
+            "response": (yield from self.sentences(sample, "response")),
+            "reference": (yield from self.sentences(sample, "reference")),
         }
 
         def form(claims: Sequence[Claim], against: Sequence[Evidence]) -> Any:  # noqa: ANN401 - a schema
@@ -158,20 +160,22 @@ class FactualCorrectness(SplittingMetric):
         def read(value: Any, against: Sequence[Evidence]) -> list[Answer]:  # noqa: ANN401 - of the schema above
             return [pointing(value[str(number)], against) for number in range(1, len(value) + 1)]
 
-        return self.ask_json(
-            "verdicts",
-            {
-                "response": listed(texts["response"]),
-                "reference": listed(texts["reference"]),
-                "response_claims": numbered([claim.text for claim in response]),
-                "reference_claims": numbered([claim.text for claim in reference]),
-            },
-            f"Check each of the {len(response)} claims of the response against the reference, and each of the "
-            f"{len(reference)} claims of the reference against the response. evidence: numbers of the other text's "
-            "sentences that show it, [] if none.",
-            record(response=form(response, texts["reference"]), reference=form(reference, texts["response"])),
-            lambda value: (
-                read(value["response"], texts["reference"]),
-                read(value["reference"], texts["response"]),
-            ),
+        return (
+            yield from self.ask_json(
+                "verdicts",
+                {
+                    "response": listed(texts["response"]),
+                    "reference": listed(texts["reference"]),
+                    "response_claims": numbered([claim.text for claim in response]),
+                    "reference_claims": numbered([claim.text for claim in reference]),
+                },
+                f"Check each of the {len(response)} claims of the response against the reference, and each of the "
+                f"{len(reference)} claims of the reference against the response. evidence: numbers of the other text's "
+                "sentences that show it, [] if none.",
+                record(response=form(response, texts["reference"]), reference=form(reference, texts["response"])),
+                lambda value: (
+                    read(value["response"], texts["reference"]),
+                    read(value["reference"], texts["response"]),
+                ),
+            )
         )

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow, each, given
+from ragstone.judging.flow import Flow, each
 from ragstone.judging.prompt import numbered
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, one_of, record, whole
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, Fitted
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
-from ragstone.text import Splitter, language_of, split_sentences
+from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_sentences
 
 if TYPE_CHECKING:
     import numpy as np
@@ -262,7 +262,7 @@ class SplittingMetric(Metric):
         A small judge lists claims badly, and a sentence costs no call.
         """
         if self.asks_one_by_one:
-            return given(self.sentence_claims(sample, field))
+            return self.sentence_claims(sample, field)
         return self.ask_json(
             "claims",
             {name: "".join(sample.texts(field))},
@@ -278,9 +278,32 @@ class SplittingMetric(Metric):
             return ItemKind(kind, question, ("supported", "unsupported"), "text")
         return ItemKind(kind, question, CLAIM_WORDS)
 
-    def sentence_claims(self, sample: Sample, field: SampleField) -> tuple[Claim, ...]:
+    def sentences(self, sample: Sample, field: SampleField) -> Flow[list[Evidence]]:
+        """Return the sentences of a field in order, without the white space around them.
+
+        Offsets count from the start of the text, or of the chunk for `retrieved_contexts`. A language of None is each
+        text's own, by its script. It asks nothing, and yields an empty round behind each `WINDOW` of characters.
+        """
+        split = iter_sentences if self.splitter is split_sentences else self.splitter
+        sentences: list[Evidence] = []
+        since = 0  # the last empty round, in characters
+        for i, text in enumerate(sample.texts(field)):
+            chunk = i if field == "retrieved_contexts" else None
+            for _, start, end in split(text, self.language or language_of(text)):
+                since += end - start
+                if since > WINDOW:
+                    since = 0
+                    yield ()
+                piece = text[start:end]
+                bare = piece.strip()
+                if bare:
+                    left = start + len(piece) - len(piece.lstrip())
+                    sentences.append(Evidence(field=field, chunk=chunk, start=left, end=left + len(bare), text=bare))
+        return sentences
+
+    def sentence_claims(self, sample: Sample, field: SampleField) -> Flow[tuple[Claim, ...]]:
         """Return each sentence of a field as a claim; one that is repeated counts once."""
-        sentences = sentences_of(sample, field, self.splitter, self.language)
+        sentences = yield from self.sentences(sample, field)
         return tuple({sentence.text: Claim(sentence.text, (sentence,)) for sentence in sentences}.values())
 
     def check_claims(
@@ -292,19 +315,21 @@ class SplittingMetric(Metric):
         (`ragstone.metrics.fitted`).
         """
         if self.asks_one_by_one:
-            return self._check_alone(claims, "\n".join(sample.texts(field)))
-        sentences = sentences_of(sample, field, self.splitter, self.language)
-        return ask_together(
-            self,
-            "verdicts",
-            {name: listed(sentences)},
-            "claim",
-            [claim.text for claim in claims],
-            CLAIM_WORDS,
-            f"Check each of the {len(claims)} claims. "
-            f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
-            sentences=sentences,
-            reply="verdicts",
+            return (yield from self._check_alone(claims, "\n".join(sample.texts(field))))
+        sentences = yield from self.sentences(sample, field)
+        return (
+            yield from ask_together(
+                self,
+                "verdicts",
+                {name: listed(sentences)},
+                "claim",
+                [claim.text for claim in claims],
+                CLAIM_WORDS,
+                f"Check each of the {len(claims)} claims. "
+                f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
+                sentences=sentences,
+                reply="verdicts",
+            )
         )
 
     def _check_alone(self, claims: Sequence[Claim], text: str) -> Flow[list[Answer]]:
@@ -355,24 +380,6 @@ def in_words(answer: Answer, claim: Claim) -> Answer:
     words = {"yes": "supported", "no": "unsupported"}
     probabilities = answer.probabilities and {words[word]: p for word, p in answer.probabilities.items()}
     return Answer(words[answer.choice], probabilities, claim.evidence)
-
-
-def sentences_of(sample: Sample, field: SampleField, splitter: Splitter, language: str | None) -> list[Evidence]:
-    """Return the sentences of a field in order, without the white space around them.
-
-    Offsets count from the start of the text, or of the chunk for `retrieved_contexts`. A language of None is each
-    text's own, by its script.
-    """
-    sentences: list[Evidence] = []
-    for i, text in enumerate(sample.texts(field)):
-        chunk = i if field == "retrieved_contexts" else None
-        for _, start, end in splitter(text, language or language_of(text)):
-            piece = text[start:end]
-            bare = piece.strip()
-            if bare:
-                left = start + len(piece) - len(piece.lstrip())
-                sentences.append(Evidence(field=field, chunk=chunk, start=left, end=left + len(bare), text=bare))
-    return sentences
 
 
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:

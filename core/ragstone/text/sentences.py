@@ -3,7 +3,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from ragstone.text import _pysbd
@@ -170,21 +170,39 @@ def split_sentences(text: str, language: str = "en") -> list[Sentence]:
         [Sentence(text='Dr. Who left. ', start=0, end=14), Sentence(text='Did he?  ', start=14, end=23), \
 Sentence(text='Yes!', start=23, end=27)]
     """
+    return list(iter_sentences(text, language))
+
+
+def iter_sentences(text: str, language: str = "en") -> Iterator[Sentence]:
+    """Split a text as `split_sentences` does, one window of it at a time, so that a caller may stop in between.
+
+    Raises:
+        ValueError: When first asked for a sentence: the language is not known.
+
+    Example:
+        >>> next(iter_sentences("One. Two."))
+        Sentence(text='One. ', start=0, end=5)
+    """
     if language not in _pysbd.load():
         raise ValueError(f"no sentence splitter for {language!r}; the languages are: {', '.join(languages())}")
-    starts = _all_starts(text, language)
-    if not starts:
-        return []
-    starts[0] = 0
-    return [Sentence(text[start:end], start, end) for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+    start: int | None = None
+    for following in _starts(text, language):
+        if start is None:
+            start = 0
+            continue
+        yield Sentence(text[start:following], start, following)
+        start = following
+    if start is not None:
+        yield Sentence(text[start:], start, len(text))
 
 
-def _all_starts(text: str, language: str) -> list[int]:
-    """Return where sentences begin, the first at the first character that is not white space."""
+def _starts(text: str, language: str) -> Iterator[int]:
+    """Yield where sentences begin, the first at the first character that is not white space."""
     first = _INK.search(text)
     if first is None:
-        return []
+        return
     starts = [first.start()]
+    yield starts[0]
     # Everything in front of `begin` is decided; a window shows pysbd the text from `left` on.
     left = begin = starts[0]
     while True:
@@ -193,13 +211,16 @@ def _all_starts(text: str, language: str) -> list[int]:
         sure = end if complete else end - min(_MARGIN, (end - begin) // 2)
         undecided = max(begin, starts[-1] + 1)
         window = [left + start for start in _window_starts(text[left:end], language)]
-        starts += [start for start in window if undecided <= start <= sure]
+        decided = [start for start in window if undecided <= start <= sure]
+        starts += decided
+        yield from decided
         if sure == end:
             following = _INK.search(text, end)
             if following is None:
-                return starts
+                return
             begin = following.start()
             starts.append(begin)
+            yield begin
         else:
             begin = starts[-1] if starts[-1] > begin else sure
         left = _context(starts, begin, min(_CONTEXT, (end - left) // 2))
