@@ -27,8 +27,8 @@ def openai(server, **settings) -> ChatOpenAI:
     return ChatOpenAI(**{"model": "gpt-4o", "base_url": server.url, "api_key": "k", "max_retries": 0, **settings})
 
 
-def in_loop(coroutine):
-    """Run a coroutine in a loop of its own, and close the clients that langchain-openai keeps beyond it."""
+def in_loop(server, coroutine):
+    """Run a coroutine in a loop of its own, and close the server's clients that langchain-openai keeps beyond it."""
 
     async def run():
         try:
@@ -36,19 +36,20 @@ def in_loop(coroutine):
         finally:
             # not isinstance, which asks the object and so wakes proxies, some of what is no longer there
             for client in [thing for thing in gc.get_objects() if type(thing) is AsyncOpenAI]:
-                await client.close()
+                if str(client.base_url).startswith(server.url):  # another's belongs to another loop
+                    await client.close()
 
     return asyncio.run(run())
 
 
-def both(judge, request):
-    return [judge.generate(request), in_loop(judge.agenerate(request))]
+def both(server, judge):
+    return [judge.generate(REQUEST), in_loop(server, judge.agenerate(REQUEST))]
 
 
 def test_the_schema_is_the_response_format(openai_server) -> None:
     server = openai_server(lambda body: '{"ids": [1]}')
     judge = LangChainLLM(openai(server, temperature=0.25))
-    for reply in both(judge, REQUEST):
+    for reply in both(server, judge):
         assert (reply.text, reply.input_tokens, reply.output_tokens) == ('{"ids": [1]}', 11, 7)
     for body in server.bodies:
         assert body["response_format"]["json_schema"]["schema"]["properties"] == REQUEST.schema["properties"]
@@ -64,7 +65,7 @@ def test_a_server_that_refuses_the_format_is_asked_without_and_remembered(openai
     )
     server = openai_server(lambda body: refusal if "response_format" in body else '{"ids": [1]}')
     with caplog.at_level(logging.WARNING, "ragstone_langchain"):
-        assert [reply.text for reply in both(LangChainLLM(openai(server)), REQUEST)] == ['{"ids": [1]}'] * 2
+        assert [reply.text for reply in both(server, LangChainLLM(openai(server)))] == ['{"ids": [1]}'] * 2
     assert ["response_format" in body for body in server.bodies] == [True, False, False]
     assert json.dumps(REQUEST.schema) in server.bodies[-1]["messages"][-1]["content"]
     (said,) = caplog.messages
@@ -94,7 +95,7 @@ def test_a_configurable_model_whose_callbacks_hear_no_judge(openai_server) -> No
     server = openai_server(lambda body: '{"ids": [1]}')
     settings = {"model_provider": "openai", "base_url": server.url, "api_key": "k", "callbacks": [Listener()]}
     model = init_chat_model("gpt-4o", configurable_fields=("temperature",), **settings)
-    assert [reply.text for reply in both(LangChainLLM(model), REQUEST)] == ['{"ids": [1]}'] * 2
+    assert [reply.text for reply in both(server, LangChainLLM(model))] == ['{"ids": [1]}'] * 2
     assert all("response_format" in body for body in server.bodies)
     model.invoke("the app's own")
     assert heard == ["the app's own"]
@@ -147,7 +148,7 @@ def test_the_embeddings_cut_their_own_pieces(openai_server) -> None:
     embedder = LangChainEmbedder(OpenAIEmbeddings(model="m", **settings))
     texts = ["x" * i for i in range(1, 9)]
     expected = [[float(i), 1.0] for i in range(1, 9)]
-    assert embedder.embed(texts).tolist() == in_loop(embedder.aembed(texts)).tolist() == expected
+    assert embedder.embed(texts).tolist() == in_loop(server, embedder.aembed(texts)).tolist() == expected
     assert [len(body["input"]) for body in server.bodies] == [3, 3, 2] * 2
 
 
@@ -164,10 +165,13 @@ def without_system(status, problem):
 def test_a_judge_without_a_system_role_gets_the_instructions_in_the_users_message(
     openai_server, status, problem, structured
 ) -> None:
-    for ask in (lambda judge: judge.generate(REQUEST), lambda judge: in_loop(judge.agenerate(REQUEST))):
+    for half in ("generate", "agenerate"):
         server = openai_server(without_system(status, problem))
         judge = LangChainLLM(openai(server), structured_output=structured)
-        assert [ask(judge).text for _ in range(2)] == ['{"ids": [1]}'] * 2
+        replies = [getattr(judge, half)(REQUEST) for _ in range(2)]
+        if half == "agenerate":
+            replies = [in_loop(server, reply) for reply in replies]
+        assert [reply.text for reply in replies] == ['{"ids": [1]}'] * 2
         *_, first, second = server.bodies
         assert first["messages"] == second["messages"]
         assert first["messages"][0]["content"].startswith("Answer.\n\nWhich?")
