@@ -13,7 +13,6 @@ import click
 
 from ragstone import LLM, Embedder
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
-from ragstone.labels import Calibration
 from ragstone.registry import is_local, metric_names
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
@@ -39,13 +38,8 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
     "--metric", "metrics", multiple=True, type=click.Choice(metric_names()), help="Only this one; may be repeated."
 )
 @click.option("--limit", type=click.IntRange(1), help="Rows of each file, rounded up to whole pairs or documents.")
-@click.option("--repeat", type=click.IntRange(1), default=1, show_default=True, help="Score each row so often.")
 @click.option("--set", "settings_of", multiple=True, metavar="METRIC.OPTION=VALUE", help="An option of a metric.")
-@click.option("--calibration", "calibrations", multiple=True, type=click.Path(exists=True, dir_okay=False),
-              help="A file of `ragstone calibrate`; it names its metric.")  # fmt: skip
 @click.option("--name", default=OURS, show_default=True, help="Of the scores: two names make two columns.")
-@click.option("--row-timeout", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-              help="For a row and metric; what takes longer has no score. Peers have the same.")  # fmt: skip
 @click.option("--without-history", is_flag=True, help="Leave out what goes before a row's question.")
 @click.option("--threads", type=click.IntRange(1), help="Of the embedded judge; by default its own.")
 @click.option("--max-concurrency", "calls", type=click.IntRange(1), default=8, show_default=True,
@@ -57,11 +51,8 @@ def _score(
     out: Path,
     metrics: Sequence[str],
     limit: int | None,
-    repeat: int,
     settings_of: Sequence[str],
-    calibrations: Sequence[str],
     name: str,
-    row_timeout: float | None,
     without_history: bool,
     threads: int | None,
     calls: int,
@@ -71,15 +62,10 @@ def _score(
     Run the same command again after it was stopped: what was judged is not judged again.
     """
     options = parse_settings(settings_of, metric_names())
-    for path in calibrations:
-        calibration = Calibration.load(path)
-        options[calibration.metric]["calibration"] = calibration
     local = is_local(judge)
     settings = Settings(
         name=_file_name(name),
         metrics=metrics,
-        repeat=repeat,
-        row_timeout=row_timeout,
         history=not without_history,
         calls=1 if local else calls,
         at_once=1 if local else _AHEAD * calls,

@@ -58,7 +58,7 @@ class Label(_Record):
 
 
 class Line(_Record):
-    """One metric's outcome on one row, in one draw. Peers write the same form.
+    """One metric's outcome on one row. Another library's scores may have the same form.
 
     Attributes:
         file: The row's file, without ".jsonl".
@@ -69,8 +69,7 @@ class Line(_Record):
         sentences: The marks of the row's sentences, for a metric of sentences.
         passages: First and last of the sentences (from 0) that a passage holds, and the judge's probability of it.
         calls: To the judge; None where nobody counted, likewise the tokens.
-        seconds: Wall time, of `row_timeout` at most (None: any).
-        draw: Which of several scorings it is.
+        seconds: Wall time.
     """
 
     file: str
@@ -85,9 +84,7 @@ class Line(_Record):
     input_tokens: int | None = None
     output_tokens: int | None = None
     seconds: float | None = None
-    draw: int = 0
     version: str = ""
-    row_timeout: float | None = None
 
     @field_validator("file")
     @classmethod
@@ -124,8 +121,6 @@ class RunInfo(_Record):
     Attributes:
         embedder: None where none was needed so far.
         options: The metrics' options that are not the default.
-        repeat: Draws of each row.
-        row_timeout: Seconds for a row and metric; what takes longer has no score. None: any.
         history: Whether the rows' conversations were there.
         python: Version of Python, and the machine.
         date: Of the last run, as year-month-day.
@@ -134,8 +129,6 @@ class RunInfo(_Record):
     judge: str
     embedder: str | None
     options: Mapping[str, Mapping[str, Any]]
-    repeat: int
-    row_timeout: float | None = None
     history: bool = True
     ragstone: str
     python: str
@@ -199,7 +192,7 @@ def keep_run(path: Path, system: str, info: RunInfo) -> None:
         old, new = runs[system].model_dump(mode="json"), info.model_dump(mode="json")
         if old["embedder"] is None or new["embedder"] is None:
             old["embedder"] = new["embedder"] = old["embedder"] or new["embedder"]
-        for name in ("judge", "embedder", "options", "repeat", "row_timeout", "history"):
+        for name in ("judge", "embedder", "options", "history"):
             if old[name] != new[name]:
                 raise DataError(
                     f"{path}: the scores of {system!r} were made with {name} {old[name]!r}, not {new[name]!r}; "

@@ -16,9 +16,8 @@ NOTES = """\
 - Floors are trivial scorers on the same rows, the best first. It was chosen once, on all of the rows, which favours it;
   "minus the best floor" is ragstone's figure minus its, drawn together. "cosines, by X" is a map from cosines alone,
   without a judge, fitted on the rows of X. For an error, lower is better; for all else, higher.
-- "Limit" is the seconds that a row might take, "in" and "out" are tokens, "seconds" the rows' wall time,
-  added up. A dash: undefined, or not counted."""
-COSTS = ["file", "metric", "system", "version", "limit", "scored", "unscored", "calls", "in", "out", "seconds"]
+- "in" and "out" are tokens, "seconds" the rows' wall time, added up. A dash: undefined, or not counted."""
+COSTS = ["file", "metric", "system", "version", "scored", "unscored", "calls", "in", "out", "seconds"]
 
 
 def document(runs: Mapping[str, RunInfo], entries: "Sequence[Entry]", costs: "Sequence[Cost]") -> str:
@@ -37,7 +36,7 @@ def document(runs: Mapping[str, RunInfo], entries: "Sequence[Entry]", costs: "Se
             "",
             "## Cost, and what was not scored",
             "",
-            *_table([*COSTS, "sd of draws"], map(_cost, costs)),
+            *_table(COSTS, map(_cost, costs)),
             "",
             NOTES,
         ]
@@ -50,8 +49,6 @@ def _heading(name: str, info: RunInfo) -> str:
         f"judge {info.judge}",
         *([f"embedder {info.embedder}"] if info.embedder else []),
         info.python,
-        *([f"{info.repeat} draws of each row"] if info.repeat > 1 else []),
-        *([f"{info.row_timeout:g} s for a row at most"] if info.row_timeout else []),
         *([] if info.history else ["without the rows' history"]),
         *(
             f"{metric}: {', '.join(f'{option}={value}' for option, value in options.items())}"
@@ -123,9 +120,7 @@ def _cost(cost: "Cost") -> list[str]:
         cost.metric,
         cost.system,
         cost.version,
-        "" if cost.row_timeout is None else f"{cost.row_timeout:g}",
         f"{cost.scored}/{cost.rows}",
         ", ".join(f"{reason} {count}" for reason, count in sorted(cost.unscored.items())),
         *("-" if number is None else f"{number:,.0f}" for number in spent),
-        "" if cost.draw_sd is None else f"{cost.draw_sd:.3f}",
     ]

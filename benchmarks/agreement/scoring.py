@@ -14,7 +14,6 @@ from tqdm import tqdm
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
 from ragstone.batch import Journal
-from ragstone.labels import Calibration
 from ragstone.registry import needs_embedder
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
@@ -36,20 +35,16 @@ class Settings:
     Attributes:
         name: What the table calls the scores, and the name of their file.
         metrics: Which metrics; none for all that the rows name.
-        repeat: Draws of each row.
         calls: To the judge in flight at most.
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
-        row_timeout: Seconds for a row and metric; what takes longer has no score.
         history: Whether samples keep their history.
         options: Of the metrics, by name and option.
     """
 
     name: str = OURS
     metrics: Sequence[str] = ()
-    repeat: int = 1
     calls: int = 1
     at_once: int = 1
-    row_timeout: float | None = None
     history: bool = True
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
@@ -104,17 +99,10 @@ def score_folder(
         for (file, name), metric in made.items():
             fresh: list[Line] = []
             try:
-                for line in _scored(_to_score(scored[file], metric, scores, settings), metric, journal, settings):
+                for line in _scored(scored[file], metric, journal, settings):
                     fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
             finally:
                 _merge(scores, fresh, file, name, metric.version)
-
-
-def _to_score(rows: Sequence[Row], metric: Metric, scores: Path, settings: Settings) -> list[Row]:
-    """Return the rows but those that took too long before: with the replies that are kept they would not, now."""
-    there = read_records(scores, Line) if scores.exists() and settings.row_timeout is not None else []
-    late = {line.key for line in there if line.unscored == "timeout" and line.version == metric.version}
-    return [row for row in rows if (row.file, row.id, metric.name) not in late]
 
 
 def _keep_labels(path: Path, data: Mapping[str, list[Row]], of_floors: Embedder | None) -> None:
@@ -136,7 +124,7 @@ def _merge(scores: Path, fresh: Sequence[Line], file: str, name: str, version: s
         for line in there
         if line.key not in again and not (line.file == file and line.metric == name and line.version != version)
     ]
-    write_records(scores, sorted([*kept, *fresh], key=lambda line: (line.key, line.draw)))
+    write_records(scores, sorted([*kept, *fresh], key=lambda line: line.key))
 
 
 def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedder: Embedder | None) -> Metric:
@@ -151,16 +139,11 @@ def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedd
 
 
 def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInfo:
-    options = {
-        name: {key: value.digest if isinstance(value, Calibration) else str(value) for key, value in each.items()}
-        for name, each in settings.options.items()
-    }
+    options = {name: {key: str(value) for key, value in each.items()} for name, each in settings.options.items()}
     return RunInfo(
         judge=llm.model,
         embedder=None if embedder is None else embedder.model,
         options=options,
-        repeat=settings.repeat,
-        row_timeout=settings.row_timeout,
         history=settings.history,
         ragstone=ragstone.__version__,
         python=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
@@ -176,15 +159,13 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Set
             report = evaluate(
                 [row.sample if settings.history else row.sample.model_copy(update={"history": ()}) for row in part],
                 [metric],
-                repeat=settings.repeat,
                 max_concurrency=settings.calls,
-                sample_timeout=settings.row_timeout,
                 journal=journal,
                 progress=False,
             )
             for result in report.results():
                 outcome = result.outcome
-                yield _line(part[result.row], outcome, result.draw, settings.row_timeout)
+                yield _line(part[result.row], outcome)
                 if not isinstance(outcome, Unscored) or outcome.reason != "judge_error":
                     failed = 0
                     continue
@@ -197,7 +178,7 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Set
             bar.update(len(part))
 
 
-def _line(row: Row, outcome: Outcome, draw: int, row_timeout: float | None) -> Line:
+def _line(row: Row, outcome: Outcome) -> Line:
     usage = outcome.usage
     parts: dict[str, float] = {}
     marks: tuple[Mark, ...] | None = None
@@ -233,7 +214,5 @@ def _line(row: Row, outcome: Outcome, draw: int, row_timeout: float | None) -> L
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         seconds=round(usage.seconds, 3),
-        draw=draw,
         version=outcome.version,
-        row_timeout=row_timeout,
     )

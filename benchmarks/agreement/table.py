@@ -1,13 +1,12 @@
 """One table from labels and scores: statistics side by side, what they cost, what was not scored."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from .files import OURS, Key, Label, Line, Mark, read_records, read_runs, replace_file
+from .files import OURS, Key, Label, Line, read_records, read_runs, replace_file
 from .judge_free import cosine_maps, others
 from .markdown import document
 from .measures import Estimate, Measure, difference, estimate
@@ -63,18 +62,16 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a system spent on a file with a metric, draws together; None where it was not counted for every row.
+    """What a system spent on a file with a metric; None where it was not counted for every row.
 
     Attributes:
         version: Of the metric.
-        draw_sd: Standard deviation between draws of a row; None where there is one draw.
     """
 
     file: str
     metric: str
     system: str
     version: str
-    row_timeout: float | None
     rows: int
     scored: int
     unscored: Mapping[str, int]
@@ -82,7 +79,6 @@ class Cost:
     input_tokens: float | None
     output_tokens: float | None
     seconds: float | None
-    draw_sd: float | None
 
 
 def write_table(out: Path) -> tuple[Path, Path]:
@@ -200,7 +196,6 @@ def _costs(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[Li
                     metric=metric,
                     system=system,
                     version=", ".join(sorted({line.version for line in own} - {""})),
-                    row_timeout=max((line.row_timeout for line in own if line.row_timeout is not None), default=None),
                     rows=len(rows),
                     scored=sum(row.value is not None for row in rows),
                     unscored=dict(Counter(row.unscored for row in rows if row.unscored is not None)),
@@ -208,7 +203,6 @@ def _costs(labels: Mapping[tuple[str, str], Label], scores: Mapping[str, list[Li
                     input_tokens=_sum(row.input_tokens for row in rows),
                     output_tokens=_sum(row.output_tokens for row in rows),
                     seconds=_sum(row.seconds for row in rows),
-                    draw_sd=draw_sd(own),
                 )
 
 
@@ -217,66 +211,8 @@ def _kinds(labels: Mapping[tuple[str, str], Label]) -> list[tuple[str, str]]:
     return sorted({(label.file, metric) for label in labels.values() for metric in label.metrics})
 
 
-def _draws(lines: Iterable[Line]) -> dict[Key, list[Line]]:
-    draws: dict[Key, list[Line]] = {}
-    for line in lines:
-        draws.setdefault(line.key, []).append(line)
-    return draws
-
-
 def _by_row(lines: Iterable[Line]) -> dict[Key, Line]:
-    return {key: together(each) for key, each in _draws(lines).items()}
-
-
-def together(draws: Sequence[Line]) -> Line:
-    """Return what several draws of one row come to: means; sentences that more than half of the draws chose.
-
-    Draws that were not scored are left out; where none was, the first stands for all. Costs are the sum.
-
-    Example:
-        >>> both = [Line(file="f", id="1", metric="m", value=value, calls=1, draw=i) for i, value in enumerate((0, 1))]
-        >>> together(both).value, together(both).calls
-        (0.5, 2)
-    """
-    if len(draws) == 1:
-        return draws[0]
-    scored = [line for line in draws if line.value is not None]
-    first = scored[0] if scored else draws[0]
-    costs = ("calls", "input_tokens", "output_tokens", "seconds")
-    changes = {name: _sum(getattr(line, name) for line in draws) for name in costs}
-    if scored:
-        names = [name for name in first.parts if all(name in line.parts for line in scored)]
-        marks = zip(*(line.sentences or () for line in scored), strict=True)
-        changes |= {
-            "value": _mean([line.value for line in scored]),
-            "parts": {name: _mean([line.parts[name] for line in scored]) for name in names},
-            "sentences": None if first.sentences is None else tuple(map(_voted, marks)),
-        }
-    return first.model_copy(update=changes)
-
-
-def _voted(marks: Sequence[Mark]) -> Mark:
-    passage, number, _, _ = marks[0]
-    return passage, number, 2 * sum(mark[2] for mark in marks) > len(marks), _mean([mark[3] for mark in marks])
-
-
-def draw_sd(lines: Iterable[Line]) -> float | None:
-    """Return the standard deviation of the value between draws of one row, pooled; None where no row has two.
-
-    Example:
-        >>> lines = [Line(file="f", id="1", metric="m", value=value, draw=i) for i, value in enumerate((0.4, 0.6))]
-        >>> round(draw_sd(lines), 3)
-        0.141
-    """
-    draws = _draws(lines).values()
-    several = [values for each in draws if len(values := [x.value for x in each if x.value is not None]) > 1]
-    squares = math.fsum((value - math.fsum(each) / len(each)) ** 2 for each in several for value in each)
-    return math.sqrt(squares / sum(len(each) - 1 for each in several)) if several else None
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+    return {line.key: line for line in lines}
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
