@@ -21,7 +21,7 @@ def _folder(tmp_path, monkeypatch):
 @pytest.fixture
 def files(rows):
     """What each command uses, under its own name."""
-    rows(*(row(i, noncommittal=i % 2 == 0) for i in range(6)))
+    rows(*(row(i) for i in range(6)))
     Journal("j.db").close()
     for name in ("c.json", "r.jsonl", "r2.jsonl"):
         Path(name).write_text("paid for")
@@ -43,15 +43,15 @@ def contents(files):
         ("score rows.jsonl --calibration c.json --out c.json", "--out c.json: is --calibration c.json itself"),
         ("score rows.jsonl --llm local:c.json --out c.json", "--out c.json: is --llm c.json itself"),
         ("score rows.jsonl --report -", "--report -: does not go to standard output; name a file"),
-        ("calibrate rows.jsonl --journal new --out sub/../new", "--journal new: is --out sub/../new itself"),
+        ("calibrate r.jsonl --labels r2.jsonl --out r2.jsonl", "--out r2.jsonl: is --labels r2.jsonl itself"),
         ("report j.db --out hard", "--out hard: is the input itself"),
     ],
 )
 def test_none_is_another_one(run, server, files, arguments, message):
     before = contents(files)
     command, *given = arguments.split()
-    judge = ["--llm", server.url] if command in ("score", "calibrate") and "--llm" not in given else []
-    done = run(command, *judge, *given, *(["--metric", "response_relevancy"] if command == "calibrate" else []))
+    judge = ["--llm", server.url] if command == "score" and "--llm" not in given else []
+    done = run(command, *judge, *given)
     assert done.exit_code == 2
     assert message in done.stderr
     assert contents(files) == before
@@ -73,7 +73,8 @@ def test_the_input_is_not_overwritten_where_it_is_piped_but_a_device_may_be_name
 def test_what_cannot_be_written_is_said_before_the_judge_is_asked(run, server, files, path, message):
     assert files
     judged = ("rows.jsonl", *ONE, "--llm", server.url)
-    for command in (("score", *judged, "--out"), ("calibrate", *judged, "--out"), ("score", *judged, "--report")):
+    labelled = ("calibrate", "r.jsonl", "--labels", "r2.jsonl", "--out")
+    for command in (("score", *judged, "--out"), labelled, ("score", *judged, "--report")):
         done = run(*command, path)
         assert (done.exit_code, message in done.stderr) == (2, True)
     assert "/v1/chat/completions" not in [seen.path for seen in server.seen]

@@ -3,7 +3,9 @@
 import gzip
 import itertools
 import json
+import random
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +14,6 @@ from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
 from ragstone.cli.main import cli
 from ragstone.labels import Calibration
 from ragstone.labels.label_file import items_of
-from ragstone.labels.label_rows import read_labels as read_rows
-from ragstone.labels.make import make
 from ragstone.labels.page import label_page
 from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report import MetricInfo, Report
@@ -21,9 +21,17 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..report.reports import data_of, report  # noqa: TID252
 from .made import judge, relevancy, sample
-from .test_command import labelled
 
-ROWS = list(labelled())
+FULL = Path("/dev/full")
+
+
+def sentences(n=24):
+    """Sentences of which the judge says yes with more than 1/2 to nearly all; needed are those above 0.8."""
+    chance = random.Random(3)
+    for i in range(n):
+        ps = [round(chance.uniform(0.45, 0.99), 2) for _ in range(4)]
+        ps[0] = 0.93  # one is needed
+        yield Sample(user_input=f"Who did {i}?", retrieved_contexts=[" ".join(f"Ann {i} did it p{p}." for p in ps)])
 
 
 def run(*args):
@@ -51,8 +59,7 @@ def needed(item):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("labels") / "results.jsonl"
-    samples = [Sample(**{name: row[name] for name in ("user_input", "retrieved_contexts")}) for row in ROWS]
-    evaluate(samples, [relevancy()], progress=False).to_json(path)
+    evaluate(list(sentences()), [relevancy()], progress=False).to_json(path)
     return path
 
 
@@ -119,14 +126,30 @@ def test_nothing_of_the_judge_is_in_the_page():
     assert ids != sorted(ids)
 
 
-def test_labels_of_results_calibrate_as_labelled_samples_do(results, labels, tmp_path):
+def test_labels_of_results_calibrate_without_a_judge(results, labels, tmp_path):
     file, out = written(tmp_path / "labels.jsonl", labels), tmp_path / "c.json"
     packed = tmp_path / "results.jsonl.gz"
     packed.write_bytes(gzip.compress(results.read_bytes()))
     done = run("calibrate", packed, "--labels", file, "--out", out)
     assert done.exit_code == 0, done.output
-    by_judge, _, _ = make(relevancy(), read_rows(ROWS, relevancy()), progress=False)
-    assert Calibration.load(out).digest == by_judge.digest
+    assert done.stdout.splitlines()[0].split() == ["out", "of", "fold,", "95", "%", "before", "after", "difference"]
+    assert "labels: 96 (sentence) in 24 samples" in done.stdout
+    assert "Warning: 24 independent samples are few" in done.stderr
+    found = Calibration.load(out)
+    first = found.agreement[0]
+    assert first.name == "sentence F1"
+    assert first.difference.low > 0
+    assert (found.judge, found.metric, found.item, found.labels) == ("scripted", "context_relevancy", "sentence", 96)
+    assert found.threshold == pytest.approx(found.apply([0.8])[0], abs=0.2)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_loses_the_file_but_not_what_was_found(results, labels, tmp_path):
+    done = run("calibrate", results, "--labels", written(tmp_path / "l", labels), "--out", FULL)
+    assert done.exit_code == 2
+    assert "labels: 96 (sentence) in 24 samples" in done.stdout
+    assert "written" not in done.stdout
+    assert done.stderr.endswith("Error: --out /dev/full: cannot write: No space left on device\n")
 
 
 def test_one_score_for_the_sample_calibrates_the_score_of_this_very_setup(results, tmp_path):
@@ -212,8 +235,6 @@ def test_the_command_writes_the_page_and_says_what_it_needs(results, tmp_path):
     assert (done.exit_code, "is RESULTS itself" in done.stderr) == (2, True)
     done = run("label", results, "--metric", "faithfulness", "--out", out)
     assert (done.exit_code, "they hold context_relevancy" in done.stderr) == (2, True)
-    done = run("calibrate", results, "--labels", results, "--llm", "local", "--out", tmp_path / "c.json")
-    assert (done.exit_code, "leave out --llm" in done.stderr) == (2, True)
 
 
 def test_results_of_several_metrics_or_without_texts():

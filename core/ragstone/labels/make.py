@@ -1,103 +1,18 @@
-"""Making a calibration: score labelled samples, fit, and name what it is of."""
+"""Making a calibration from results and labels of them, and naming what it is of."""
 
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.fit import FitResult, Labelled, cross_fit, load_sklearn
 from ragstone.labels.label_file import WHOLE, LabelledRecord, items_of, match_labels, read_labels
-from ragstone.labels.label_rows import LabelledSample, Labels, group_of
-from ragstone.metrics.base import CalibratedItem, Metric
-from ragstone.metrics.setup import identity_of, setup_of
-from ragstone.outcome import Score, Unscored
+from ragstone.metrics.base import CalibratedItem
+from ragstone.metrics.setup import identity_of
 from ragstone.registry import metric_class, metric_names
+from ragstone.sample import Sample, SampleField
 
 if TYPE_CHECKING:
-    from ragstone.batch.runner import Shown
     from ragstone.report import Report
-
-
-def prepared(metric: Metric, labels: Labels) -> Metric:
-    """Return the metric as it gathers what a calibration is fitted on."""
-    if metric.calibration is not None:
-        raise CalibrationError("calibration: the metric has one; make a new one without it")
-    changes: dict[str, Any] = {}
-    if labels.item != "score":
-        changes["asking"] = "one_by_one"
-    if labels.splitter is not None:
-        changes["splitter"] = labels.splitter
-    return replace(metric, **changes)
-
-
-def _identity(metric: Metric, item: CalibratedItem) -> dict[str, Any]:
-    return identity_of(metric.name, metric.version, metric.judge.model, setup_of(metric), item)
-
-
-def gather(
-    metric: Metric,
-    labels: Labels,
-    *,
-    max_concurrency: int = 16,
-    journal: str | Path | None = None,
-    progress: "Shown" = "auto",
-) -> tuple[list[Labelled], dict[str, int]]:
-    """Score the labelled samples: return what the judge said of each item, and how many are unscored, by reason."""
-    from ragstone.batch import evaluate
-
-    samples = [labelled.sample for labelled in labels.samples]
-    report = evaluate(samples, [metric], max_concurrency=max_concurrency, journal=journal, progress=progress)
-    gathered: list[Labelled] = []
-    unscored: Counter[str] = Counter()
-    for labelled, result in zip(labels.samples, report.results(), strict=True):
-        if isinstance(result.outcome, Unscored):
-            unscored[f"{result.outcome.reason}: {result.outcome.detail}"] += 1
-        else:
-            gathered.append(_labelled(labelled, result.outcome, labels.item, metric.judge.model))
-    return gathered, dict(unscored)
-
-
-def _labelled(labelled: LabelledSample, score: Score, item: CalibratedItem, judge: str) -> Labelled:
-    chosen = None
-    if item == "score":
-        return Labelled(labelled.group, (score.value,), labelled.labels)
-    if item == "sentence":
-        verdicts = [verdict for verdict in score.verdicts if verdict.kind == "sentence"]
-        judged, chosen = [v.probability for v in verdicts], [v.verdict == "relevant" for v in verdicts]
-    else:  # all questions of a response have the probability that it is committal
-        committal = next(verdict.probability for verdict in score.verdicts if verdict.kind == "question")
-        judged = [None if committal is None else 1.0 - committal]
-    if len(judged) != len(labelled.labels):
-        raise CalibrationError(
-            f"{labelled.name}: {len(labelled.labels)} labels for the {len(judged)} items that were judged; read "
-            "the labels with the metric, its splitter and language, that is to be calibrated"
-        )
-    known = [p for p in judged if p is not None]
-    if len(known) < len(judged):
-        raise CalibrationError(f"{labelled.name}: the judge {judge!r} gives no probabilities; calibrate the score")
-    return Labelled(labelled.group, known, labelled.labels, chosen)
-
-
-def make(
-    metric: Metric,
-    labels: Labels,
-    *,
-    max_concurrency: int = 16,
-    journal: str | Path | None = None,
-    progress: "Shown" = "auto",
-) -> tuple[Calibration, FitResult, dict[str, int]]:
-    """Score labelled samples by a metric and fit how its judge's probabilities map to the labels.
-
-    Returns the calibration, the fit that it came from, and how many labelled samples could not be scored, by reason.
-    """
-    load_sklearn("linear_model")  # before the judge is asked
-    asked = prepared(metric, labels)
-    samples, unscored = gather(asked, labels, max_concurrency=max_concurrency, journal=journal, progress=progress)
-    if not samples:
-        raise CalibrationError(f"no sample could be scored: {next(iter(unscored), 'there is none')}")
-    fit = cross_fit(samples, labels.item)
-    return _calibration(_identity(asked, labels.item), samples, fit), fit, unscored
 
 
 def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResult) -> Calibration:
@@ -181,13 +96,34 @@ def _row(labelled: LabelledRecord, item: CalibratedItem) -> Labelled | None:
     answers = {label.item: label.answer for label in labelled.labels if label.kind == item and not label.skipped}
     if not answers:
         return None
-    sample_id, source = labelled.record.sample_id, labelled.info.setup.get("source")
+    score, record = labelled.score, labelled.record
+    group = _group(labelled.sample, labelled.info.setup.get("source"))
     if item == WHOLE:
         values = [float(answer) for answer in answers.values() if isinstance(answer, (int, float))]
-    else:
-        items = [(kind, each) for kind, each in items_of(labelled.score, labelled.info.items) if kind.kind == item]
-        if len(answers) < len(items):
-            raise CalibrationError(f"{sample_id}: {len(answers)} of {len(items)} items have a label; label all or none")
-        values = [float(answers[each.id] == kind.choices[0]) for kind, each in items]
-    sample = LabelledSample(sample_id, labelled.sample, tuple(values), group_of(labelled.sample, source))
-    return _labelled(sample, labelled.score, item, labelled.record.judge)
+        return Labelled(group, (score.value,), values)
+    items = [(kind, each) for kind, each in items_of(score, labelled.info.items) if kind.kind == item]
+    if len(answers) < len(items):
+        raise CalibrationError(
+            f"{record.sample_id}: {len(answers)} of {len(items)} items have a label; label all or none"
+        )
+    chosen = None
+    if item == "sentence":
+        verdicts = [verdict for verdict in score.verdicts if verdict.kind == "sentence"]
+        judged = [verdict.probability for verdict in verdicts]
+        chosen = [verdict.verdict == "relevant" for verdict in verdicts]
+    else:  # all questions of a response have the probability that it is committal
+        committal = next(verdict.probability for verdict in score.verdicts if verdict.kind == "question")
+        judged = [None if committal is None else 1.0 - committal]
+    known = [p for p in judged if p is not None]
+    if len(known) < len(judged):
+        raise CalibrationError(
+            f"{record.sample_id}: the judge {record.judge!r} gives no probabilities; calibrate the score"
+        )
+    return Labelled(group, known, [float(answers[each.id] == kind.choices[0]) for kind, each in items], chosen)
+
+
+def _group(sample: Sample, source: SampleField | None) -> str:
+    """Return what samples of one opinion share: the question, or the source of a summary."""
+    fields: tuple[SampleField, ...] = (source or "user_input", "retrieved_contexts", "response")
+    texts = ("\n".join(sample.texts(field)) for field in fields)
+    return next(filter(None, texts), "")
