@@ -205,6 +205,8 @@ REFUSED = [
     ({"lang": "en", "n": 2}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'lang', 'n')"),
     (QUESTION, {"html": ANSWER, "draft": ANSWER}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (QUESTION, {"prompt": QUESTION, "n": 1}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
+    (QUESTION, {"error": "rate limited"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
+    (QUESTION, {"thread_id": "u-42"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: is not in outputs (Questi"),
     (None, searched()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, agent_messages()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),

@@ -188,18 +188,6 @@ def test_what_the_model_says_of_itself() -> None:
     assert LangChainEmbedder(Places()).model == "Places"
 
 
-def test_the_model_object_is_never_changed() -> None:
-    script = Script(truth)
-    model = ToolChat(script=script, temperature=0.3, n=1, callbacks=[], tags=["app"], metadata={"a": 1})
-    before = {name: getattr(model, name) for name in type(model).model_fields}
-    copies = copy.deepcopy({name: value for name, value in before.items() if name != "script"})
-    metric = ResponseRelevancy(llm=Told(model, script), embedder=FakeEmbedder())
-    metric.score(SAMPLE)
-    asyncio.run(metric.ascore(SAMPLE))
-    assert all(getattr(model, name) is value for name, value in before.items())
-    assert {name: getattr(model, name) for name in copies} == copies
-
-
 def test_what_answers_with_something_else_is_an_error_that_says_so() -> None:
     judge = LangChainLLM(RunnableLambda(lambda prompt: {"parsed": 1}))
     with pytest.raises(TypeError, match="the model answered with dict, not a message or text; pass the model"):

@@ -380,15 +380,13 @@ def test_ends_of_runs_that_began_before_the_handler_was_there(monitor, handler) 
     assert noted(monitor) == ([], {}, [])
 
 
-def test_what_a_retriever_returns_that_is_no_document_and_what_its_own_tools_return(monitor, handler) -> None:
+def test_what_a_retriever_s_own_tools_return(monitor, handler) -> None:
     root = begun(handler)
-    root.get_child().on_retriever_start({}, "x").on_retriever_end([7])
     search = root.get_child().on_retriever_start({}, "x")
     search.get_child().on_tool_start({"name": "index"}, "x").on_tool_end([Document(FIRST), Document("Another one.")])
     search.on_retriever_end([Document(FIRST)])
     root.on_chain_end(ANSWER)
-    assert [parts(sample) for sample in monitor.samples] == [(QUESTION, (FIRST,), ANSWER)]
-    assert [str(error) for error in monitor.errors] == ["a retriever's result[0] is int, not text or a Document"]
+    assert noted(monitor) == ([(QUESTION, (FIRST,), ANSWER)], {}, [])
 
 
 # --- with the real monitor --------------------------------------------------------------------------------------------
@@ -402,7 +400,8 @@ def test_app_and_judge_share_one_model_object(openai_server) -> None:
         judged.append("response_format" in body)
         return '{"ids": [1]}' if "response_format" in body else ANSWER
 
-    model = openai(openai_server(reply))
+    server = openai_server(reply)
+    model = openai(server)
     monitor = Monitor(ContextRelevancy(llm=LangChainLLM(model)), sinks=CallableSink(records.extend), workers=8)
     handler = MonitorHandler(monitor)
     app = rag(model, StrOutputParser())
@@ -418,7 +417,7 @@ def test_app_and_judge_share_one_model_object(openai_server) -> None:
         await ask(32)  # and now the judge is at work while the app asks
 
     with monitor, handler.everywhere():  # which hears of the judge, too; given twice it counts once
-        in_loop(serve())
+        in_loop(server, serve())
         monitor.flush()  # closing would wait for 30 s only
     assert [type(record.outcome) for record in records] == [Score] * 48
     assert (judged.count(True), judged.count(False)) == (48, 48)

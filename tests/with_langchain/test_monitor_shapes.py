@@ -120,10 +120,7 @@ def test_a_model_that_a_chain_returns_is_an_answer_and_a_state_is_none() -> None
     [
         ({"q": QUESTION, "k": 3}, {"html": ANSWER, "latency": 3}),
         ({"q": QUESTION, "lang": "en", "k": 3}, {"html": ANSWER, "model": "m", "error": ""}),
-        *(({name: QUESTION, "tenant": "a"}, {"reply": ANSWER}) for name in ("prompt", "message", "text", "content")),
-        *(({name: QUESTION, "x": "a"}, {"completion": ANSWER}) for name in ("user_query", "user_question")),
         *(({name: QUESTION, "x": "a"}, {"topic": QUESTION, "joke": ANSWER}) for name in ("request", "topic")),
-        *(({"q": QUESTION}, {name: ANSWER, "x": "a"}) for name in ("final_answer", "final_response", "answer_text")),
         ({"input": {"message": QUESTION, "lang": "en"}}, {"output": {"reply": ANSWER, "x": "y"}}),
         ({"messages": [("user", QUESTION)], "topic": "billing"}, {"messages": [("user", QUESTION), ("ai", ANSWER)]}),
         ({"question": QUESTION, "text": "x"}, {"question": "x", "text": ANSWER}),

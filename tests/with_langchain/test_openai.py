@@ -10,15 +10,15 @@ import sys
 import pytest
 from langchain.chat_models import init_chat_model
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI
 
 from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample
 from ragstone.judging.reply import listing, record, whole
 from ragstone.metrics.fitted import SUPPORTED
-from ragstone_langchain import LangChainEmbedder, LangChainLLM
+from ragstone_langchain import LangChainLLM
 
-from ..support.openai_server import NO_SYSTEM, Answer, chat, embeddings, error  # noqa: TID252
+from ..support.openai_server import NO_SYSTEM, Answer, chat, error  # noqa: TID252
 
 REQUEST = LLMRequest("demo.ids", "Answer.", "Which?", record(ids=listing(whole(1, 2))))
 
@@ -140,16 +140,6 @@ for _ in range(3):
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout, len(server.bodies)) == ('{"ids": [1]}\n' * 3, 3), done.stderr
-
-
-def test_the_embeddings_cut_their_own_pieces(openai_server) -> None:
-    server = openai_server(lambda body: embeddings([[float(len(text)), 1.0] for text in body["input"]]))
-    settings = {"base_url": server.url, "api_key": "k", "chunk_size": 3, "check_embedding_ctx_length": False}
-    embedder = LangChainEmbedder(OpenAIEmbeddings(model="m", **settings))
-    texts = ["x" * i for i in range(1, 9)]
-    expected = [[float(i), 1.0] for i in range(1, 9)]
-    assert embedder.embed(texts).tolist() == in_loop(server, embedder.aembed(texts)).tolist() == expected
-    assert [len(body["input"]) for body in server.bodies] == [3, 3, 2] * 2
 
 
 def without_system(status, problem):

@@ -125,7 +125,7 @@ def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
     instrument(notes, where=lambda instance, name: 1 / 0)
     assert str(engine().query("Who?")) == ANSWER
     assert [type(error) for _, error in notes.errors] == [OSError, OSError, ZeroDivisionError]
-    assert notes.told == []
+    assert (notes.told, notes.skipped) == ([], {"where_failed": 1})
     notes.errors.clear()
 
 
@@ -209,6 +209,11 @@ def test_a_stream_left_half_read_or_unread(heard):
     assert gone() is None
     assert heard.skipped == {"abandoned": 3}
     assert heard.told == []
+    whole = ask().response_gen
+    assert list(whole) == WORDS
+    del whole
+    gc.collect()
+    assert (heard.skipped, heard.told) == ({"abandoned": 3}, [DONE])
 
 
 def test_two_monitors_and_an_evaluator_hear_the_same_stream(notes):

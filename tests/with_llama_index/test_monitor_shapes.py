@@ -1,7 +1,6 @@
 """What a person would read in a trace is what the sample says: history, named contexts, ids, and reasons for none."""
 
 import asyncio
-import gc
 import warnings
 
 import pytest
@@ -203,16 +202,6 @@ def test_a_tool_names_contexts(notes):
 
     asked(search)
     assert notes.told == [("How many?", NAMED, ANSWER)]
-
-
-def test_an_engine_that_fails_after_it_named_contexts(notes):
-    class Failing(CustomQueryEngine):
-        def custom_query(self, query_str):
-            raise ConnectionError(contexts("Emma is a novel."))
-
-    with pytest.raises(ConnectionError):
-        Failing().query("Who?")
-    assert notes.told == [("Who?", NAMED[:1], None)]
 
 
 def test_contexts_with_nothing_around_return_what_they_were_given_and_never_raise(notes):
@@ -528,13 +517,6 @@ def test_what_an_ingestion_takes_in_is_no_question(notes):
     assert notes.skipped == {"no_question": 6, "excluded": 1}
 
 
-def test_a_where_that_fails_leaves_a_run_out_and_is_counted_twice(notes):
-    instrument(notes, where=lambda app, name: 1 / 0)
-    assert str(engine().query("Who?")) == ANSWER
-    assert (notes.skipped, len(notes.errors)) == ({"where_failed": 1}, 1)
-    notes.errors.clear()
-
-
 # -------------------------------------------------------------------------------- evaluations
 
 
@@ -688,15 +670,3 @@ def test_few_shot_examples_of_an_engine_are_no_history(notes):
 
 
 # -------------------------------------------------------------------------------- streams and reasons
-
-
-def test_a_stream_that_nobody_reads_is_counted_once(notes):
-    response = engine(streaming=True).query("Who?")
-    del response
-    gc.collect()
-    assert notes.skipped == {"abandoned": 1}
-    stream = engine(streaming=True).query("Who?").response_gen
-    assert "".join(stream) == ANSWER
-    del stream
-    gc.collect()
-    assert (notes.told, notes.skipped) == ([DONE], {"abandoned": 1})

@@ -1,10 +1,8 @@
 """What apps return, read as text and contexts, and scored through the evaluators."""
 
 import asyncio
-import warnings
 
 import pytest
-from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.base.response.schema import (
     AsyncStreamingResponse,
     PydanticResponse,
@@ -13,14 +11,13 @@ from llama_index.core.base.response.schema import (
 )
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
-from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import MetricEvaluator
 
 from .models import truth
-from .monitored import Speaking, aread, engine, index, memory, read
+from .monitored import aread, read
 
 TEXTS = ("Jane Austen wrote Emma.", "It came out in 1815.")
 NODES = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
@@ -47,6 +44,10 @@ RETURNED = {
     "StreamingResponse, read": (lambda: StreamingResponse(iter(PIECES), NODES, None, "Jane Austen."), "Jane Austen."),
     "AsyncStreamingResponse": (lambda: AsyncStreamingResponse(atokens(), NODES), "Jane Austen."),
     "AgentChatResponse": (lambda: AgentChatResponse("Jane Austen.", source_nodes=NODES), "Jane Austen."),
+    "a chat's stream, read": (
+        lambda: StreamingAgentChatResponse(response="Jane Austen.", source_nodes=NODES),
+        "Jane Austen.",
+    ),
 }
 
 
@@ -93,39 +94,3 @@ def test_what_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way
     assert way(context, StreamingResponse(broken(), NODES[:1])).score == 1.0
     with pytest.raises(ValueError, match="^contexts: is missing"):
         way(context, None)
-
-
-FACT = "Jane Austen wrote Emma."
-
-
-def agent():
-    turns = iter(['Thought: Hm.\nAction: books\nAction Input: {"input": "Who?"}', f"Thought: I know.\nAnswer: {FACT}"])
-    tool = QueryEngineTool.from_defaults(engine(FACT, texts=[FACT]), name="books", description="Who wrote what.")
-
-    async def app():
-        model = Speaking(lambda _: next(turns))
-        return await ReActAgent(tools=[tool], llm=model, streaming=False).run("Who wrote Emma?", memory=memory())
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # LlamaIndex's agents read pydantic's old __fields__
-        return asyncio.run(app())
-
-
-def streamed_chat():
-    chat = index([FACT]).as_chat_engine(chat_mode="context", llm=Speaking(FACT), memory=memory())
-    response = chat.stream_chat("Who wrote Emma?")
-    assert "".join(response.response_gen) == FACT
-    return response
-
-
-APPS = {
-    "stream": lambda: engine(FACT, texts=[FACT], streaming=True).query("Who wrote Emma?"),
-    "streamed chat": streamed_chat,
-    "agent": agent,
-}
-
-
-@pytest.mark.parametrize("name", APPS)
-def test_what_real_apps_return(name):
-    result = evaluate(MetricEvaluator("alignment_coverage", FakeLLM(truth)), APPS[name]())
-    assert (result.score, result.response, result.contexts) == (1.0, FACT, [FACT])
