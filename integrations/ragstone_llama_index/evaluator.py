@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
@@ -303,7 +302,6 @@ def _text(step: str, prompt: object) -> str:
 
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
-_AHEAD = 4  # times max_concurrency: questions that are asked before the first of them is scored, at most
 
 
 def evaluate_query_engine(
@@ -405,16 +403,10 @@ async def _rows(
             except Exception as error:
                 return Row(line, Sample(user_input=question), f"the query engine failed ({describe(error)})")
 
-    asked: deque[asyncio.Task[Row]] = deque()
+    asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
     try:
-        for line, question in enumerate(questions, 1):
-            asked.append(asyncio.create_task(row(line, question)))
-            if len(asked) == _AHEAD * most:
-                yield await asked[0]
-                asked.popleft()
-        while asked:
-            yield await asked[0]
-            asked.popleft()
+        for task in asked:
+            yield await task
     finally:
         for task in asked:
             task.cancel()
