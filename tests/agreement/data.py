@@ -7,7 +7,6 @@ from typing import Any
 from ragstone import LLMReply
 from ragstone.testing import FakeLLM
 
-DEV = Path(__file__).parents[3] / "shared" / "data" / "dev"
 MARK = "zebrafinch"  # in every text, so that a text in a result shows
 
 
