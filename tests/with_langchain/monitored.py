@@ -3,9 +3,6 @@
 import itertools
 import json
 import re
-import threading
-from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.documents import Document
@@ -20,6 +17,7 @@ from langchain_core.runnables import RunnablePassthrough, RunnableSequence
 from ragstone import Sample
 from ragstone_langchain import MonitorHandler
 
+from ..support.noting import Noting  # noqa: TID252
 from .ways import invoke
 
 QUESTION = "Who wrote Emma?"
@@ -30,40 +28,6 @@ ANSWER = "Jane Austen wrote Emma."
 FOUND = (FIRST, SECOND)
 WHOLE = (QUESTION, FOUND, ANSWER)
 PROMPT = ChatPromptTemplate.from_template("Context: {context}\nQuestion: {question}")
-
-
-class Noting:
-    """Takes what a monitor takes, and keeps it."""
-
-    def __init__(self) -> None:
-        self.samples: list[Sample] = []
-        self.skipped: Counter[str] = Counter()
-        self.errors: list[BaseException] = []
-        self._lock = threading.Lock()
-
-    def submit(self, sample: Sample) -> None:
-        with self._lock:
-            self.samples.append(sample)
-
-    def advise(self, advice: Mapping[str, str]) -> None:
-        self.advice = advice
-
-    def skip(self, reason: str) -> None:
-        with self._lock:
-            self.skipped[reason] += 1
-
-    def failed(self, place: str, error: BaseException) -> None:
-        assert place == "langchain"
-        with self._lock:
-            self.errors.append(error)
-
-    @property
-    def only(self) -> Sample:
-        """The one sample there is, where nothing else was noted."""
-        assert self.errors == []
-        assert not self.skipped
-        assert len(self.samples) == 1, self.samples
-        return self.samples[0]
 
 
 class Searching(BaseRetriever):

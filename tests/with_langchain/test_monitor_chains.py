@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from ragstone_langchain import MonitorHandler, contexts
 
+from ..support.noting import Noting  # noqa: TID252
 from .monitored import (
     ANSWER,
     FOUND,
@@ -21,7 +22,6 @@ from .monitored import (
     THIRD,
     WHOLE,
     Around,
-    Noting,
     Searching,
     parts,
     rag,

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from ragstone import trace_id
 from ragstone_langchain import MonitorHandler, MonitorMiddleware, contexts
 
+from ..support.noting import Noting  # noqa: TID252
 from .monitored import (
     ANSWER,
     FIRST,
@@ -33,7 +34,6 @@ from .monitored import (
     SECOND,
     THIRD,
     WHOLE,
-    Noting,
     Searching,
     joined,
     parts,

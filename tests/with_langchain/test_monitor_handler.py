@@ -21,8 +21,9 @@ from ragstone import ContextRelevancy, LLMRequest, Sample, Score
 from ragstone.live import CallableSink, Monitor, run_tree
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
+from ..support.noting import Noting  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
-from .monitored import ANSWER, FIRST, FOUND, QUESTION, WHOLE, Noting, parts, rag
+from .monitored import ANSWER, FIRST, FOUND, QUESTION, WHOLE, parts, rag
 from .test_openai import in_loop, openai
 from .ways import ainvoke, named, stream
 

@@ -20,6 +20,7 @@ import ragstone
 from ragstone_langchain import MonitorHandler, RagEvaluator, contexts
 from ragstone_langchain.extraction import Arguments, Extraction
 
+from ..support.noting import Noting  # noqa: TID252
 from .monitored import (
     ANSWER,
     FIRST,
@@ -28,7 +29,6 @@ from .monitored import (
     QUESTION,
     THIRD,
     WHOLE,
-    Noting,
     Searching,
     joined,
     parts,

@@ -65,9 +65,10 @@ def notes():
     """What `instrument` told of the test."""
     from ragstone_llama_index import instrument
 
-    from .monitored import Notes, kept_by_handlers
+    from ..support.noting import Noting  # noqa: TID252
+    from .monitored import kept_by_handlers
 
-    notes = Notes()
+    notes = Noting()
     instrument(notes)
     yield notes
     if kept_by_handlers():
@@ -83,9 +84,9 @@ def called_back():
 
     from ragstone_llama_index import MonitorCallbackHandler
 
-    from .monitored import Notes
+    from ..support.noting import Noting  # noqa: TID252
 
-    notes = Notes()
+    notes = Noting()
     handler = MonitorCallbackHandler(notes)
     Settings.callback_manager = CallbackManager([handler])
     yield notes

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -22,41 +21,8 @@ from pydantic import PrivateAttr
 from ragstone_llama_index.responses import aread_response, read_response
 from ragstone_llama_index.spans import MonitorSpanHandler
 
-from ..support.waiting import soon  # noqa: TID252
-
 ANSWER = "Jane Austen wrote it."
 TEXTS = ("Emma is a novel by Jane Austen.", "Dune is a novel by Frank Herbert.")
-
-
-class Notes:
-    """A monitor that judges nothing. Its methods are those that handlers use."""
-
-    def __init__(self):
-        self.samples = []
-        self.skipped = Counter()
-        self.errors = []
-
-    def submit(self, sample):
-        self.samples.append(sample)
-
-    def advise(self, advice):
-        self.advice = advice
-
-    def skip(self, reason, runs=1):
-        self.skipped[reason] += runs
-        self.skipped = +self.skipped
-
-    def failed(self, place, error):
-        self.errors.append((place, error))
-
-    @property
-    def told(self):
-        """(question, contexts, answer) of each sample."""
-        return [(one.user_input, tuple(one.retrieved_contexts), one.response) for one in self.samples]
-
-    def wait(self, count):
-        """Wait for so many samples and skips: what streams into a chat's memory does so in a thread."""
-        soon(lambda: len(self.samples) + sum(self.skipped.values()) >= count)
 
 
 def kept_by_handlers():

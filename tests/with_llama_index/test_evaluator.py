@@ -15,7 +15,6 @@ from ragstone.registry import metric_class
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM, MetricEvaluator, MetricResult
 
-from ..core.judges import fenced, step  # noqa: TID252
 from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
@@ -200,19 +199,6 @@ GIVEN = {"query": PROMPTED.user_input, "response": PROMPTED.response, "contexts"
 
 def templates(evaluator: MetricEvaluator) -> dict[str, str]:
     return {name: prompt.get_template() for name, prompt in evaluator.get_prompts().items()}
-
-
-def test_they_are_the_metric_s_instructions_by_step_and_every_one_can_be_changed() -> None:
-    for metric in (*metrics(truth), *metrics(truth, "one_by_one")):
-        evaluator = MetricEvaluator(metric)
-        assert templates(evaluator) == dict(metric.prompts)
-        evaluator.update_prompts({name: PromptTemplate(f"Mine: {name}.") for name in metric.prompts})
-        evaluator.evaluate(**GIVEN)
-        assert metric.llm.requests
-        for request in metric.llm.requests:
-            read = fenced(request)[1] if metric.asks_one_by_one else request.system
-            assert read.startswith(f"Mine: {step(request)}.")
-        assert MetricEvaluator(metric).metric.version == type(metric).version  # it stays with that evaluator
 
 
 def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> None:

@@ -14,8 +14,9 @@ from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, evaluate_query_engine, instrument
 
+from ..support.noting import Noting  # noqa: TID252
 from .models import truth
-from .monitored import Notes, Speaking, memory
+from .monitored import Speaking, memory
 
 TEXT = "Emma is a novel by Jane Austen."
 MODES = {
@@ -44,7 +45,7 @@ def test_offline_as_live(mode):
         excluded_embed_metadata_keys=["page_label"],
     )
     options = {} if mode is None else {"metadata_mode": mode}
-    notes, other = Notes(), Notes()
+    notes, other = Noting(), Noting()
     Settings.callback_manager = CallbackManager([MonitorCallbackHandler(other, **options)])
     index = VectorStoreIndex.from_documents([document], embed_model=MockEmbedding(embed_dim=2))
     engine = index.as_query_engine(llm=Speaking())
@@ -71,8 +72,8 @@ def test_offline_as_live(mode):
 def test_a_wrong_mode_is_refused_with_those_that_there_are():
     metric = ContextRelevancy(llm=FakeLLM(truth))
     for call in (
-        partial(instrument, Notes()),
-        partial(MonitorCallbackHandler, Notes()),
+        partial(instrument, Noting()),
+        partial(MonitorCallbackHandler, Noting()),
         partial(MetricEvaluator, metric),
         partial(evaluate_query_engine, Own.model_construct(), ["Who?"], [metric]),
     ):

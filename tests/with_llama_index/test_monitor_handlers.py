@@ -22,11 +22,11 @@ from ragstone.live import run_tree
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, instrument, uninstrument
 
+from ..support.noting import Noting  # noqa: TID252
 from .models import truth
 from .monitored import (
     ANSWER,
     TEXTS,
-    Notes,
     Speaking,
     engine,
     in_threads,
@@ -56,7 +56,7 @@ def test_the_same_monitor_twice_is_once(notes):
 def test_what_is_refused():
     before = handlers()
     with pytest.raises(TypeError, match="where: is str; "):
-        instrument(Notes(), where="RetrieverQueryEngine")
+        instrument(Noting(), where="RetrieverQueryEngine")
     for call in (instrument, MonitorCallbackHandler):
         with pytest.raises(TypeError, match="monitor: is .*; pass a ragstone.Monitor"):
             call("monitor")
@@ -67,13 +67,13 @@ def test_taking_it_away_leaves_others_in_place_and_a_begun_stream_is_told(notes)
     theirs = SimpleSpanHandler()
     root_dispatcher.add_span_handler(theirs)
     response = engine(streaming=True).query("Who?")
-    for monitor in (Notes(), notes, notes):
+    for monitor in (Noting(), notes, notes):
         uninstrument(monitor)
     assert "".join(response.response_gen) == ANSWER
     before = handlers()
     assert id(theirs) in before
     instrument(notes)
-    instrument(Notes())
+    instrument(Noting())
     uninstrument()
     assert handlers() == before
     engine().query("Who?")
@@ -124,7 +124,7 @@ def test_what_fails_in_the_handler_is_counted_and_no_trouble_of_the_app(notes):
     assert str(app.query("Who?")) == str(asyncio.run(app.aquery("Who?"))) == ANSWER
     instrument(notes, where=lambda instance, name: 1 / 0)
     assert str(engine().query("Who?")) == ANSWER
-    assert [type(error) for _, error in notes.errors] == [OSError, OSError, ZeroDivisionError]
+    assert [type(error) for error in notes.errors] == [OSError, OSError, ZeroDivisionError]
     assert (notes.told, notes.skipped) == ([], {"where_failed": 1})
     notes.errors.clear()
 
@@ -154,7 +154,7 @@ def test_beside_openinference_both_hear_all(openinference, ours_first):
     from opentelemetry.trace import get_current_span
 
     start, spans = openinference
-    notes, current = Notes(), []
+    notes, current = Noting(), []
     submit = notes.submit
     notes.submit = lambda sample: (submit(sample), current.append(get_current_span().get_span_context().span_id))
     for begin in [lambda: instrument(notes), start] if ours_first else [start, lambda: instrument(notes)]:
@@ -217,7 +217,7 @@ def test_a_stream_left_half_read_or_unread(heard):
 
 
 def test_two_monitors_and_an_evaluator_hear_the_same_stream(notes):
-    other = Notes()
+    other = Noting()
     instrument(other)
     response = ask()
     assert MetricEvaluator("context_relevancy", FakeLLM(truth)).evaluate_response("Who?", response).response == ANSWER
@@ -256,7 +256,7 @@ def test_a_stream_that_the_engine_itself_read(notes):
     assert list(Returning(returned=begun).query("Who?").response_gen) == WORDS[1:]
     assert (notes.told, notes.skipped) == ([("Who?", (), ANSWER)], {"abandoned": 1})
     assert list(Returning(returned=StreamingResponse(iter([1, 2]))).query("Who?").response_gen) == [1, 2]
-    assert [type(error) for _, error in notes.errors] == [TypeError]
+    assert [type(error) for error in notes.errors] == [TypeError]
     notes.errors.clear()
 
 
@@ -333,7 +333,7 @@ def test_what_makes_no_sample(called_back):
 
 def test_beside_instrument_one_answer_is_one_sample(called_back):
     instrument(called_back)
-    other = Notes()
+    other = Noting()
     instrument(other)
     Settings.callback_manager.add_handler(Settings.callback_manager.handlers[0])  # and in two places
     engine().query("Who?")
@@ -346,7 +346,7 @@ def test_beside_instrument_one_answer_is_one_sample(called_back):
 
 @pytest.mark.parametrize("payload", [None, {EventPayload.QUERY_STR: 7}], ids=["None", "odd"])
 def test_events_of_any_kind_and_none_of_them_raises(payload):
-    notes = Notes()
+    notes = Noting()
     handler = MonitorCallbackHandler(notes)
     for kind in CBEventType:
         handler.on_event_end(kind, payload, event_id="never begun")

@@ -48,6 +48,7 @@ from ragstone_llama_index import (
     uninstrument,
 )
 
+from ..support.noting import Noting  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .models import truth
 from .monitored import (
@@ -55,7 +56,6 @@ from .monitored import (
     TEXTS,
     Calling,
     LLMMetadata,
-    Notes,
     Speaking,
     as_json,
     engine,
@@ -186,7 +186,7 @@ class NamingFlow(Workflow):
 
 
 def test_named_contexts_count_before_those_of_retrievers(notes):
-    other = Notes()
+    other = Noting()
     instrument(other)
     Naming().query("Who?")
     asyncio.run(Naming().aquery("Who?"))
@@ -220,7 +220,7 @@ def test_contexts_that_cannot_be_read_are_counted(notes):
 
     Odd().query("Who?")
     assert notes.told == [("Who?", (), ANSWER)]
-    assert [str(error) for _, error in notes.errors] == ["contexts: has dict; pass nodes or texts"]
+    assert [str(error) for error in notes.errors] == ["contexts: has dict; pass nodes or texts"]
     notes.errors.clear()
 
 
@@ -228,7 +228,7 @@ def test_contexts_that_cannot_be_read_are_counted(notes):
 
 
 def test_the_samples_of_a_block_have_its_id_and_the_contexts_named_before_them(notes):
-    other = Notes()
+    other = Noting()
     instrument(other)
     with ragstone.trace_id("request 7"):
         contexts(["Named outside."])
@@ -405,7 +405,7 @@ def test_the_texts_of_a_tool_are_contexts_when_it_is_named_live_and_offline(note
 
 def test_what_is_no_list_of_tools():
     for call in (
-        lambda: instrument(Notes(), context_tools="search"),
+        lambda: instrument(Noting(), context_tools="search"),
         lambda: MetricEvaluator("faithfulness", FakeLLM(truth), context_tools="search"),
         lambda: evaluate_query_engine(engine(), [], "faithfulness", FakeLLM(truth), context_tools="search"),
     ):
@@ -488,7 +488,7 @@ def test_what_extract_declines_or_cannot_read_is_counted(notes):
     for wrong in (lambda *_: 1 / 0, lambda *_: 7, lambda *_: {"questoin": "Who?"}, lambda *_: {"user_input": 7}):
         told_by_extract(notes, wrong, prompt="Who?")
     assert (notes.told, notes.skipped) == ([], {"declined": 1, "extract_failed": 4})
-    errors = [str(error) for _, error in notes.errors]
+    errors = [str(error) for error in notes.errors]
     assert len(errors) == 4
     assert errors[2:] == [
         "extract: questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, id, history, metadata",
