@@ -14,7 +14,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from pydantic import PrivateAttr
 
 from ragstone import LLMRequest, Sample
-from ragstone.judging.adapting import _IN_PROMPT
+from ragstone.judging.adapting import spelled_out
 from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -29,6 +29,9 @@ SAMPLE = Sample(
     retrieved_contexts=["It has word0 here. It has word1 here.", "It has word2 here."],
     response="It has word0 here. It has word1 here.",
 )
+
+
+IN_PROMPT = spelled_out(LLMRequest("demo.ask", "", "", {"type": "object"})).partition("{")[0]
 
 
 @functools.cache
@@ -51,7 +54,7 @@ def _kind(system, user, wants_json):
 
 def request_of(system, user):
     """The request that a model was given as these texts."""
-    user, _, schema = user.partition(_IN_PROMPT)
+    user, _, schema = user.partition(IN_PROMPT)
     kind = _kinds()[_kind(system, user, schema)]
     return LLMRequest(kind.task, system, user, json.loads(schema) if schema else {}, choices=kind.choices)
 
