@@ -11,7 +11,7 @@ pytest.importorskip("langgraph.graph")
 pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import after_model, dynamic_prompt
+from langchain.agents.middleware import dynamic_prompt
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
@@ -268,19 +268,6 @@ def test_of_the_turns_of_a_thread_each_complete_one_is_a_sample_of_its_own(turns
     assert monitor.samples[0].metadata["thread_id"] == "7"
 
 
-def test_the_answer_is_the_last_message_also_where_it_calls_tools_beside_its_text() -> None:
-    cites = AIMessage(ANSWER, tool_calls=[{"name": "cite", "args": {"ids": [1]}, "id": "9"}])
-
-    @after_model(can_jump_to=["end"])
-    def stop(state, runtime):
-        return {"jump_to": "end"} if state["messages"][-1].tool_calls[0]["name"] == "cite" else None
-
-    by_handler, by_middleware = Noting(), Noting()
-    agent = create_agent(says(LOOKS, cites), [search], middleware=[stop, MonitorMiddleware(by_middleware)])
-    agent.invoke(ASKED, {"callbacks": [MonitorHandler(by_handler)]})
-    assert parts(by_handler.only)[::2] == parts(by_middleware.only)[::2] == (QUESTION, ANSWER)
-
-
 def watched(monitor, *said, tools=(), **options):
     middleware = MonitorMiddleware(monitor, **options.pop("middleware", {}))
     return create_agent(says(*said), list(tools), middleware=[middleware], **options)
@@ -402,19 +389,3 @@ def test_the_question_stays_the_typed_one_where_a_node_rewords_it() -> None:
     )
     sample = sample_of(graph.add_edge(START, "reword").compile(), ASKED)
     assert (parts(sample), sample.history) == (WHOLE, ())
-
-
-class Graded(BaseModel):
-    question: str
-    documents: list[Document] = []
-    generation: str = ""
-
-
-def test_a_grader_that_keeps_nothing_leaves_no_contexts() -> None:
-    graph = StateGraph(Graded)
-    graph.add_node("retrieve", lambda state: Command(update={"documents": Searching().invoke("x")}, goto="grade"))
-    graph.add_node("grade", lambda state: Command(update={"documents": []}, goto="generate"))
-    graph.add_node("generate", lambda state: {"generation": ANSWER})
-    app = graph.add_edge(START, "retrieve").compile()
-    assert parts(sample_of(app, Graded(question=QUESTION))) == (QUESTION, (), ANSWER)
-    assert parts(offline({"question": QUESTION}, app.invoke(Graded(question=QUESTION)))) == (QUESTION, (), ANSWER)

@@ -124,19 +124,21 @@ def test_the_contexts_of_an_own_engine_are_what_its_synthesizer_was_given(notes,
     assert notes.told == [("Who?", TEXTS, f"{ANSWER} {ANSWER}")]
 
 
+def asking_subs(*tools, use_async=False):
+    """An engine that asks two questions, of the first and the last of the tools."""
+    asked = zip(("Who wrote Emma?", "Who Dune?"), (tools[0], tools[-1]), strict=True)
+    subs = [{"sub_question": question, "tool_name": one.metadata.name} for question, one in asked]
+    generator = LLMQuestionGenerator.from_defaults(llm=Speaking(as_json(subs)))
+    return SubQuestionQueryEngine.from_defaults(
+        tools, llm=Speaking(), question_gen=generator, use_async=use_async, verbose=False
+    )
+
+
 @pytest.mark.parametrize("use_async", [False, True])
 def test_sub_questions_are_one_sample_and_one_that_fails_is_no_failure_of_the_whole(heard, use_async):
-    asked = [{"sub_question": "Who wrote Emma?", "tool_name": "a"}, {"sub_question": "Who Dune?", "tool_name": "b"}]
     second = tool(engine("Herbert.", texts=TEXTS[1:]), "b")
     for first in (engine("Austen.", texts=TEXTS[:1]), engine(ValueError("down"))):
-        app = SubQuestionQueryEngine.from_defaults(
-            [tool(first, "a"), second],
-            llm=Speaking(),
-            question_gen=LLMQuestionGenerator.from_defaults(llm=Speaking(as_json(asked))),
-            use_async=use_async,
-            verbose=False,
-        )
-        query(app)
+        query(asking_subs(tool(first, "a"), second, use_async=use_async))
     assert [one.metadata.get("error") for one in heard.samples] == [None, None]
     assert [(one.user_input, one.response) for one in heard.samples] == [("Who?", ANSWER)] * 2
     contexts = heard.samples[0].retrieved_contexts

@@ -109,7 +109,7 @@ def failing(question):
     if "word1" in question:
         return StreamingResponse(tokens(), said(question).source_nodes)
     if "word3" in question:
-        raise ConnectionError("no index")
+        raise ConnectionError("https://me:pw12@example.org refused")
     return said(question)
 
 
@@ -122,7 +122,7 @@ def test_what_the_engine_raises_or_breaks_off_touches_no_other_question(way):
     assert [name for name, one in half.items() if isinstance(one, Score)] == ["context_relevancy"]
     assert half["response_relevancy"].detail == "response: its stream broke off (ConnectionError: gone)"
     for outcome in none.values():
-        error = "response: the query engine failed (ConnectionError: no index)"
+        error = "response: the query engine failed (ConnectionError: https://me:[hidden]@example.org refused)"
         assert (outcome.reason, outcome.detail) == ("missing_input", error)
     assert not any("word3" in request.user for request in llm.requests)
     summary = report.summary()["response_relevancy"]
