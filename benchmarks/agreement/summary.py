@@ -1,4 +1,4 @@
-"""All runs in one table: the score, hard verdicts beside probabilities, the best floor; and what was before."""
+"""All runs in one table: the score, hard verdicts beside probabilities, the best floor."""
 
 import json
 import math
@@ -15,8 +15,7 @@ _SHOWN = ("sentence F1", "sentence F1, answerable rows", "AUROC of sentences", "
 _PART = {("summarization_score", "coverage"): "qa", ("summarization_score", "overall"): "qa",
          ("alignment_coverage", "coverage"): "coverage", ("alignment_coverage", "alignment"): "alignment",
          ("alignment_coverage", "human"): "alignment"}  # fmt: skip
-_WAS = {"value": "parts_expected", "count": "parts", "expected": "parts_expected"}  # in ResponseRelevancy, before
-_HEAD = ["set", "metric", "against", "statistic", "n", "before", "score", "hard verdicts", "probabilities",
+_HEAD = ["set", "metric", "against", "statistic", "n", "score", "hard verdicts", "probabilities",
          "probabilities - hard", "best floor", "score - floor"]  # fmt: skip
 
 Key = tuple[str, str, str, str, str]
@@ -27,12 +26,10 @@ Entry = Mapping[str, Any]
 def write_summary(results: Path) -> Path:
     """Write the table of all runs in a folder into its README, between two marks; return where it is.
 
-    Former tables are those in the subfolder "before".
-
     Raises:
         DataError: There is no run, or no README with the marks.
     """
-    now, before = _entries(results.glob("*/table.json")), _entries((results / "before").glob("*/table.json"))
+    now = _entries(results.glob("*/table.json"))
     if not now:
         raise DataError(f"{results}: holds no folder with a table.json")
     readme = results / "README.md"
@@ -52,14 +49,9 @@ def write_summary(results: Path) -> Path:
         if gain and gain["low"] is not None:
             gains.setdefault(file, []).append(gain)
         best = entry["floors"][entry["best"]] if entry["best"] else None
-        former = before.get((file, metric, label, statistic, reading)) or before.get(
-            (file, "response_relevancy", label, statistic, _WAS.get(reading, ""))
-            if metric == "response_completeness"
-            else ("", "", "", "", "")
-        )
         rows.append(
             [file.rpartition("__")[2], metric, label, statistic, str((_ours(entry)["estimate"] or {}).get("units", 0)),
-             *(_shown(_ours(each).get("estimate")) for each in (former, entry, hard, graded)), _shown(gain, "+"),
+             *(_shown(_ours(each).get("estimate")) for each in (entry, hard, graded)), _shown(gain, "+"),
              f"{entry['best']} {_shown(best)}", _shown(_ours(entry)["minus_floor"], "+")]
         )  # fmt: skip
     lines = [_line(_HEAD), _line(["---"] * len(_HEAD)), *map(_line, rows), "", *_in_sum(gains)]
