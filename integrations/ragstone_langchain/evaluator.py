@@ -2,17 +2,18 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
+from ragstone.metrics.base import check_members
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import is_mapping
 from ragstone.registry import make_metric
 from ragstone.sample import Sample
 from ragstone_langchain.extraction import Arguments, Extraction, FieldFunction, FieldMapping
-from ragstone_langchain.messages import Unreadable, entries_of, kind, tool_names
+from ragstone_langchain.messages import Unreadable, entries_of, tool_names
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from langsmith.evaluation import RunEvaluator
 
     from ragstone.judge import LLM, Embedder
+
+_METRIC = ("score", "ascore", "required_fields")
 
 
 class RagEvaluator:
@@ -74,9 +77,7 @@ class RagEvaluator:
     ) -> None:
         if isinstance(metric, str):
             metric = make_metric(metric, {}, _judge(llm), _embedder(embedder))
-        if not isinstance(cast("object", metric), Metric):
-            what = f"the class {metric.__name__}" if isinstance(metric, type) else kind(metric)
-            raise TypeError(f"metric: is {what}; pass a metric, such as ragstone.ContextRelevancy(llm=...)")
+        check_members("metric", metric, _METRIC, "pass a metric, such as ragstone.ContextRelevancy(llm=...)")
         if metric.lacks_llm:
             metric = replace(metric, llm=_judge(llm))
         self.metric = metric

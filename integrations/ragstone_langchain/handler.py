@@ -7,8 +7,9 @@ from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
+from ragstone.live.sampling import check_function
 from ragstone.metrics.base import check_members
-from ragstone_langchain.messages import kind, tool_names
+from ragstone_langchain.messages import tool_names
 from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
 
 if TYPE_CHECKING:
@@ -89,10 +90,8 @@ class MonitorHandler(BaseCallbackHandler):
         where: Where | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
-        functions: dict[str, object] = {"extract": extract, "where": where}
-        for name, function in functions.items():
-            if function is not None and not callable(function):
-                raise TypeError(f"{name}: is {kind(function)}; pass a function")
+        check_function("extract", extract)
+        check_function("where", where)
         check_monitor(monitor)
         self.monitor = monitor
         self.recorder = Recorder(monitor, tool_names(retriever_tools), extract, where)

@@ -41,6 +41,7 @@ from ragstone_llama_index.responses import (
 
 AnyLLM = LLM | ragstone.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
+_WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {
     "user_input": "query",
@@ -155,7 +156,7 @@ class MetricEvaluator(BaseEvaluator):
         if isinstance(metric, str):
             self._metric = _metric_of(metric, llm, embed_model, options)
             return
-        _check_metric(metric)
+        check_members("metric", metric, ("score", "ascore", "required_fields"), _WANTED)
         if metric.lacks_llm and embed_model is None and not options:
             self._metric = dataclasses.replace(metric, llm=_judge(llm))
             return
@@ -279,15 +280,6 @@ def _metric_of(name: str, llm: AnyLLM | None, embed_model: AnyEmbedder | None, o
 
 def _judge(llm: AnyLLM | None) -> ragstone.LLM | str:
     return llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
-
-
-def _check_metric(metric: object) -> None:
-    if not isinstance(metric, Metric):
-        kind = f"the class {metric.__name__}" if isinstance(metric, type) else type(metric).__name__
-        raise TypeError(
-            f'metric: is {kind}; pass a name, such as "context_relevancy", or a metric, such as '
-            "ragstone.ContextRelevancy(llm=...)"
-        )
 
 
 def _text(step: str, prompt: object) -> str:

@@ -23,6 +23,7 @@ from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
+from ragstone.metrics.base import check_members
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.sample import Sample, Turn, first_problem
 from ragstone_llama_index.responses import Mode, Node, check_mode, contexts_of, nodes_in, said, text_of, texts_of
@@ -96,8 +97,7 @@ class Recorder:
     """
 
     def __init__(self, monitor: Monitor, mode: Mode = MetadataMode.NONE, tools: Collection[str] = ()) -> None:
-        if not callable(getattr(monitor, "submit", None)):
-            raise TypeError(f"monitor: is {type(monitor).__name__}; pass a ragstone.Monitor")
+        check_members("monitor", monitor, ("submit",), "pass a ragstone.Monitor")
         self.monitor = monitor
         monitor.advise(ADVICE)
         self.mode = check_mode(mode)

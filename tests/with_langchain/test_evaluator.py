@@ -178,7 +178,7 @@ def test_what_cannot_be_scored_has_no_score_and_says_why(reason) -> None:
         ({"fields": {"response": 7}}, "fields.*response.*: 7 should be a valid string"),
         ({"fields": "response"}, "fields: 'response' should be a valid dict"),
         ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
-        ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; pass a metric"),
+        ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; make an object"),
         ({"metric": "relevancy", "llm": judge()}, "there is no metric 'relevancy'; there are "),
         ({"metric": "context_relevancy"}, "llm: is None"),
     ],

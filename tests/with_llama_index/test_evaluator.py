@@ -178,7 +178,7 @@ def test_inputs_that_are_missing_or_of_the_wrong_type_raise_with_their_names_her
     for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response")):
         with pytest.raises(ValueError, match=f"^{argument}: is missing; {evaluator.metric.name} needs it"):
             way(evaluator, **{**INPUTS, argument: None})
-    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; pass a name, such as"):
+    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; make an object"):
         MetricEvaluator(ContextRelevancy)
     with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
         way(context, **{**INPUTS, "contexts": "one text"})
