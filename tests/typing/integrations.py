@@ -28,7 +28,7 @@ from ragstone_llama_index import (
 chat = FakeListChatModel(responses=["yes"])
 judges: list[LLM] = [
     LangChainLLM(chat),
-    LangChainLLM(chat.with_retry(), asking="one_by_one", timeout=60.0),
+    LangChainLLM(chat.with_retry(), asking="one_by_one"),
     LangChainLLM(chat.with_fallbacks([chat]), trace=True),
     LangChainLLM(chat.bind(stop=["x"]), structured_output=False, name="mine", max_input_tokens=8_000),
     LangChainLLM(chat.with_config(tags=["a"])),
