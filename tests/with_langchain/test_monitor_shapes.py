@@ -358,23 +358,18 @@ def test_a_memory_that_langchain_loads() -> None:
 # --- what is counted, and once -----------------------------------------------------------------------------------------
 
 
-def test_one_sample_for_each_of_a_list_of_messages() -> None:
-    monitor = Noting()
-    each = RunnableLambda(lambda message: message.content) | rag()
-    each.map().invoke([HumanMessage("a"), HumanMessage("b")], {"callbacks": [MonitorHandler(monitor)]})
-    assert sorted(sample.user_input for sample in monitor.samples) == ["a", "b"]
-
-
 @pytest.mark.parametrize("way", [invoke, ainvoke, batch], ids=named)
-def test_one_sample_for_each_of_a_list(way) -> None:
+@pytest.mark.parametrize("message", [str, HumanMessage])
+def test_one_sample_for_each_of_a_list(way, message) -> None:
     monitor = Noting()
     config = {"callbacks": [MonitorHandler(monitor)]}
-    asked = [QUESTION, "Who else?"]
+    asked = [message(QUESTION), message("Who else?")]
+    each = RunnableLambda(lambda one: one if isinstance(one, str) else one.content) | rag()
     if way is batch:
-        rag().batch(asked, config)
+        each.batch(asked, config)
     else:
         with ragstone.trace_id("r"):
-            way(rag().map(), asked, config)
+            way(each.map(), asked, config)
         assert sorted(sample.id for sample in monitor.samples) == ["r", "r/2"]
     assert sorted(map(parts, monitor.samples)) == sorted([WHOLE, ("Who else?", FOUND, ANSWER)])
     assert (monitor.skipped, monitor.errors) == ({}, [])

@@ -69,7 +69,7 @@ def test_offline_as_live(mode):
     assert notes.errors == []
 
 
-def test_a_wrong_mode_is_refused_with_those_that_there_are():
+def test_a_wrong_option_is_refused_with_what_there_is():
     metric = ContextRelevancy(llm=FakeLLM(truth))
     for call in (
         partial(instrument, Noting()),
@@ -79,3 +79,6 @@ def test_a_wrong_mode_is_refused_with_those_that_there_are():
     ):
         with pytest.raises(ValueError, match="metadata_mode: 'NONE' should be 'all', 'embed', 'llm' or 'none'"):
             call(metadata_mode="NONE")
+        if call.func is not MonitorCallbackHandler:
+            with pytest.raises(ValueError, match="context_tools: 'search' should be"):
+                call(context_tools="search")

@@ -375,16 +375,6 @@ def test_the_texts_of_a_tool_are_contexts_when_it_is_named_live_and_offline(note
         assert notes.samples[-1].retrieved_contexts == live
 
 
-def test_what_is_no_list_of_tools():
-    for call in (
-        lambda: instrument(Noting(), context_tools="search"),
-        lambda: MetricEvaluator("faithfulness", FakeLLM(truth), context_tools="search"),
-        lambda: evaluate_query_engine(engine(), [], "faithfulness", FakeLLM(truth), context_tools="search"),
-    ):
-        with pytest.raises(ValueError, match="context_tools: 'search' should be"):
-            call()
-
-
 # -------------------------------------------------------------------------------- workflows
 
 
