@@ -304,7 +304,7 @@ def evaluate_query_engine(
     embed_model: AnyEmbedder | None = None,
     *,
     max_concurrency: int = 8,
-    progress: bool | None = None,
+    progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Tools = (),
 ) -> Report:
@@ -321,7 +321,7 @@ def evaluate_query_engine(
         llm: The judge of metrics by name; see `MetricEvaluator`.
         embed_model: The embedder of metrics by name.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
-        progress: Whether to show a bar; None: on a terminal and in a notebook.
+        progress: Whether to show a bar; "auto": on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
         context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
 
@@ -353,9 +353,8 @@ def evaluate_query_engine(
     async def ask(question: str) -> Answered:
         return await in_daemon(lambda: read_response(question, engine.query(question), mode, tools))
 
-    bar: bool | Literal["auto"] = "auto" if progress is None else progress
     rows = _rows(ask, questions, max_concurrency)
-    return evaluate(rows, made, max_concurrency=max_concurrency, progress=bar, total=len(questions))
+    return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(questions))
 
 
 async def aevaluate_query_engine(
@@ -366,7 +365,7 @@ async def aevaluate_query_engine(
     embed_model: AnyEmbedder | None = None,
     *,
     max_concurrency: int = 8,
-    progress: bool | None = None,
+    progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Tools = (),
 ) -> Report:
@@ -377,9 +376,8 @@ async def aevaluate_query_engine(
     async def ask(question: str) -> Answered:
         return await aread_response(question, await engine.aquery(question), mode, tools)
 
-    bar: bool | Literal["auto"] = "auto" if progress is None else progress
     async with aclosing(_rows(ask, questions, max_concurrency)) as rows:
-        return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=bar, total=len(questions))
+        return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(questions))
 
 
 async def _rows(
