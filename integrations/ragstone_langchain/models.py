@@ -94,13 +94,11 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
                 f"model: {type(model).__name__} is not a LangChain model; pass a chat model (from init_chat_model), "
                 "a text model, or a runnable around one"
             )
-        checked("asking", asking, Asking)
-        checked("gives_probabilities", gives_probabilities, Flag)
-        checked("max_input_tokens", max_input_tokens, Count | None)
         super().__init__(model, name=name, identity=identity, trace=trace)
-        self.asking: Asking = asking
-        self.gives_probabilities = gives_probabilities
-        self.max_input_tokens = max_input_tokens or input_limit(model)
+        self.asking: Asking = checked("asking", asking, Asking)
+        self.gives_probabilities: bool = checked("gives_probabilities", gives_probabilities, Flag)
+        longest: int | None = checked("max_input_tokens", max_input_tokens, Count | None)
+        self.max_input_tokens = longest or input_limit(model)
         self._silent: Runnable[Any, Any] = model
         self._silence()
         self._structured = structured_output

@@ -78,12 +78,9 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         identity: str | None = None,
         trace: bool = False,
     ) -> None:
-        checked("asking", asking, Asking)
-        checked("gives_probabilities", gives_probabilities, Flag)
-        checked("max_input_tokens", max_input_tokens, Count | None)
-        self.asking: Asking = asking
-        self.gives_probabilities = gives_probabilities
-        self._max_input_tokens = max_input_tokens
+        self.asking: Asking = checked("asking", asking, Asking)
+        self.gives_probabilities: bool = checked("gives_probabilities", gives_probabilities, Flag)
+        self._max_input_tokens: int | None = checked("max_input_tokens", max_input_tokens, Count | None)
         super().__init__(llm, in_threads=in_threads, identity=identity, trace=trace)
 
     @property
