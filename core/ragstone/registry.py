@@ -45,9 +45,12 @@ _NAME = re.compile(
 
 _ELSEWHERE = {
     "answer_relevance": "response_relevancy", "answer_relevancy": "response_relevancy",
-    "aspect_critic": "a Criterion", "completeness": "response_completeness", "contextual_recall": "context_recall",
+    "aspect_critic": "a Criterion", "completeness": "response_completeness", "context_utilization": "context_precision",
+    "contextual_precision": "context_precision", "contextual_recall": "context_recall",
     "contextual_relevancy": "context_relevancy", "g_eval": "a Criterion", "geval": "a Criterion",
-    "groundedness": "faithfulness", "llm_context_recall": "context_recall", "summarization": "summarization_score",
+    "groundedness": "faithfulness", "llm_context_precision_with_reference": "context_precision",
+    "llm_context_precision_without_reference": "context_precision", "llm_context_recall": "context_recall",
+    "summarization": "summarization_score",
     "summary_score": "summarization_score",
 }  # fmt: skip
 """ragstone's metrics by what other libraries call them."""
@@ -467,4 +470,4 @@ def _metrics() -> dict[str, str]:
 
 
 def _words(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

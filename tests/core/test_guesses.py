@@ -35,9 +35,9 @@ def test_judges(name, meant):
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("contextual_precision", ""),
-        ("context_precision", ""),
-        ("ContextualPrecisionMetric", ""),
+        ("contextual_precision", "context_precision"),
+        ("LLMContextPrecisionWithReference", "context_precision"),
+        ("ContextualPrecisionMetric", "context_precision"),
         ("contextual_recall", "context_recall"),
         ("AnswerRelevancyMetric", "response_relevancy"),
         ("answer_relevancy", "response_relevancy"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ragstone import Metric
 from ragstone.judging import TEXT, distinct, listing, record
-from ragstone.metrics.items import ask_closed, verdicts_of
+from ragstone.metrics.items import ask_items, verdicts_of
 
 _LIST = "List the requests that a response makes of its reader."
 _ASK = "Decide whether requests are polite."
@@ -34,7 +34,7 @@ class Polite(Metric):
         requests = yield from self.ask_json(
             "requests", {"response": sample.response}, "List the requests.",
             record(requests=listing(TEXT, 1, self.at_most)), lambda value: distinct(value["requests"], "request"))
-        answers = yield from ask_closed(self, "polite", "response", sample.response, requests)
+        answers = yield from ask_items(self, "polite", {"response": sample.response}, requests)
         polite = sum(answer.choice == "yes" for answer in answers)
         return self._score(polite / len(requests), f"{polite} of {len(requests)} are polite.",
                            verdicts=verdicts_of("request", requests, answers, "yes"))

@@ -10,15 +10,16 @@ import pytest
 
 from ragstone import Criterion, Faithfulness, LLMReply, Metric, Sample
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.registry import make_metric, metric_names
+from ragstone.registry import make_metric, metric_class, metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(
     user_input="Who wrote Emma, and when?",
     retrieved_contexts=["Jane Austen wrote Emma. It is long.", "Emma came out in 1815."],
-    response="Jane Austen wrote it. It came out in 1815.",
+    response="Jane Austen wrote it [1]. It came out in 1815 [2].",
     reference="It is by Jane Austen. It is from 1815.",
 )
+EXPECTING = [name for name in metric_names() if metric_class(name).has_expected]
 
 
 def graded(request):
@@ -37,7 +38,7 @@ def made(name, llm, **options):
     return make_metric(name, options, llm, FakeEmbedder())
 
 
-@pytest.mark.parametrize("name", metric_names())
+@pytest.mark.parametrize("name", EXPECTING)
 def test_the_judge_decides_and_the_outcome_says_how_it_was_scored(name):
     plain = type(made(name, judge())).version
     for llm in (judge("together"), judge(declared=False)):
@@ -66,7 +67,7 @@ def test_how_a_metric_scores_goes_by_what_it_is_made_with():
     assert other.version.endswith("+expected")
 
 
-@pytest.mark.parametrize("name", metric_names())
+@pytest.mark.parametrize("name", EXPECTING)
 def test_a_reply_without_probabilities_is_no_score_by_count(name):
     """Nor is it one where the judge declares probabilities, which fitted weights and cuts build on."""
 
@@ -131,8 +132,8 @@ def test_probabilities_are_brought_to_a_sum_of_1(name, by):
     expected, found = scored(name, judge()), scored(name, scaled(by))
     assert found.value == pytest.approx(expected.value, rel=1e-3)
     assert found.breakdown == pytest.approx(expected.breakdown, rel=1e-3)
-    assert [verdict.probability for verdict in found.verdicts] == pytest.approx(
-        [verdict.probability for verdict in expected.verdicts], rel=1e-3
+    assert [verdict.probability or 0.0 for verdict in found.verdicts] == pytest.approx(
+        [verdict.probability or 0.0 for verdict in expected.verdicts], rel=1e-3
     )
 
 

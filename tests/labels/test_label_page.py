@@ -104,7 +104,9 @@ def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
         else make_metric(name, {}, judge, embedder)
     )
     outcome = metric.score(
-        Sample(user_input="Who?", retrieved_contexts=["Ann did. Bob too."], response="Ann. Bob.", reference="Ann.")
+        Sample(
+            user_input="Who?", retrieved_contexts=["Ann did. Bob too."], response="Ann [1]. Bob [1].", reference="Ann."
+        )
     )
     items = items_of(outcome, metric.item_kinds)
     assert items

@@ -16,13 +16,15 @@ from .test_label_page import answering
 SAMPLE = Sample(
     user_input="Who did, and when?",
     retrieved_contexts=["Ann did. In May. It rained.", "Bob was there."],
-    response="Ann did it. It was May. Bob too.",
+    response="Ann did it [1]. It was May [1][2]. Bob too.",
     reference="Ann did. In May.",
     id="q1",
 )
 MAKE = {
     "faithfulness": lambda **judged: make_metric("faithfulness", {}, **judged),
     "recall": lambda **judged: make_metric("context_recall", {}, **judged),
+    "precision": lambda **judged: make_metric("context_precision", {}, **judged),
+    "citations": lambda **judged: make_metric("citation_support", {}, **judged),
     "correctness": lambda **judged: make_metric("factual_correctness", {}, **judged),
     "completeness": lambda **judged: make_metric("response_completeness", {}, **judged),
     "sentences": ContextRelevancy,
@@ -75,7 +77,8 @@ def test_who_says_what_the_judge_says_gives_the_score_that_it_gives_by_count(nam
             values.add(labelled.value)
     assert values - {0.0, 1.0}
     assert labelled.by_items
-    of_judge = name not in ("sentences", "chunks", "criterion") and (asking, name) not in (
+    of_text = ("sentences", "chunks", "precision", "citations", "criterion")
+    of_judge = name not in of_text and (asking, name) not in (
         ("one_by_one", "faithfulness"),
         ("one_by_one", "recall"),
         ("one_by_one", "correctness"),

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ragstone.metrics.alignment_coverage import AlignmentCoverage as AlignmentCoverage
     from ragstone.metrics.base import Metric as Metric
+    from ragstone.metrics.citation_support import CitationSupport as CitationSupport
+    from ragstone.metrics.context_precision import ContextPrecision as ContextPrecision
     from ragstone.metrics.context_recall import ContextRecall as ContextRecall
     from ragstone.metrics.context_relevancy import ContextRelevancy as ContextRelevancy
     from ragstone.metrics.criterion import Criterion as Criterion
@@ -21,6 +23,8 @@ else:
         {
             "ragstone.metrics.alignment_coverage": "AlignmentCoverage",
             "ragstone.metrics.base": "Metric",
+            "ragstone.metrics.citation_support": "CitationSupport",
+            "ragstone.metrics.context_precision": "ContextPrecision",
             "ragstone.metrics.context_recall": "ContextRecall",
             "ragstone.metrics.context_relevancy": "ContextRelevancy",
             "ragstone.metrics.criterion": "Criterion",

@@ -10,7 +10,7 @@ from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import ItemKind, ItemOrigin
 from ragstone.metrics.items import (
     SplittingMetric,
-    ask_closed,
+    ask_items,
     expected_share,
     least,
     share_of,
@@ -197,8 +197,8 @@ class AlignmentCoverage(SplittingMetric):
         checks, (on_source, on_summary) = yield from both(
             self.check_claims(claims, "original", sample, self.source_field),
             both(
-                ask_closed(self, "source_answers", "text", original, questions, _ANSWERS, alone="source_answer"),
-                ask_closed(self, "summary_answers", "text", summary, questions, _ANSWERS, alone="summary_answer"),
+                ask_items(self, "source_answers", {"text": original}, questions, _ANSWERS, alone="source_answer"),
+                ask_items(self, "summary_answers", {"text": summary}, questions, _ANSWERS, alone="summary_answer"),
             ),
         )
         supported = sum(check.choice == "supported" for check in checks)

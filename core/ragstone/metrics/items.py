@@ -198,34 +198,34 @@ def ask_together(
     )
 
 
-def ask_closed(
+def ask_items(
     metric: Metric,
     step: str,
-    name: str,
-    text: str,
-    questions: Sequence[str],
+    texts: Mapping[str, str],
+    items: Sequence[str],
     words: tuple[str, ...] = ("yes", "no"),
     *,
+    kind: str = "question",
     alone: str | None = None,
     task: str | None = None,
 ) -> Flow[list[Answer]]:
-    """Put closed questions to a text that is called `name`.
+    """Ask about each item over shared texts, as suits the judge: all in one call, or each in its own.
 
     Args:
         metric: Whose prompts and judge.
         step: The step, when all are asked together.
-        name: What the prompt calls the text.
-        text: The text.
-        questions: The questions.
+        texts: What the items are asked of, by what the prompt calls it.
+        items: The questions, claims or passages.
         words: The answers to choose from.
+        kind: What the prompt calls an item.
         alone: The step, when they are asked one by one; None: the same.
         task: What to do with all of them; None: answer each from the text alone.
     """
     if metric.asks_one_by_one:
-        return ask_alone(metric, alone or step, {name: text}, "question", questions, words)
-    task = task or f"Answer each of the {len(questions)} questions from the {name} alone"
+        return ask_alone(metric, alone or step, texts, kind, items, words)
+    task = task or f"Answer each of the {len(items)} {kind}s from the {next(iter(texts))} alone"
     task = f"{task}: {', '.join(words[:-1])} or {words[-1]}."
-    return ask_together(metric, step, {name: text}, "question", questions, words, task)
+    return ask_together(metric, step, texts, kind, items, words, task)
 
 
 @dataclass(frozen=True)
@@ -380,6 +380,12 @@ def in_words(answer: Answer, claim: Claim) -> Answer:
     words = {"yes": "supported", "no": "unsupported"}
     probabilities = answer.probabilities and {words[word]: p for word, p in answer.probabilities.items()}
     return Answer(words[answer.choice], probabilities, claim.evidence)
+
+
+def whole_context(sample: Sample, i: int) -> Evidence:
+    """Return a retrieved context as evidence."""
+    text = sample.retrieved_contexts[i]
+    return Evidence(field="retrieved_contexts", chunk=i, start=0, end=len(text), text=text)
 
 
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:

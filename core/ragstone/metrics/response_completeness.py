@@ -8,7 +8,7 @@ from ragstone.judging.flow import Flow, each
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.metrics.items import ask_closed, ask_word, by_map, expected_share, share_of, verdicts_of
+from ragstone.metrics.items import ask_items, ask_word, by_map, expected_share, share_of, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -100,7 +100,7 @@ class ResponseCompleteness(Metric):
     def _answered(self, parts: Sequence[str], response: str) -> Flow[list[Answer]]:
         if not self.asks_one_by_one:
             task = f"Say of each of the {len(parts)} questions whether the response answers it"
-            return (yield from ask_closed(self, "answered", "response", response, parts, task=task))
+            return (yield from ask_items(self, "answered", {"response": response}, parts, task=task))
         # The question first: behind the response, a small judge tells an answer from a refusal much worse.
         asked = yield from each([ask_word(self, "part", {"question": part, "response": response}) for part in parts])
         return by_map(ANSWERED, asked)

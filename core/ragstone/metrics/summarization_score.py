@@ -8,7 +8,7 @@ from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
 from ragstone.metrics.base import ItemKind, ItemOrigin, Metric
-from ragstone.metrics.items import ask_closed, expected_share, share_of, verdicts_of
+from ragstone.metrics.items import ask_items, expected_share, share_of, verdicts_of
 from ragstone.options import Flag, Share, Texts
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -117,7 +117,7 @@ class SummarizationScore(Metric):
         questions = self.questions or (yield from self._make(source))
         if not questions:
             raise CannotScore("undefined", "qa: the judge found no questions in retrieved_contexts (0 of 0)")
-        answers = yield from ask_closed(self, "answers", "summary", summary, questions, alone="answer")
+        answers = yield from ask_items(self, "answers", {"summary": summary}, questions, alone="answer")
         kept = sum(answer.choice == "yes" for answer in answers)
         breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
         if (expected := expected_share(answers, "yes")) is not None:

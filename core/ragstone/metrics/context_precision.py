@@ -1,0 +1,162 @@
+"""ContextPrecision: whether the useful contexts were retrieved before the others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from ragstone.errors import CannotScore
+from ragstone.judging.flow import Flow
+from ragstone.judging.reply import Answer
+from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
+from ragstone.metrics.items import ask_items, whole_context
+from ragstone.outcome import Score, Verdict
+from ragstone.sample import Sample, SampleField
+
+_USEFUL = (
+    "You are given a question, an answer to it, and the contexts that a search returned for the question. Say of each "
+    "context whether it was useful for arriving at the answer. yes: it holds something that the answer says or rests "
+    "on. no: the answer could have been given without it."
+)
+_IS_USEFUL = "Does the context hold something that the answer to the question says or rests on?"
+_WORDS = {"yes": "useful", "no": "useless"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPrecision(Metric):
+    """Average precision of the retrieved contexts in their order; higher is better.
+
+        score = sum over ranks k of P(k) * v(k) / useful contexts
+
+    v(k) is 1 where the context at rank k was useful for arriving at the answer, else 0; P(k) is the share of useful
+    contexts among the first k. Without a useful context the score is 0. It falls when what is useful stands behind
+    what is not; `ContextRelevancy` tells how much of the text is needed, in any order.
+
+    Args:
+        llm: The judge. See `Metric` for the options that all metrics share.
+        against: The answer that contexts are useful for: the sample's "reference" or its "response"; None: the
+            reference where the sample has one, else the response.
+
+    Returns:
+        A score within [0, 1]. Breakdown: `useful` and `contexts` (counts), `first_useful` (its rank, from 1; only if
+        there is one); where there are probabilities also `count` and `expected` (the expected score over independent
+        verdicts, exactly). Verdicts: each context at its own rank, "useful" or "useless"; a blank one is useless, and
+        the judge is not asked about it. `Unscored("missing_input")` without contexts or an answer.
+
+    Source:
+        ragas, "Context Precision"; DeepEval, "Contextual Precision". Average precision of information retrieval.
+
+    Example:
+        >>> from ragstone.testing import FakeLLM
+        >>> metric = ContextPrecision(llm=FakeLLM(lambda request: {"answers": {"1": "no", "2": "yes"}}))
+        >>> metric.score(
+        ...     Sample(user_input="Who?", retrieved_contexts=["It rained.", "Ann did."], response="Ann.")
+        ... ).value
+        0.5
+    """
+
+    name: ClassVar[str] = "context_precision"
+    version: ClassVar[str] = "1"
+    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
+    has_expected: ClassVar[bool] = True
+    follows_history: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"useful": _USEFUL, "context": _IS_USEFUL}
+
+    against: Literal["reference", "response"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.against is not None:
+            object.__setattr__(self, "required_fields", (*self.required_fields, self.against))
+        super().__post_init__()
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The contexts."""
+        return (ItemKind("context", "Was it useful for arriving at the answer?", ("useful", "useless"), "text"),)
+
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the average precision of the contexts' verdicts."""
+        useful = [verdict.verdict == "useful" for verdict in verdicts if verdict.kind == "context"]
+        return average_precision(useful) if useful else None
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
+        against = self.against or ("response" if sample.reference is None else "reference")
+        if not (answer := getattr(sample, against) or "").strip():
+            raise CannotScore("missing_input", f"reference, response: are missing; {self.name} needs one of them")
+        contexts = sample.retrieved_contexts
+        asked = [i for i, context in enumerate(contexts) if context.strip()]
+        found = yield from ask_items(
+            self,
+            "useful",
+            {"question": sample.user_input or "", "answer": answer},
+            [contexts[i] for i in asked],
+            kind="context",
+            alone="context",
+            task=f"Say of each of the {len(asked)} contexts whether it was useful for arriving at the answer",
+        )
+        answers = [Answer("no")] * len(contexts)
+        for i, each in zip(asked, found, strict=True):
+            answers[i] = each
+        useful = [answer.choice == "yes" for answer in answers]
+        verdicts = [
+            Verdict(
+                id=str(i + 1),
+                kind="context",
+                text=context,
+                verdict=_WORDS[answers[i].choice],
+                probability=answers[i].probability("yes"),
+                evidence=(whole_context(sample, i),),
+                lowers_score=not useful[i] and (any(useful[i:]) or not any(useful)),
+            )
+            for i, context in enumerate(contexts)
+        ]
+        breakdown = {"useful": float(sum(useful)), "contexts": float(len(useful))}
+        where = "none of them"
+        if any(useful):
+            breakdown["first_useful"] = float(useful.index(True) + 1)
+            where = f"the first at rank {useful.index(True) + 1}"
+        known = all(each.probabilities is not None for each in found)
+        return self._score(
+            self.value_of(verdicts, sample, {}),
+            f"{sum(useful)} of {len(useful)} contexts were useful for the {against}, {where}.",
+            expected=expected_precision([each.probability("yes") or 0.0 for each in answers]) if known else None,
+            breakdown=breakdown,
+            verdicts=verdicts,
+        )
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """Return the mean, over the useful ranks, of the share of useful ones up to there; 0 without one.
+
+    Example:
+        >>> average_precision([True, False, True])
+        0.8333333333333333
+    """
+    ranks = [rank for rank, is_useful in enumerate(useful, 1) if is_useful]
+    return sum(n / rank for n, rank in enumerate(ranks, 1)) / len(ranks) if ranks else 0.0
+
+
+def expected_precision(probabilities: Sequence[float]) -> float:
+    """Return the expected average precision where each rank is useful with its probability, independently of others.
+
+    At rank k, with A useful ones before it and B behind it, (1 + A) / (1 + A + B) is the integral over s from 0 to 1 of
+    (1 + A) * s ** (A + B). Its expectation is a polynomial in s, which Gauss-Legendre nodes integrate exactly.
+
+    Example:
+        >>> round(expected_precision([0.5, 1.0]), 3), expected_precision([])
+        (0.75, 0.0)
+    """
+    import numpy as np
+
+    if not probabilities:
+        return 0.0
+    p = np.array(probabilities)
+    nodes, weights = np.polynomial.legendre.leggauss(len(p) // 2 + 1)
+    s = (nodes[:, None] + 1.0) / 2.0
+    q = 1.0 - p + p * s  # the generating function of each rank
+    own = p * s / q
+    before = np.cumsum(own, axis=1) - own
+    ranks = np.arange(1, len(p) + 1)
+    integrand = q.prod(axis=1) * (p / (ranks * q) * (1.0 + before)).sum(axis=1)
+    return float(min(1.0, (weights / 2.0) @ integrand))
