@@ -1,7 +1,6 @@
 """What labels make of a judge's scores: the arithmetic by hand, what it says, and what it refuses."""
 
 import json
-import random
 from dataclasses import replace
 
 import pytest
@@ -109,33 +108,6 @@ def test_a_slice_needs_20_labels_of_its_own(tmp_path):
     assert law.corrected == corrected_mean([truth[i] for i in mine], [judge[i] for i in mine], rest)
     assert "demo: too few labels of topic tax (10)." in str(found)
     assert f"demo: topic law: {law.corrected.mean:.3f} (" in str(found)
-
-
-def test_what_the_judges_error_goes_with_is_named_and_corrected_for_looking(tmp_path):
-    stats = pytest.importorskip("scipy.stats")
-    sizes = random.Random(2)
-    words = [sizes.randrange(5, 200) for _ in range(300)]
-    contexts = [sizes.randrange(1, 5) for _ in range(300)]
-    report, truth = made(
-        judged=lambda truth, i, draw: min(1.0, truth + words[i] / 250),
-        sample=lambda i: {
-            "response": "w " * words[i],
-            "retrieved_contexts": ["x"] * contexts[i],
-            "metadata": {"side": "ab"[i // 5 % 2]},
-        },
-    )
-    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
-    judge = numbers(report)
-    off = [round(judge[i] - truth[i], 9) for i in SIXTY]
-    rho, p = stats.spearmanr([words[int(i[1:])] for i in SIXTY], off)
-    p_contexts = stats.spearmanr([contexts[int(i[1:])] for i in SIXTY], off).pvalue
-    p_side = stats.kruskal(off[::2], off[1::2]).pvalue
-    first, *others = found["demo"].links
-    assert (first.what, first.rho, first.p) == ("response length", pytest.approx(rho), pytest.approx(3 * p))
-    smaller, greater = sorted((p_contexts, p_side))
-    assert [each.p for each in others] == pytest.approx([min(1, 2 * smaller), max(min(1, 2 * smaller), greater)])
-    assert f"goes with response length (Spearman's rho {rho:+.2f}, p " in str(found)
-    assert "corrected for 3 looks" in str(found)
 
 
 def test_fewer_than_20_labels_are_counted_and_correct_nothing(tmp_path):

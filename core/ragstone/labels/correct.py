@@ -9,7 +9,7 @@ import numpy as np
 
 from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.corrections import ByLabels, Correction, Corrections, Link, Slice
+from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale, sample_digest
@@ -262,31 +262,8 @@ def _correction(
         kappa=agreement(*of_both).kappa,
         sensitivity=sensitivity,
         specificity=specificity,
-        links=tuple(_links(taken, slicing)),
         slices=tuple(_slices(taken, rest, slicing)),
     )
-
-
-def _links(taken: Sequence[_Row], names: Sequence[str]) -> Iterator[Link]:
-    """Yield whether the judge's error goes with sizes (Spearman) and words (Kruskal and Wallis), by Holm's p."""
-    stats = load_extra("scipy.stats", "a corrected mean")
-    samples = [row.labelled[0].sample for row in taken]
-    errors = np.array([row.error for row in taken])
-    sizes = [len(each.response or "") for each in samples], [len(each.retrieved_contexts) for each in samples]
-    links: list[Link] = []
-    for name, size in zip(("response length", "number of contexts"), sizes, strict=True):
-        if np.ptp(size) > 0 and np.ptp(errors) > 0:
-            rho, p = stats.spearmanr(size, errors)
-            links.append(Link(name, float(p), float(rho)))
-    for name in names:
-        words = np.array([row.word(name) for row in taken])
-        parts = [part for word in np.unique(words) if len(part := errors[words == word]) >= LEAST_LABELS]
-        if len(parts) > 1 and np.ptp(np.concatenate(parts)) > 0:
-            links.append(Link(name, float(stats.kruskal(*parts).pvalue)))
-    least = 0.0
-    for i, each in enumerate(sorted(links, key=lambda each: each.p)):
-        least = max(least, min(1.0, (len(links) - i) * each.p))
-        yield replace(each, p=least)
 
 
 def _slices(taken: Sequence[_Row], rest: Sequence[_Row], names: Sequence[str]) -> Iterator[Slice]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragstone.report.aggregates import MetricSummary
-from ragstone.report.comparison import p_value
 from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import INTERVAL, Shown, count, interval, number, percent
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from ragstone.labels.estimates import Estimate
     from ragstone.report.report import Report
 
-_SURE = 0.05
 _FEW = 10
 _MANY_SKIPPED = 0.1
 _ONLY_WHOLE = "Only labels of whole samples tell what people would say"
@@ -39,22 +37,6 @@ class Slice:
     labels: int
     off: "Estimate | None" = None
     corrected: "Estimate | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """Whether the judge's error (judge - people) goes with something.
-
-    Attributes:
-        what: "response length", "number of contexts", or a field of the metadata.
-        p: The p-value of Spearman's correlation or, for a field, of Kruskal and Wallis' test, by Holm's correction
-            for all that was looked at.
-        rho: Spearman's correlation; None for a field.
-    """
-
-    what: str
-    p: float
-    rho: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +125,6 @@ class Correction(ByLabels):
         sensitivity: Of the samples to which people give 1, the share to which the judge does; None where they or it
             give something else than 0 and 1.
         specificity: Of those to which people give 0, the share to which the judge does, likewise.
-        links: Whether the judge's error goes with the response's length, the number of contexts or a field of the
-            metadata.
         slices: By fields of the metadata.
     """
 
@@ -152,7 +132,6 @@ class Correction(ByLabels):
     kappa: Mean | None = None
     sensitivity: Mean | None = None
     specificity: Mean | None = None
-    links: tuple[Link, ...] = ()
     slices: tuple[Slice, ...] = ()
 
     def sentences(self) -> Iterator[str]:
@@ -167,7 +146,6 @@ class Correction(ByLabels):
         figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
         if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
             yield f"judge and people agree: {', '.join(known)}."
-        yield from self._linked()
         for each in self.slices:
             if (e := each.corrected) is not None and each.off is not None:
                 yield (
@@ -178,16 +156,6 @@ class Correction(ByLabels):
             more = f" and {len(few) - _FEW:,} more" if len(few) > _FEW else ""
             yield f"too few labels of {', '.join(few[:_FEW])}{more}."
         yield from self.caveats()
-
-    def _linked(self) -> Iterator[str]:
-        looks = f"corrected for {count(len(self.links), 'look')}"
-        for each in self.links:
-            if each.p < _SURE:
-                how = "" if each.rho is None else f"Spearman's rho {each.rho:+.2f}, "
-                yield f"the judge's error goes with {each.what} ({how}p {p_value(each.p, '= ')}, {looks})."
-        if self.links and (least := min(each.p for each in self.links)) >= _SURE:
-            names = ", ".join(each.what for each in self.links)
-            yield f"the judge's error is not shown to go with {names} (least p {p_value(least, '= ')}, {looks})."
 
 
 def _more(off: "Estimate") -> str:

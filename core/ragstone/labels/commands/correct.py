@@ -56,8 +56,8 @@ def correct(
 
     RESULTS is a file that `ragstone score` wrote, or a monitor's database. Prints, for each metric that has labels,
     the corrected mean with a 95 % interval that holds, the means of the labels alone and of the judge alone, how far
-    the judge is off, what the labels are worth, and whether the judge's error goes with something. 20 labels are the
-    least. Of two people's labels the first file's count, and the share of equal answers and Cohen's kappa are printed.
+    the judge is off, and what the labels are worth. 20 labels are the least. Of two people's labels the first file's
+    count, and the share of equal answers and Cohen's kappa are printed.
 
     With NEW, the results of another system over the same samples, prints what `ragstone compare RESULTS NEW` does,
     with what people would say of the difference in front; --allow-drop goes by that.
