@@ -3,7 +3,7 @@
 import random
 
 from ragstone import Sample, Score
-from ragstone.labels.label_file import Draw, Label, response_digest, sample_digest
+from ragstone.labels.label_file import Draw, Label, sample_digest
 from ragstone.report import Report
 from ragstone.results.record import Record
 
@@ -36,7 +36,6 @@ def label_of(report, sample_id, answer, **more):
     facts = {
         "id": sample_id,
         "sample_digest": sample_digest(sample),
-        "response_digest": response_digest(sample),
         "metric": record.outcome.metric,
         "version": record.outcome.version,
         "judge": record.judge,

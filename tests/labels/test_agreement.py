@@ -89,7 +89,7 @@ def test_sensitivity_and_specificity_are_of_yes_and_no_alone():
 
 def line(i, answer, **more):
     kind = {"kind": "claim", "item": "1", "text": "A."} if isinstance(answer, str) else {"kind": "score"}
-    return {"id": f"q{i}", "sample_digest": f"{i}", "response_digest": "r", "metric": "m", "version": "1", "judge": "j",
+    return {"id": f"q{i}", "sample_digest": f"{i}", "metric": "m", "version": "1", "judge": "j",
             **kind, "answer": answer, **more}  # fmt: skip
 
 

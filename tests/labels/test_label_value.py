@@ -6,7 +6,7 @@ import pytest
 
 from ragstone import AlignmentCoverage, ContextRelevancy, Criterion, Sample, Score, evaluate
 from ragstone.labels import CalibrationError
-from ragstone.labels.label_file import Label, items_of, match_labels, response_digest, sample_digest
+from ragstone.labels.label_file import Label, items_of, match_labels, sample_digest
 from ragstone.registry import make_metric
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -46,7 +46,7 @@ def scored(metric, tmp_path):
 
 def label(report, **fields):
     record = next(iter(report.results()))
-    base = {"id": "q1", "sample_digest": sample_digest(SAMPLE), "response_digest": response_digest(SAMPLE)}
+    base = {"id": "q1", "sample_digest": sample_digest(SAMPLE)}
     base |= {"metric": record.outcome.metric, "version": record.outcome.version, "judge": record.judge}
     return Label(**base | {"kind": "score", **fields})
 

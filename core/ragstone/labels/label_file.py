@@ -53,7 +53,6 @@ class Label(BaseModel):
         ragstone_label: The form's version.
         id: The sample's id in the results.
         sample_digest: Of the texts that were labelled (`sample_digest`).
-        response_digest: Of the response alone.
         metric: The metric's name.
         version: The version of the metric that listed the items.
         judge: The `model` of the judge that listed them.
@@ -67,7 +66,7 @@ class Label(BaseModel):
         draw: How the sample was drawn; None where `ragstone choose` did not draw it.
 
     Example:
-        >>> Label(id="q1", sample_digest="0a", response_digest="0b", metric="demo", version="1", judge="j",
+        >>> Label(id="q1", sample_digest="0a", metric="demo", version="1", judge="j",
         ...       kind="score", answer=0.5).missing
         False
     """
@@ -77,7 +76,6 @@ class Label(BaseModel):
     ragstone_label: Literal[1] = 1
     id: StrictStr
     sample_digest: StrictStr
-    response_digest: StrictStr
     metric: StrictStr
     version: StrictStr
     judge: StrictStr
@@ -192,11 +190,6 @@ def sample_digest(sample: Sample) -> str:
     """
     turns = [[turn.role, turn.content] for turn in sample.history]
     return digest_of([sample.user_input, turns, list(sample.retrieved_contexts), sample.response, sample.reference])
-
-
-def response_digest(sample: Sample) -> str:
-    """Return what stands for a sample's response."""
-    return digest_of(sample.response)
 
 
 def digest_of(value: object) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import LabelledRecord, digest_of, items_of, response_digest, sample_digest, scored
+from ragstone.labels.label_file import LabelledRecord, digest_of, items_of, sample_digest, scored
 from ragstone.outcome import Score
 from ragstone.page.markup import asset, document, tag
 from ragstone.sample import Sample
@@ -98,7 +98,7 @@ def entry_of(
         items: Whether it can be labelled item by item.
     """
     record, score, sample = scored.record, scored.score, scored.sample
-    of = {"id": record.sample_id, "sample_digest": sample_digest(sample), "response_digest": response_digest(sample)}
+    of = {"id": record.sample_id, "sample_digest": sample_digest(sample)}
     of |= {"metric": score.metric, "version": score.version, "judge": record.judge}
     judged = items_of(score, scored.info.items) if items else []
     listed = [_item(kind, verdict, show_verdicts=show_verdicts) for kind, verdict in judged]

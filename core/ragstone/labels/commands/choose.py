@@ -4,7 +4,6 @@ import click
 
 from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import write_page
-from ragstone.labels.commands.extra import say_extra
 from ragstone.plain import printable
 from ragstone.report import Report
 
@@ -53,6 +52,5 @@ def choose(
     write_page("--out", out, str(chosen))
     first, *notes = chosen.notes
     click.echo(printable(f"{out}: {first}"), err=out == "-")
-    say_extra()
     for note in notes:
         click.echo(printable(note), err=True)

@@ -4,7 +4,6 @@ import click
 
 from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import write_page
-from ragstone.labels.commands.extra import say_extra
 from ragstone.plain import printable
 from ragstone.report import Report
 
@@ -50,7 +49,6 @@ def label(results: str, metric: str | None, out: str | None, *, show_verdicts: b
         page, samples = chosen.page(), len(chosen.entries)
     write_page("--out", out, page)
     click.echo(printable(f"{out}: {samples:,} samples to label"), err=out == "-")
-    say_extra()
     if left_out:
         click.echo(f"{left_out:,} scores are left out: no texts, or the same sample again", err=True)
     if opened:
