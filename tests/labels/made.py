@@ -39,7 +39,7 @@ def calibration(**more):
         "prompts": prompts_digest(relevancy()),
         "judge": "scripted",
         "item": "sentence",
-        "weights": {"judge": 1.0},
+        "weight": 1.0,
         "intercept": -2.0,
         "threshold": 0.3,
         "labels": 20,

@@ -61,8 +61,8 @@ def test_sentences_that_an_embedder_ranks_are_calibrated_by_the_probability_that
         ({"embedder": "fake-8"}, {"embedder": FakeEmbedder()}, "embedder: made with 'fake-8', this has None"),
         ({"embedder": "fake-4"}, RANKED, "embedder: made with 'fake-4', this has 'fake-8'"),
         ({}, RANKED, "embedder: made with None, this has 'fake-8'"),
-        ({"item": "score", "weights": {"score": 1.0}}, RANKED, "embedder: made with None, this has 'fake-8'"),
-        ({"item": "score", "weights": {"score": 1.0}}, {}, "granularity: made with None, this has 'sentence'"),
+        ({"item": "score", "weight": 1.0}, RANKED, "embedder: made with None, this has 'fake-8'"),
+        ({"item": "score", "weight": 1.0}, {}, "granularity: made with None, this has 'sentence'"),
         ({}, {"asking": "together"}, "asking one by one: made with True, this has False"),
         ({}, {"instructions": {"sentence": "Is it needed?"}}, "version: made with"),
         ({"metric": "demo"}, {}, "it is of demo, this is context_relevancy"),
@@ -139,7 +139,7 @@ def test_a_score_as_a_whole():
     kept = Sample(retrieved_contexts=["It is so. " * 9], response="It is.")
     plain = summary_metric()
     settings = settings_of(plain, "score")
-    found = made_with(plain, "score", weights={"score": 4.0}, settings=settings, threshold=None)
+    found = made_with(plain, "score", weight=4.0, settings=settings, threshold=None)
     before, after = plain.score(kept), dataclasses.replace(plain, calibration=found).score(kept)
     assert after.breakdown["uncalibrated"] == before.value
     assert [after.value] == found.apply([before.value])
@@ -166,7 +166,7 @@ def test_calibrated_sentences_are_counted_unless_told():
 def test_a_calibrated_score_is_scored_as_it_was_when_it_was_calibrated(scoring, other):
     sure = judge(gives_probabilities=True)
     plain = relevancy(llm=sure, scoring=scoring)
-    found = made_with(plain, "score", weights={"score": 4.0}, settings=settings_of(plain, "score"), threshold=None)
+    found = made_with(plain, "score", weight=4.0, settings=settings_of(plain, "score"), threshold=None)
     before = plain.score(sample(0.6, 0.9, 0.1))
     after = relevancy(llm=sure, calibration=found).score(sample(0.6, 0.9, 0.1))
     assert (after.breakdown["uncalibrated"], after.version) == (before.value, f"{before.version}+cal:{found.digest}")

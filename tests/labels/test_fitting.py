@@ -29,7 +29,7 @@ def test_it_mends_a_judge_who_says_yes_too_readily():
     assert error.difference.high < 0.0
     assert f1_.before.value < f1_.after.value
     assert not result.warnings
-    assert all(weight > 0.0 for weight in result.fitted.weights.values())
+    assert result.fitted.weight > 0.0
 
 
 def test_a_group_is_never_on_both_sides():
@@ -68,7 +68,7 @@ def test_labels_that_are_too_few_or_alike_are_refused(made, message):
 def test_a_judge_who_says_nothing_of_the_labels_leaves_the_share_of_yes(say):
     made = [Labelled(each.group, [say(p) for p in each.judged], each.labels) for each in rows(30)]
     result = cross_fit(made, "sentence")
-    assert result.fitted.weights == {}
+    assert result.fitted.weight == 0.0
     share = sum(sum(each.labels) for each in made) / 180
     assert made[0].mapped(result.fitted) == pytest.approx([share] * 6, abs=0.01)
     assert any("the judge says nothing" in warning for warning in result.warnings)

@@ -17,7 +17,8 @@ probability = st.floats(0, 1)
 @st.composite
 def maps(draw):
     return calibration(
-        weights=draw(st.dictionaries(st.sampled_from(["judge", "score"]), st.floats(0, 1e6), max_size=1)),
+        item=draw(st.sampled_from(["sentence", "score"])),
+        weight=draw(st.floats(0, 1e6)),
         intercept=draw(st.floats(-1e6, 1e6)),
     )
 
@@ -54,8 +55,7 @@ def setting(*keys, to):
         (setting("intercept", to=-2.5), "was edited"),
         (lambda content: content.update(ragstone_calibration=2), "ragstone_calibration: Input should be 1"),
         (setting("intercept", to=float("nan")), r"calibration\[intercept\]: "),
-        (setting("weights", "fewness", to=1.0), r"calibration\[weights\]\[fewness\]"),
-        (setting("weights", "judge", to=-1.0), r"calibration\[weights\]\[judge\]: "),
+        (setting("weight", to=-1.0), r"calibration\[weight\]: "),
         (lambda _: "[" * 100_000, "Invalid JSON"),
         (lambda _: '{"question": "Who?"}', "ragstone_calibration: Field required"),
     ],

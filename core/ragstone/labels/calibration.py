@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.float64]
 
-Signal = Literal["judge", "score"]
-
 _LEAST = 1e-4  # of a probability: further out a log-probability is rounding, and its logit would outweigh all others
 
 
@@ -64,7 +62,8 @@ class Change(_Frozen):
 class ProbabilityMap(_Frozen):
     """The map of a `Calibration`; see there. It never falls."""
 
-    weights: dict[Signal, Annotated[float, Field(ge=0.0, le=1e9)]] = Field(default_factory=dict[Signal, float])
+    item: CalibratedItem
+    weight: Annotated[float, Field(ge=0.0, le=1e9)] = 0.0
     intercept: Annotated[float, Field(ge=-1e9, le=1e9)] = 0.0
 
     def apply(self, judged: Sequence[float]) -> list[float]:
@@ -73,9 +72,7 @@ class ProbabilityMap(_Frozen):
         Args:
             judged: The probability that the metric gives each item; for the item "score", the score.
         """
-        z = np.full(len(judged), self.intercept)
-        for signal, weight in self.weights.items():
-            z += weight * values_of(signal, judged)
+        z = self.intercept + self.weight * signals(self.item, judged)
         return [float(each) for each in sigmoid(z)]
 
 
@@ -84,8 +81,8 @@ class Calibration(ProbabilityMap):
 
         p = sigmoid(intercept + weight * signal)         (Platt's map)
 
-    The signal "judge" is the logit of the probability that the metric gives an item, held within [0.0001, 0.9999];
-    "score" is the score. The weight is not below 0, so where the signal is higher, p is no lower.
+    The signal is the logit of the probability that the metric gives an item, held within [0.0001, 0.9999]; for the item
+    "score" it is the score. The weight is not below 0, so where the signal is higher, p is no lower.
 
     Attributes:
         metric: The metric's name.
@@ -98,7 +95,7 @@ class Calibration(ProbabilityMap):
             a sample's "score".
         settings: The metric's options, where the score itself is mapped: another option is another score.
         one_by_one: Whether the judge is asked one item per call.
-        weights: By signal; empty where the labels do not rise with it.
+        weight: Of the signal; 0 where the labels do not rise with it.
         intercept: Added to the weighted signal.
         threshold: An item is counted as yes from this p on; for a score, what separates best (None: no yes and no).
         labels: How many labels it was made from.
@@ -107,7 +104,7 @@ class Calibration(ProbabilityMap):
 
     Example:
         >>> calibration = Calibration(metric="context_relevancy", version="1", prompts="", judge="fake",
-        ...                           item="sentence", weights={"judge": 0.5}, intercept=-1.0, threshold=0.3)
+        ...                           item="sentence", weight=0.5, intercept=-1.0, threshold=0.3)
         >>> [round(p, 2) for p in calibration.apply([0.0, 0.5, 1.0])]
         [0.0, 0.27, 0.97]
     """
@@ -117,7 +114,6 @@ class Calibration(ProbabilityMap):
     prompts: str
     judge: str
     embedder: str | None = None
-    item: CalibratedItem
     settings: dict[str, Any] = Field(default_factory=dict[str, Any])
     one_by_one: bool = True
     threshold: Probability | None = None
@@ -153,7 +149,7 @@ class Calibration(ProbabilityMap):
 
         Example:
             >>> calibration = Calibration(metric="demo", version="1", prompts="", judge="fake", item="sentence",
-            ...                           weights={"judge": 1.0}, threshold=0.75)
+            ...                           weight=1.0, threshold=0.75)
             >>> calibration.answers([Answer("yes", {"yes": 0.5, "no": 0.5})])
             [Answer(choice='no', probabilities={'yes': 0.5, 'no': 0.5})]
         """
@@ -169,9 +165,10 @@ class Calibration(ProbabilityMap):
 
     def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
         """Return a score's value as calibrated, what that adds to the breakdown, and the reason."""
-        signals = ", ".join(self.weights) or "nothing: the labels' share of yes"
+        name = "score" if self.item == "score" else "judge"
+        signal = name if self.weight else "nothing: the labels' share of yes"
         limit = "" if self.threshold is None or self.item == "score" else f"; yes from {self.threshold:.3f} on"
-        reason = f"{reason} Calibrated on {self.labels} labels by {signals}{limit}."
+        reason = f"{reason} Calibrated on {self.labels} labels by {signal}{limit}."
         if self.item != "score":
             return value, {}, reason
         (calibrated,) = self.apply([value])
@@ -255,10 +252,10 @@ def sigmoid(z: "Numbers") -> "Numbers":
     return np.where(z >= 0, 1.0, power) / (1.0 + power)
 
 
-def values_of(signal: Signal, judged: Sequence[float]) -> "Numbers":
-    """Return a signal's value for each item: the logit of its probability, or the score as it is."""
+def signals(item: CalibratedItem, judged: Sequence[float]) -> "Numbers":
+    """Return what the map weighs: the logit of each item's probability, or the score as it is."""
     p = np.asarray(judged, np.float64)
-    if signal == "score":
+    if item == "score":
         return p
     held = p.clip(_LEAST, 1.0 - _LEAST)
     return np.asarray(np.log(held / (1.0 - held)), np.float64)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, Signal, values_of
+from ragstone.labels.calibration import CalibrationError, Change, Figure, ProbabilityMap, signals
 from ragstone.metrics.base import CalibratedItem
 from ragstone.report.statistics import of_groups
 
@@ -70,15 +70,14 @@ def cross_fit(
     groups = [sample.group for sample in samples]
     _check(labels, len(set(groups)), item)
     binary = bool(np.isin(labels, (0.0, 1.0)).all())
-    signal: Signal = "score" if item == "score" else "judge"
     name, measure = ("sentence F1", f1) if item == "sentence" else ("accuracy", accuracy)
 
     after: dict[int, Numbers] = {}
     decided: dict[int, Flags] = {}
     for train, test in folds(groups, _OUTER, seed):
         kept = [samples[i] for i in train]
-        fitted = fit(kept, signal)
-        limit = best_threshold(_unseen(kept, signal, seed), kept, measure) if binary else 0.5
+        fitted = fit(kept, item)
+        limit = best_threshold(_unseen(kept, item, seed), kept, measure) if binary else 0.5
         for i in test:
             after[i] = samples[i].mapped(fitted)
             decided[i] = after[i] >= limit
@@ -94,20 +93,20 @@ def cross_fit(
     errors = [squared_error(sample.judged, sample.labels) for sample in samples]
     errors_now = [squared_error(p, sample.labels) for p, sample in zip(unseen, samples, strict=True)]
     first = changed(name, was, now, groups)
-    fitted = fit(samples, signal)
+    fitted = fit(samples, item)
     return FitResult(
         fitted=fitted,
         threshold=best_threshold(unseen, samples, measure) if binary else None,
         agreement=(first, changed("squared error", errors, errors_now, groups)),
-        warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=bool(fitted.weights))),
+        warnings=tuple(_warnings(labels, len(set(groups)), first, judge_counts=fitted.weight > 0.0)),
     )
 
 
-def _unseen(samples: Sequence[Labelled], signal: Signal, seed: int) -> "list[Numbers]":
+def _unseen(samples: Sequence[Labelled], item: CalibratedItem, seed: int) -> "list[Numbers]":
     """Return each sample's probabilities by a fit without its group."""
     mapped: dict[int, Numbers] = {}
     for train, test in folds([sample.group for sample in samples], _INNER, seed + 1):
-        fitted = fit([samples[i] for i in train], signal)
+        fitted = fit([samples[i] for i in train], item)
         mapped |= {i: samples[i].mapped(fitted) for i in test}
     return [mapped[i] for i in range(len(samples))]
 
@@ -185,14 +184,14 @@ def load_extra(name: str, need: str) -> ModuleType:
         raise ImportError(message, name=name.partition(".")[0]) from error
 
 
-def fit(samples: Sequence[Labelled], signal: Signal) -> ProbabilityMap:
+def fit(samples: Sequence[Labelled], item: CalibratedItem) -> ProbabilityMap:
     """Fit a map to all items of the samples.
 
     Logistic regression on the standardised signal with an L2 penalty (C = 1), which holds few labels in check. Where
     it runs against the labels, or is always the same, the map is the share of yes.
     """
     labels = np.concatenate([sample.labels for sample in samples])
-    values = np.concatenate([values_of(signal, sample.judged) for sample in samples])
+    values = np.concatenate([signals(item, sample.judged) for sample in samples])
     # With nothing to go by: the share of yes, never quite 0 or 1.
     share = (float(labels.sum()) + 0.5) / (len(labels) + 1.0)
     weight, intercept = 0.0, math.log(share / (1.0 - share))
@@ -200,7 +199,7 @@ def fit(samples: Sequence[Labelled], signal: Signal) -> ProbabilityMap:
         fitted, at_zero = _logistic(values, labels)
         if fitted >= 0.0:
             weight, intercept = fitted, at_zero
-    return ProbabilityMap(weights={signal: weight} if weight else {}, intercept=intercept)
+    return ProbabilityMap(item=item, weight=weight, intercept=intercept)
 
 
 def _logistic(values: "Numbers", labels: "Numbers") -> tuple[float, float]:

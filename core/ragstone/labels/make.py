@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResult) -> Calibration:
     return Calibration(
         **identity,
-        **dict(fit.fitted),
+        weight=fit.fitted.weight,
+        intercept=fit.fitted.intercept,
         threshold=fit.threshold,
         labels=sum(len(sample.labels) for sample in samples),
         samples=len(samples),

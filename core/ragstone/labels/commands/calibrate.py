@@ -65,8 +65,7 @@ def _show(calibration: "Calibration", fit: "FitResult") -> None:
     ]
     click.echo("\n".join(text_table(("out of fold, 95 %", "before", "after", "difference"), rows)))
     click.echo(f"labels: {calibration.labels} ({calibration.item}) in {calibration.samples} samples")
-    weights = ", ".join(f"{name} {weight:.3g}" for name, weight in calibration.weights.items()) or "none"
-    click.echo(f"weights: {weights}; intercept {calibration.intercept:.3g}")
+    click.echo(f"weight: {calibration.weight:.3g}; intercept {calibration.intercept:.3g}")
     if calibration.threshold is not None:
         use = "suggested threshold" if calibration.item == "score" else "threshold for yes"
         click.echo(f"{use}: {calibration.threshold:.3f}")
