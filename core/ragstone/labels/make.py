@@ -1,7 +1,7 @@
 """Making a calibration from results and labels of them, and naming what it is of."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.fit import FitResult, Labelled, cross_fit, load_sklearn
@@ -13,18 +13,6 @@ from ragstone.sample import Sample, SampleField
 
 if TYPE_CHECKING:
     from ragstone.report import Report
-
-
-def _calibration(identity: dict[str, Any], samples: list[Labelled], fit: FitResult) -> Calibration:
-    return Calibration(
-        **identity,
-        weight=fit.fitted.weight,
-        intercept=fit.fitted.intercept,
-        threshold=fit.threshold,
-        labels=sum(len(sample.labels) for sample in samples),
-        samples=len(samples),
-        agreement=fit.agreement,
-    )
 
 
 def from_results(report: "Report", path: str | Path) -> tuple[Calibration, FitResult, list[str]]:
@@ -73,7 +61,16 @@ def from_results(report: "Report", path: str | Path) -> tuple[Calibration, FitRe
         (more := len(labels) - skipped - used, f"{more} label(s) of another kind than {item} are left out"),
         (shown, f"{shown} sample(s) were labelled with the judge's verdicts in sight: such labels agree too readily"),
     ]
-    return _calibration(identity, rows, fit), fit, [note for count, note in notes if count]
+    calibration = Calibration(
+        **identity,
+        weight=fit.fitted.weight,
+        intercept=fit.fitted.intercept,
+        threshold=fit.threshold,
+        labels=sum(len(row.labels) for row in rows),
+        samples=len(rows),
+        agreement=fit.agreement,
+    )
+    return calibration, fit, [note for count, note in notes if count]
 
 
 def _item(metric: str, kinds: set[str], path: str | Path) -> CalibratedItem:
