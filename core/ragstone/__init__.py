@@ -8,11 +8,16 @@ if TYPE_CHECKING:
     from ragstone.clients import OpenAICompatible as OpenAICompatible
     from ragstone.judge import (
         LLM as LLM,
+        BaseDecisionModel as BaseDecisionModel,
         BaseEmbedder as BaseEmbedder,
         BaseLLM as BaseLLM,
+        DecisionModel as DecisionModel,
+        DecisionReply as DecisionReply,
+        DecisionRequest as DecisionRequest,
         Embedder as Embedder,
         LLMReply as LLMReply,
         LLMRequest as LLMRequest,
+        Question as Question,
     )
     from ragstone.live import Monitor as Monitor, trace_id as trace_id
     from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
@@ -37,7 +42,8 @@ else:
             "ragstone._version": "__version__",
             "ragstone.batch.evaluate": "aevaluate evaluate",
             "ragstone.clients": "OpenAICompatible",
-            "ragstone.judge": "LLM BaseEmbedder BaseLLM Embedder LLMReply LLMRequest",
+            "ragstone.judge": "LLM BaseDecisionModel BaseEmbedder BaseLLM DecisionModel DecisionReply DecisionRequest "
+            "Embedder LLMReply LLMRequest Question",
             "ragstone.live": "Monitor trace_id",
             "ragstone.metrics": " ".join(metrics.__all__),
             "ragstone.outcome": "Evidence Outcome Score Suspicion Unscored Usage Verdict",

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from ragstone.judge import LLMRequest
+from ragstone.judge import DecisionRequest, LLMRequest
 from ragstone.plain import fields_of, to_plain
 from ragstone.public import public_url
 from ragstone.sample import Sample
@@ -20,7 +20,7 @@ from ragstone.sample import Sample
 if TYPE_CHECKING:
     from ragstone.metrics import Metric
 
-_HALVES = ("generate", "agenerate", "embed", "aembed")
+_HALVES = ("generate", "agenerate", "decide", "adecide", "embed", "aembed")
 
 
 class NoKeyError(TypeError):
@@ -120,11 +120,14 @@ def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> 
     return _digest("outcome-1", [of_sample, of_metric, draw])
 
 
-def reply_key(request: LLMRequest, judge: str, draw: int = 0) -> str:
+def reply_key(request: LLMRequest | DecisionRequest, judge: str, draw: int = 0) -> str:
     """Return the key of a reply to a request by the judge of a `judge_key`.
 
     All of the request is in it, the order of the schema's properties too: a judge writes in that order.
     """
+    if isinstance(request, DecisionRequest):
+        questions = [[name, each.instruction, each.choices] for name, each in request.questions.items()]
+        return _digest("reply-2", [request.task, dict(request.texts), questions, judge, draw])
     asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
     return _digest("reply-2", [*asked, request.choices, judge, draw])
 
@@ -142,7 +145,8 @@ def _options(metric: "Metric") -> dict[str, object]:
     for name in getattr(metric, "__dict__", {}):
         if not name.startswith("_") and not isinstance(getattr(cls, name, None), cached_property):
             names.add(name)
-    options = {name: getattr(metric, name) for name in sorted(names - {"llm"})}
+    names -= {"llm"} if metric.writer is not None else {"llm", "writer"}
+    options = {name: getattr(metric, name) for name in sorted(names)}
     options["scoring"] = "expected" if metric.expects else "count"
     if "embedder" in options:
         options["embedder"] = metric.judge_embedder

@@ -1,4 +1,4 @@
-"""The two things a metric needs from outside: an `LLM` that answers and an `Embedder` that places texts."""
+"""What a metric needs from outside: a judge, which is an `LLM` or a `DecisionModel`, and an `Embedder`."""
 
 import threading
 import time
@@ -44,6 +44,11 @@ class LLMRequest:
     temperature: float = 0.0
     sample_index: int = 0
     choices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRequest(LLMRequest):
+    """A prompt for texts (questions, claims, parts), which a metric's `writer` answers in place of its judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,102 @@ class LLM(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a judge is asked of one item, over texts that several questions share.
+
+    Attributes:
+        instruction: The question, with the item in it; what each choice means may stand there.
+        choices: The answers to choose from, two or more.
+
+    Example:
+        >>> Question("Is it polite?", ("yes", "no")).choices
+        ('yes', 'no')
+    """
+
+    instruction: str
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """Questions over shared texts, put to a decision model in one request.
+
+    Attributes:
+        task: What is asked, "metric.step", for routing and for scripted judges in tests.
+        texts: What the questions are about, by name: data, never instructions.
+        questions: By id.
+
+    Example:
+        >>> request = DecisionRequest("demo.ask", {"response": "Thanks."}, {"1": Question("Polite?", ("yes", "no"))})
+        >>> list(request.questions)
+        ['1']
+    """
+
+    task: str
+    texts: Mapping[str, str]
+    questions: Mapping[str, Question]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionReply:
+    """A decision model's answers to one request.
+
+    Attributes:
+        probabilities: By the question's id: the probability of each of its choices, from 0 to 1 with a sum of 1; None
+            where the model refused to answer that question.
+        input_tokens: Tokens read; None when the provider does not say.
+        output_tokens: Tokens written; None when the provider does not say.
+
+    Example:
+        >>> DecisionReply({"1": {"yes": 0.75, "no": 0.25}}).input_tokens is None
+        True
+    """
+
+    probabilities: Mapping[str, Mapping[str, float] | None]
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@runtime_checkable
+class DecisionModel(Protocol):
+    """A judge that writes no text: it answers typed questions with the probabilities of their choices.
+
+    Both methods must be safe to call from many threads or tasks at once. What an `LLM` may say of itself beside
+    (`identity`, `secrets`, `max_concurrency`, `max_input_tokens`, `in_turn`), it may say, too.
+
+    Attributes:
+        model: A name for logs and cache keys.
+        most_questions: How many questions one request may have; more are put into several.
+
+    Example:
+        >>> from ragstone.testing import FakeDecisions
+        >>> isinstance(FakeDecisions(lambda question, texts: 0.5), DecisionModel)
+        True
+    """
+
+    @property
+    def model(self) -> str:
+        """A name for logs and cache keys."""
+        ...
+
+    @property
+    def most_questions(self) -> int:
+        """How many questions one request may have."""
+        ...
+
+    def decide(self, request: DecisionRequest, /) -> DecisionReply:
+        """Answer one request, blocking the calling thread."""
+        ...
+
+    async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
+        """Answer one request on the running event loop."""
+        ...
+
+
+Judge = LLM | DecisionModel
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """Places texts in a vector space. Both methods must be safe to call concurrently. It may have `secrets`, as an LLM.
@@ -153,7 +254,7 @@ class Meter:
     def asking(self, round_: Sequence[object]) -> None:
         """Count the calls of a round that is about to be made."""
         for request in round_:
-            if isinstance(request, LLMRequest):
+            if isinstance(request, (LLMRequest, DecisionRequest)):
                 self._llm_calls += 1
             else:
                 self._embed_calls += 1
@@ -168,7 +269,7 @@ class Meter:
     def answered(self, replies: Sequence[Any]) -> None:
         """Note the tokens of a round's replies."""
         for reply in replies:
-            if isinstance(reply, LLMReply):
+            if isinstance(reply, (LLMReply, DecisionReply)):
                 self._read.append(reply.input_tokens)
                 self._written.append(reply.output_tokens)
 
@@ -245,6 +346,31 @@ class BaseLLM(_OneHalf):
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by running `generate` in a thread."""
         return await self._bridge().in_thread(lambda: self.generate(request))
+
+
+class BaseDecisionModel(_OneHalf):
+    """Gives a decision model with one half the other: define `decide` or `adecide`, get both; as `BaseLLM` does.
+
+    Example:
+        >>> class Yes(BaseDecisionModel):
+        ...     model = "always-yes"
+        ...     def decide(self, request: DecisionRequest, /) -> DecisionReply:
+        ...         return DecisionReply({name: {"yes": 1.0, "no": 0.0} for name in request.questions})
+        >>> Yes().decide(DecisionRequest("demo", {}, {"1": Question("Is it?", ("yes", "no"))})).probabilities
+        {'1': {'yes': 1.0, 'no': 0.0}}
+    """
+
+    model: str = "unnamed"
+    most_questions: int = 400
+    _halves = ("decide", "adecide")
+
+    def decide(self, request: DecisionRequest, /) -> DecisionReply:
+        """Answer one request by running `adecide` on a background loop."""
+        return self._bridge().on_loop(self.adecide(request))
+
+    async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
+        """Answer one request by running `decide` in a thread."""
+        return await self._bridge().in_thread(lambda: self.decide(request))
 
 
 class BaseEmbedder(_OneHalf):

@@ -33,7 +33,7 @@ GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "golden": {"context_recall": {}, "factual_correctness": {}},
 }
 """Metrics, with their options, that one name stands for."""
-OBJECTS = frozenset({"llm", "embedder", "splitter", "calibration"})
+OBJECTS = frozenset({"llm", "writer", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}

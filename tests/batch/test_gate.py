@@ -59,7 +59,7 @@ class TooManyError(Exception):
 
 
 def ask_all(gate, judge, requests, **settings):
-    return asyncio.gather(*(gate.call(each, judge, None, **settings) for each in requests), return_exceptions=True)
+    return asyncio.gather(*(gate.call(each, judge, **settings) for each in requests), return_exceptions=True)
 
 
 class Kept(dict):
@@ -84,7 +84,7 @@ def test_calls_to_the_embedder_are_counted_apart():
 
     async def main():
         gate = RequestGate(2)
-        places = [gate.call(EmbedRequest((f"text {i}",)), judge, embedder) for i in range(6)]
+        places = [gate.call(EmbedRequest((f"text {i}",)), embedder) for i in range(6)]
         vectors, _ = await asyncio.gather(asyncio.gather(*places), ask_all(gate, judge, asks(6)))
         return vectors, now() - 1000
 
@@ -212,8 +212,8 @@ class TestSharing:
             gate, meters = RequestGate(), [Meter() for _ in range(4)]
             for meter in meters:
                 meter.asking((ASK,))
-            replies = await asyncio.gather(*(gate.call(ASK, judge, None, meter=meter) for meter in meters[:3]))
-            replies.append(await gate.call(ASK, judge, None, meter=meters[3]))
+            replies = await asyncio.gather(*(gate.call(ASK, judge, meter=meter) for meter in meters[:3]))
+            replies.append(await gate.call(ASK, judge, meter=meters[3]))
             for meter, reply in zip(meters, replies, strict=True):
                 meter.answered((reply,))
             return replies, [meter.usage() for meter in meters], gate
@@ -234,7 +234,7 @@ class TestSharing:
                 gate = RequestGate(replies=kept)
                 for draw in (0, 1, 2):
                     for index in (0, 1):
-                        await gate.call(replace(ASK, sample_index=index), llm, None, draw)
+                        await gate.call(replace(ASK, sample_index=index), llm, draw)
 
         asyncio.run(main())
         assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]

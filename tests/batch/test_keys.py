@@ -117,7 +117,8 @@ def split(text, language):
     return [(text, 0, len(text))]
 
 
-COMMON = {"threshold": 0.25, "asking": "one_by_one", "max_input_tokens": 77, "max_characters": 77}
+COMMON = {"writer": FakeLLM(print, model="writer"), "threshold": 0.25, "asking": "one_by_one",
+          "max_input_tokens": 77, "max_characters": 77}  # fmt: skip
 OPTIONS = {
     SummarizationScore: {"length_penalty": False, "coeff": 0.3, "questions": ["Is it?"],
                          "instructions": {"questions": "Other."}},

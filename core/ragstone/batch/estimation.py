@@ -10,8 +10,8 @@ from itertools import count
 from typing import Any, cast
 
 from ragstone.batch.spending import Price, check_price, cost_of
-from ragstone.judge import LLMReply, LLMRequest, Meter
-from ragstone.judging.flow import EmbedRequest, Flow, advance
+from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
+from ragstone.judging.flow import EmbedRequest, Flow, Request, advance, prompt_tokens
 from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
@@ -243,15 +243,21 @@ def _followed(flow: Flow[Outcome], rounds: list[MetricEstimate]) -> Outcome | No
     return None
 
 
-def _reply(request: LLMRequest | EmbedRequest, cost: MetricEstimate) -> object:
+def _reply(request: Request, cost: MetricEstimate) -> object:
     if isinstance(request, EmbedRequest):
         import numpy as np
 
         cost.embed_calls += 1
         return np.ones((len(request.texts), 4), dtype=np.float32)
-    reply = synthetic_reply(request)
     cost.calls += 1
-    cost.input_tokens += tokens(request.system, request.user)
+    cost.input_tokens += prompt_tokens(request)
+    if isinstance(request, DecisionRequest):
+        even = {
+            name: dict.fromkeys(question.choices, 1 / len(question.choices))
+            for name, question in request.questions.items()
+        }
+        return DecisionReply(even)
+    reply = synthetic_reply(request)
     cost.output_tokens += tokens(reply.text)
     return reply
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TypeVar, cast
 
 from ragstone.errors import JournalError
-from ragstone.judge import LLMReply
+from ragstone.judging.flow import JudgeReply
 from ragstone.outcome import Outcome
 from ragstone.plain import printable
 from ragstone.results.connection import Kind, SqliteFile
@@ -87,7 +87,7 @@ class Journal:
         self._has_locks = True
         self._closed = False
         self._put = 0
-        self._replies: dict[str, LLMReply] = {}  # that wait to be written
+        self._replies: dict[str, JudgeReply] = {}  # that wait to be written
         self._written = 0.0
         self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
 
@@ -171,7 +171,7 @@ class Journal:
             owner = self._lease.name
             self._write(*(("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner)) for key in keys))
 
-    def reply(self, key: str) -> LLMReply | None:
+    def reply(self, key: str) -> JudgeReply | None:
         """Return the judge's reply that was put under the key; None when there is none.
 
         Raises:
@@ -179,7 +179,7 @@ class Journal:
         """
         return self._replies.get(key) or self._read("reply", key, decode_reply)
 
-    def put_reply(self, key: str, reply: LLMReply) -> None:
+    def put_reply(self, key: str, reply: JudgeReply) -> None:
         """Keep a judge's reply. Those that come fast are written together, with the next outcome at the latest.
 
         Raises:

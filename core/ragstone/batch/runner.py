@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 from ragstone.batch.spending import SpendingMeter
 from ragstone.errors import CannotScore, JournalError
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
-from ragstone.judge import LLM, Meter
+from ragstone.judge import Judge, Meter
 from ragstone.limits.gate import RequestGate, Stopwatch, daemon
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
@@ -129,7 +129,7 @@ class Runner:
         self._meter = meter
         self._flows = max(1, flows)
         self._window = max(1, window)
-        self._draws = [(metric, metric.judge, draw) for metric in metrics for draw in range(repeat)]
+        self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: dict[int, Mapping[str, str]] = {}  # by the judge's id
         self.notes: list[str] = []
@@ -157,15 +157,17 @@ class Runner:
         gate.forget_refusals()
         for metric in metrics:
             self._prepare(metric.judge)
+            if metric.models.writer is not None:
+                self._prepare(metric.models.writer)
             if journal is not None:
                 self._metric_key(metric, metric.judge)  # an option that has no key is found now
-                for judge in (metric.llm, metric.judge_embedder):
+                for judge in (metric.llm, metric.writer, metric.judge_embedder):
                     self._say_undeclared(judge)
 
     @property
     def gave_up(self) -> bool:
         """Whether no judge is asked any more."""
-        return self._gave_up or all(self._refusal(metric, judge) is not None for metric, judge, _ in self._draws)
+        return self._gave_up or all(self._gate.refusal(metric.models) is not None for metric, _ in self._draws)
 
     @property
     def not_asked(self) -> list[str]:
@@ -305,7 +307,8 @@ class Runner:
             self._changed.set()
 
     async def _evaluate(self, slot: _Slot, place: int) -> None:
-        row, (_, judge, draw) = slot.row, self._draws[place]
+        row, (metric, draw) = slot.row, self._draws[place]
+        judge = metric.judge
         outcome: Outcome | None
         try:
             if self._journal is None:
@@ -361,11 +364,11 @@ class Runner:
             self._jobs.extendleft(self._waiting.pop(key))
         self._begin()
 
-    async def _score(self, row: Row, metric: Metric, judge: LLM, draw: int) -> Outcome:
+    async def _score(self, row: Row, metric: Metric, draw: int) -> Outcome:
         meter = self._meter(metric, row.sample)
         if row.error is not None and ("response" in metric.required_fields or not row.sample.retrieved_contexts):
             return unscored(metric, CannotScore("missing_input", f"response: {row.error}"), meter)
-        refusal = _GAVE_UP if self._gave_up else self._refusal(metric, judge)
+        refusal = _GAVE_UP if self._gave_up else self._gate.refusal(metric.models)
         if refusal is not None:
             return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
@@ -399,16 +402,13 @@ class Runner:
             self._gave_up = self._gave_up or self._failed_in_a_row >= GIVE_UP_AFTER
         return Scored(slot.row, records)
 
-    def _refusal(self, metric: Metric, judge: LLM) -> str | None:
-        return self._gate.refusal(judge, metric.judge_embedder)
-
     def _key(self, slot: _Slot, place: int) -> str:
         """Return the key of an evaluation's outcome, as its judge is asked now."""
         slot.key = slot.key or sample_key(slot.row.sample)
-        metric, judge, draw = self._draws[place]
-        return outcome_key(slot.key, self._metric_key(metric, judge), draw)
+        metric, draw = self._draws[place]
+        return outcome_key(slot.key, self._metric_key(metric, metric.judge), draw)
 
-    def _metric_key(self, metric: Metric, judge: LLM) -> str:
+    def _metric_key(self, metric: Metric, judge: Judge) -> str:
         asked = id(metric), frozenset(left_out_of(judge))
         if asked not in self._metric_keys:
             self._metric_keys[asked] = metric_key(metric)
@@ -420,7 +420,7 @@ class Runner:
             self.notes.append(words)
             _log.warning("%s.", printable(words))
 
-    def _prepare(self, judge: LLM) -> None:
+    def _prepare(self, judge: Judge) -> None:
         """Have a judge asked as in the other runs of the journal, whose provider refused something."""
         leave_out: object = getattr(judge, "leave_out", None)
         if (
@@ -431,7 +431,7 @@ class Runner:
             leave_out(names)
         self._note_left_out(judge, None)
 
-    def _note_left_out(self, judge: LLM, line: int | None) -> None:
+    def _note_left_out(self, judge: Judge, line: int | None) -> None:
         """Note what a judge is asked without, the first time after the sample in a line (None: before all)."""
         left_out, known = left_out_of(judge), self._left_out.get(id(judge), {})
         if left_out.keys() == known.keys():

@@ -13,11 +13,22 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ragstone.errors import CannotScore
-from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
+from ragstone.judge import (
+    LLM,
+    DecisionReply,
+    DecisionRequest,
+    Embedder,
+    Judge,
+    LLMReply,
+    LLMRequest,
+    Meter,
+    WriterRequest,
+)
 from ragstone.judging.prompt import one_line, sendable, tokens
 from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
@@ -44,11 +55,44 @@ class EmbedRequest:
     texts: tuple[str, ...]
 
 
-Request = LLMRequest | EmbedRequest
+Request = LLMRequest | DecisionRequest | EmbedRequest
+JudgeReply = LLMReply | DecisionReply
+Model = Judge | Embedder
 Round = tuple[Request, ...]
 Flow = Generator[Round, tuple[Any, ...], T]
-Answering = Callable[[Request, LLM, Embedder | None], Awaitable[object]]
-"""How a request gets its reply: an `LLMReply`, or the vectors of an `EmbedRequest`; raises what the provider raises."""
+Answering = Callable[[Request, Model], Awaitable[object]]
+"""How a request gets its reply from a model; raises what the provider raises."""
+
+
+class Models(NamedTuple):
+    """Who answers a flow's requests.
+
+    Attributes:
+        judge: What is judged.
+        embedder: `EmbedRequest`s.
+        writer: `WriterRequest`s; None: the judge.
+    """
+
+    judge: Judge
+    embedder: Embedder | None = None
+    writer: LLM | None = None
+
+    def of(self, request: Request) -> Model:
+        """Return who answers a request; a TypeError where there is none."""
+        if isinstance(request, EmbedRequest):
+            if self.embedder is None:
+                raise TypeError("this metric embeds texts: name an embedder (its field `embedder` holds one)")
+            return self.embedder
+        return self.writer if isinstance(request, WriterRequest) and self.writer is not None else self.judge
+
+
+def halves(model: Any, request: Request) -> tuple[Callable[[], object], Callable[[], Awaitable[object]]]:  # noqa: ANN401
+    """Return the call of a model for a request, by its sync and by its async half."""
+    if isinstance(request, EmbedRequest):
+        return partial(model.embed, request.texts), partial(model.aembed, request.texts)
+    if isinstance(request, DecisionRequest):
+        return partial(model.decide, request), partial(model.adecide, request)
+    return partial(model.generate, request), partial(model.agenerate, request)
 
 
 def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
@@ -166,12 +210,14 @@ def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     return a, b
 
 
-def of_draw(request: LLMRequest, draw: int) -> LLMRequest:
+def of_draw(request: LLMRequest | DecisionRequest, draw: int) -> LLMRequest | DecisionRequest:
     """Return a flow's request as the judge is asked it in a draw, counted from 0; the first one's is as it was.
 
     Whoever asks a judge asks it so: a seed made of the index is then the same.
     """
-    return replace(request, sample_index=request.sample_index + draw * _APART) if draw else request
+    if not draw or isinstance(request, DecisionRequest):
+        return request
+    return replace(request, sample_index=request.sample_index + draw * _APART)
 
 
 class ReservingMeter(Meter, ABC):
@@ -206,9 +252,9 @@ class ReservingMeter(Meter, ABC):
         Raises:
             CannotScore: "over_budget" and the like; the calls are not made.
         """
-        requests = [request for request in round_ if isinstance(request, LLMRequest)]
+        requests = [request for request in round_ if isinstance(request, _ASKED)]
         if requests:
-            need = self._taken + Counter(calls=len(requests), input=sum(map(_prompt_tokens, requests)))
+            need = self._taken + Counter(calls=len(requests), input=sum(map(prompt_tokens, requests)))
             if not self._first:
                 self._first = len(requests)
                 self._expect(need)
@@ -224,7 +270,7 @@ class ReservingMeter(Meter, ABC):
             CannotScore: As `asking`.
         """
         self._failed += 1
-        under_way = sum(isinstance(request, LLMRequest) for request in self._round)
+        under_way = sum(isinstance(request, _ASKED) for request in self._round)
         self._reserve_up_to(Counter(calls=self._taken["calls"] + under_way + self._failed))
 
     def spared(self) -> None:
@@ -236,20 +282,21 @@ class ReservingMeter(Meter, ABC):
         """Count the cost of the replies."""
         super().answered(replies)
         for request, reply in zip(self._round, replies, strict=True):
-            if isinstance(request, LLMRequest) and isinstance(reply, LLMReply):
+            if isinstance(request, _ASKED) and isinstance(reply, (LLMReply, DecisionReply)):
                 sent, received = reply.input_tokens, reply.output_tokens
+                written = tokens(reply.text) if isinstance(reply, LLMReply) else 0
                 self._taken.update(
                     calls=1,
-                    input=_prompt_tokens(request) if sent is None else sent,
-                    output=tokens(reply.text) if received is None else received,
+                    input=prompt_tokens(request) if sent is None else sent,
+                    output=written if received is None else received,
                 )
         self._round = ()
 
     def settle(self) -> None:
         """Correct what was reserved to what was taken, when the evaluation has ended."""
         for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
-            if isinstance(request, LLMRequest):
-                self._taken.update(calls=1, input=_prompt_tokens(request))
+            if isinstance(request, _ASKED):
+                self._taken.update(calls=1, input=prompt_tokens(request))
         self._correct()
 
     def _reserve_up_to(self, need: Counter[str]) -> None:
@@ -258,21 +305,26 @@ class ReservingMeter(Meter, ABC):
         self._reserved += more
 
 
-def _prompt_tokens(request: LLMRequest) -> int:
-    return tokens(request.system, request.user)
+_ASKED = (LLMRequest, DecisionRequest)  # of a judge or a writer
 
 
-def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: Meter | None = None) -> Outcome:
-    """Drive a flow with the judge's sync half; the requests of a round go out in threads.
+def prompt_tokens(request: LLMRequest | DecisionRequest) -> int:
+    """Return about how many tokens a judge reads of a request."""
+    if isinstance(request, LLMRequest):
+        return tokens(request.system, request.user)
+    return tokens(*request.texts.values(), *(question.instruction for question in request.questions.values()))
+
+
+def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outcome:
+    """Drive a flow with the models' sync halves; the requests of a round go out in threads.
 
     Needs no event loop and minds none, so it works inside a running one (and blocks it).
     """
     meter = meter or Meter()
 
     def call(request: Request) -> object:
-        if isinstance(request, LLMRequest):
-            return _checked(llm.generate(request), llm)
-        return needed(embedder).embed(request.texts)
+        model = models.of(request)
+        return _checked(halves(model, request)[0](), request, model)
 
     try:
         replies: tuple[object, ...] | None = None
@@ -289,23 +341,21 @@ def run(flow: Flow[Outcome], llm: LLM, embedder: Embedder | None = None, meter: 
 
 async def arun(
     flow: Flow[Outcome],
-    llm: LLM,
-    embedder: Embedder | None = None,
+    models: Models,
     meter: Meter | None = None,
     *,
     offload: bool = False,
     answering: Answering | None = None,
 ) -> Outcome:
-    """Drive a flow with the judge's async half on the running loop; a round's requests go out at once.
+    """Drive a flow with the models' async halves on the running loop; a round's requests go out at once.
 
     Args:
         flow: What to run.
-        llm: The judge.
-        embedder: Where the flow embeds.
+        models: Who answers.
         meter: Counts the cost; pass one to know it even when this raises.
         offload: Step the flow in a thread, for samples so large that splitting and prompt building would
             hold up the loop.
-        answering: What answers each request in place of the judge's async half, for runners that hold calls
+        answering: What answers each request in place of the model's async half, for runners that hold calls
             back, share replies or bound their time. What it raises ends the flow and is raised here.
     """
     import asyncio  # loaded when first used: who scores in threads does without
@@ -314,8 +364,8 @@ async def arun(
     answer = answering or _ask
 
     async def call(request: Request) -> object:
-        reply = await answer(request, llm, embedder)
-        return _checked(reply, llm) if isinstance(request, LLMRequest) else reply
+        model = models.of(request)
+        return _checked(await answer(request, model), request, model)
 
     try:
         replies: tuple[object, ...] | None = None
@@ -389,23 +439,17 @@ async def _at_once(call: Callable[[Request], Coroutine[Any, Any, object]], round
         raise
 
 
-async def _ask(request: Request, llm: LLM, embedder: Embedder | None) -> object:
+async def _ask(request: Request, model: Model) -> object:
+    return await halves(model, request)[1]()
+
+
+def _checked(reply: object, request: Request, model: Model) -> object:
+    name, kind = type(model).__name__, type(reply).__name__
+    if isinstance(request, DecisionRequest) and not isinstance(reply, DecisionReply):
+        raise TypeError(f"{name}: decide and adecide must return DecisionReply, not {kind}")
     if isinstance(request, LLMRequest):
-        return await llm.agenerate(request)
-    return await needed(embedder).aembed(request.texts)
-
-
-def _checked(reply: object, llm: LLM) -> LLMReply:
-    name = type(llm).__name__
-    if not isinstance(reply, LLMReply):
-        raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {type(reply).__name__}")
-    if not isinstance(cast("object", reply.text), str):
-        raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
+        if not isinstance(reply, LLMReply):
+            raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {kind}")
+        if not isinstance(cast("object", reply.text), str):
+            raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
     return reply
-
-
-def needed(embedder: Embedder | None) -> Embedder:
-    """Return the embedder; a TypeError where there is none."""
-    if embedder is None:
-        raise TypeError("this metric embeds texts: name an embedder (its field `embedder` holds one)")
-    return embedder

@@ -14,9 +14,8 @@ from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
-from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest, Meter
-from ragstone.judging.flow import Request, needed, of_draw
-from ragstone.judging.prompt import tokens
+from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
+from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, of_draw, prompt_tokens
 from ragstone.judging.refusals import read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.outcome import Usage, known_sum
@@ -28,7 +27,6 @@ _SEVERAL = 3  # different samples that were refused without a reason
 CALL_SECONDS = 120.0
 """What one call may take where nobody says; one to a model that answers `in_turn`, in this process, has no limit."""
 
-A = TypeVar("A")
 Kind = Literal["judge", "embedder"]
 
 T = TypeVar("T")
@@ -37,11 +35,11 @@ T = TypeVar("T")
 class Replies(Protocol):
     """Where replies are kept beyond a run: a `Journal`."""
 
-    def reply(self, key: str) -> LLMReply | None:
+    def reply(self, key: str) -> JudgeReply | None:
         """Return the reply to a request; None where there is none."""
         ...
 
-    def put_reply(self, key: str, reply: LLMReply) -> None:
+    def put_reply(self, key: str, reply: JudgeReply) -> None:
         """Keep the reply to a request."""
         ...
 
@@ -182,7 +180,7 @@ class RequestGate:
         self._replies = replies
         self._own_loop = own_loop
         self._models: dict[tuple[str, int], _Model] = {}
-        self._recent: dict[bytes, LLMReply] = {}
+        self._recent: dict[bytes, JudgeReply] = {}
         self._pending: dict[bytes, asyncio.Future[None]] = {}
         self._begun_at: dict[object, float] = {}  # of the calls in flight
         self.llm_calls = self.embed_calls = self.calls_done = self.calls_failed = 0
@@ -208,10 +206,11 @@ class RequestGate:
         now = asyncio.get_running_loop().time() if self._begun_at else 0.0
         return [now - since for since in self._begun_at.values()]
 
-    def refusal(self, llm: LLM, embedder: Embedder | None) -> str | None:
-        """Return why a judge or an embedder is not asked any more; None if both are."""
-        models = (self._models.get(("judge", id(llm))), self._models.get(("embedder", id(embedder))))
-        return next((model.refusal for model in models if model is not None and model.refusal is not None), None)
+    def refusal(self, models: Models) -> str | None:
+        """Return why one of a metric's models is not asked any more; None if all are."""
+        keys = ("judge", id(models.judge)), ("judge", id(models.writer)), ("embedder", id(models.embedder))
+        known = map(self._models.get, keys)
+        return next((model.refusal for model in known if model is not None and model.refusal is not None), None)
 
     def refusals(self) -> list[str]:
         """Return why judges and embedders are not asked any more."""
@@ -229,22 +228,20 @@ class RequestGate:
     async def call(
         self,
         request: Request,
-        llm: LLM,
-        embedder: Embedder | None,
+        model: Model,
         draw: int = 0,
         *,
         meter: Meter | None = None,
         watch: Stopwatch | None = None,
         sample: object = None,
     ) -> object:
-        """Return the reply to a request: an `LLMReply`, or an embedder's vectors.
+        """Return the reply to a request: a judge's, or an embedder's vectors.
 
         Who asks while somebody asks the same waits for that reply. Where that one fails, it is its own failure.
 
         Args:
             request: What a flow yielded.
-            llm: Who is asked, if it is an `LLMRequest`.
-            embedder: Who is asked, if it is an `EmbedRequest`.
+            model: Who is asked.
             draw: Which scoring of the sample it is for: other draws get other replies.
             meter: Is told when no call was needed, and before a call is tried again.
             watch: Runs while the call is in flight.
@@ -257,14 +254,11 @@ class RequestGate:
             JournalError: The reply cannot be kept.
             Exception: What the provider raised.
         """
-        if not isinstance(request, LLMRequest):
-            embedder = needed(embedder)
-            model = self._model("embedder", embedder)
-            embed = partial(model.call, embedder.embed, embedder.aembed, request.texts)
-            return await self._ask(model, embed, 0.0, None, watch, sample)
-        judge = self._model("judge", llm)
-        ask = partial(judge.call, llm.generate, llm.agenerate, of_draw(request, draw))
-        cost = tokens(request.system, request.user) if self._counts_tokens else 0
+        judge = self._model("embedder" if isinstance(request, EmbedRequest) else "judge", model)
+        if isinstance(request, EmbedRequest):
+            return await self._ask(judge, partial(judge.call, *halves(model, request)), 0.0, None, watch, sample)
+        ask = partial(judge.call, *halves(model, of_draw(request, draw)))
+        cost = prompt_tokens(request) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, meter, watch, sample)
         key = _run_key(request, judge.key, draw)
@@ -281,7 +275,8 @@ class RequestGate:
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
             reply = await self._ask(judge, ask, cost, meter, watch, sample)
-            if isinstance(reply, LLMReply) and type(reply.text) is str:  # else the driver says so
+            if isinstance(reply, DecisionReply) or (isinstance(reply, LLMReply) and type(reply.text) is str):
+                # else the driver says so
                 self._remember(key, reply)
                 if self._replies is not None:  # by what the judge is asked without now
                     self._replies.put_reply(reply_key(request, judge.key, draw), reply)
@@ -290,14 +285,15 @@ class RequestGate:
             del self._pending[key]
             pending.set_result(None)
 
-    def _remember(self, key: bytes, reply: LLMReply) -> None:
+    def _remember(self, key: bytes, reply: JudgeReply) -> None:
         self._recent[key] = reply
         if len(self._recent) > _REMEMBERED:
             del self._recent[next(iter(self._recent))]
 
-    def _model(self, kind: Kind, model: LLM | Embedder) -> "_Model":
-        known = self._models.get((kind, id(model)))
-        return known or self._models.setdefault((kind, id(model)), _Model(kind, model, in_threads=self._own_loop))
+    def _model(self, kind: Kind, model: Model) -> "_Model":
+        key = kind, id(model)
+        known = self._models.get(key)
+        return known or self._models.setdefault(key, _Model(kind, model, in_threads=self._own_loop))
 
     async def _ask(
         self,
@@ -353,7 +349,7 @@ class RequestGate:
                 self.calls_failed += failed
 
     def _count(self, reply: object, estimated: float) -> None:
-        if not isinstance(reply, LLMReply):
+        if not isinstance(reply, (LLMReply, DecisionReply)):
             return  # vectors, or the driver says so
         self.input_tokens = known_sum(self.input_tokens, reply.input_tokens)
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)
@@ -361,8 +357,10 @@ class RequestGate:
             self._judges.correct(reply.input_tokens + reply.output_tokens - estimated)
 
 
-def _run_key(request: LLMRequest, judge: str, draw: int) -> bytes:
+def _run_key(request: LLMRequest | DecisionRequest, judge: str, draw: int) -> bytes:
     """Return a request's key within a run, of what `reply_key` is of, for a third of the time."""
+    if isinstance(request, DecisionRequest):
+        return reply_key(request, judge, draw).encode()
     rest = (request.task, request.schema, request.temperature, request.sample_index, request.choices, judge, draw)
     text = f"{len(request.system)} {rest!r}{request.system}{request.user}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
@@ -382,7 +380,7 @@ class _Model:
     in flight together. One that was refused keeps its place until the others have ended or one was answered.
     """
 
-    def __init__(self, kind: Kind, model: LLM | Embedder, *, in_threads: bool) -> None:
+    def __init__(self, kind: Kind, model: Model, *, in_threads: bool) -> None:
         self.kind = kind
         self.name = model.model
         self.in_turn = bool(getattr(model, "in_turn", False))
@@ -408,11 +406,9 @@ class _Model:
             self._keys[left_out] = judge_key(self._model)
         return self._keys[left_out]
 
-    def call(
-        self, sync: Callable[[A], object], asynchronous: Callable[[A], Awaitable[object]], argument: A
-    ) -> Awaitable[object]:
+    def call(self, sync: Callable[[], object], asynchronous: Callable[[], Awaitable[object]]) -> Awaitable[object]:
         """Call the half that suits the event loop."""
-        return in_daemon(partial(sync, argument)) if self._in_threads else asynchronous(argument)
+        return in_daemon(sync) if self._in_threads else asynchronous()
 
     async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
         """Make a call, and learn from how it ends."""

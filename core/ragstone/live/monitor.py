@@ -195,7 +195,7 @@ class Monitor:
             self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
         elif when_full == "spool":
             raise ValueError('when_full="spool" needs a file: outbox="PATH"')
-        for judge in {judge for metric in by_key.values() for judge in (metric.judge, metric.judge_embedder)}:
+        for judge in {judge for metric in by_key.values() for judge in metric.models}:
             if getattr(judge, "async_only", False):
                 warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
         _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported

@@ -308,7 +308,7 @@ class Workers:
                 flow = _one_at_a_time(
                     metric.flow(evaluation.task.sample), self._computing, lambda: evaluation in self.evaluations
                 )
-                return run(flow, metric.judge, metric.judge_embedder, evaluation.meter)
+                return run(flow, metric.models, evaluation.meter)
             except Exception as error:
                 return unscored(metric, error, evaluation.meter)
         except Exception as error:  # ours

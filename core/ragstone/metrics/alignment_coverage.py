@@ -158,6 +158,11 @@ class AlignmentCoverage(SplittingMetric):
         return self.source or "user_input"
 
     @property
+    def needs_writer(self) -> bool:
+        """Whether questions are to be written."""
+        return self.assessment_questions is None
+
+    @property
     def item_kinds(self) -> Sequence[ItemKind]:
         """The summary's claims, and each question twice: answered by the original, and by the summary."""
         origin: ItemOrigin = "judge" if self.assessment_questions is None else "given"
@@ -241,4 +246,5 @@ class AlignmentCoverage(SplittingMetric):
             lambda value: distinct(value["questions"], "question"),
             names={"questions": "QUESTION"},
             fill={"n": str(n)},
+            writes=True,
         )

@@ -10,8 +10,19 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
 from pydantic import Field
 
 from ragstone.errors import CannotScore
-from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest, Meter
-from ragstone.judging.flow import Answering, Flow, arun, ask, run
+from ragstone.judge import (
+    LLM,
+    Asking,
+    DecisionModel,
+    Embedder,
+    Judge,
+    LLMReply,
+    LLMRequest,
+    Meter,
+    Question,
+    WriterRequest,
+)
+from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
@@ -108,6 +119,8 @@ class Metric(ABC):
         llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`). None:
             `evaluate(..., llm=)`, an evaluator or the command line sets it later, or the metric needs no judge.
         threshold: `Score.passed` is True if the value reaches it; None: `Score.passed` is None.
+        writer: An LLM, or its name, that writes the texts that the metric needs (questions, claims, parts), where the
+            judge is better not asked to: a decision model writes none. None: the judge, if it writes.
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
         scoring: "count": hard verdicts, the published definition; "expected": the judge's probabilities in their
             place; needs "one_by_one", and the version ends in "+expected"; "auto": "expected" if items are asked
@@ -160,7 +173,8 @@ class Metric(ABC):
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
 
-    llm: LLM | str | None = None
+    llm: Judge | str | None = None
+    writer: LLM | str | None = None
     threshold: float | None = None
     asking: Literal["auto", "together", "one_by_one"] = "auto"
     scoring: Scoring = "auto"
@@ -177,7 +191,7 @@ class Metric(ABC):
             object.__setattr__(self, name, value)
         checked("required_fields", self.required_fields, tuple[SampleField, ...])
         self._resolve()
-        checked("llm.asking", self.judge.asking, Asking)
+        self._check_asking()
         if self.threshold is not None:
             checked("threshold", self.threshold, Annotated[float, Field(ge=self.bounds[0], le=self.bounds[1])])
         if unknown := self.instructions.keys() - self.prompts.keys():
@@ -201,22 +215,40 @@ class Metric(ABC):
             self.calibration.check(self)
             object.__setattr__(self, "version", f"{self.version}+cal:{self.calibration.digest}")
 
+    def _check_asking(self) -> None:
+        if not self.decides:
+            checked("llm.asking", cast("LLM", self.judge).asking, Asking)
+        elif self.asking == "together":
+            raise ValueError(f"asking='together': {self.judge.model!r} is a decision model; leave asking out")
+        elif self.needs_writer and self.writer is None:
+            raise ValueError(
+                f"writer: is missing; {self.name} needs texts that {self.judge.model!r}, a decision model, does not "
+                "write: name an LLM, or give the texts as an option where the metric has one"
+            )
+
     def _resolve(self) -> None:
         """Put the objects in place of the names of judge and embedder."""
         named, embedder = self.llm, getattr(self, "embedder", None)
-        role = "llm"
+        role = "writer"
         try:
+            if isinstance(self.writer, str):
+                object.__setattr__(self, "writer", make_llm(self.writer))
+            if self.writer is not None:
+                members = ("model", "asking", "generate", "agenerate")
+                check_members("writer", self.writer, members, partial(_instead, "LLM"))
             if named is None:
                 return
+            role = "llm"
             if isinstance(named, str):
                 object.__setattr__(self, "llm", make_llm(named))
-            check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), partial(_instead, "LLM"))
+            if not self.decides:
+                check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), partial(_instead, "LLM"))
             optional = hasattr(self, "embedder") and is_embedded(self.llm)
             if embedder is None and not (self.needs_embedder or optional):
                 return
             role = "embedder"
             if embedder is None or isinstance(embedder, str):
-                embedder = make_embedder(embedder, self.judge if optional else named)
+                embedder = make_embedder(embedder, cast("LLM | str", self.judge if optional else named))
                 object.__setattr__(self, "embedder", embedder)
             check_members("embedder", embedder, ("model", "embed", "aembed"), partial(_instead, "Embedder"))
         except RegistryError as error:
@@ -249,9 +281,24 @@ class Metric(ABC):
         return ()
 
     @property
-    def judge(self) -> LLM:
+    def judge(self) -> Judge:
         """The judge: `llm`, which may have been a name; one that cannot be asked where there is none."""
-        return _NO_JUDGE if self.llm is None else cast("LLM", self.llm)
+        return _NO_JUDGE if self.llm is None else cast("Judge", self.llm)
+
+    @property
+    def models(self) -> Models:
+        """Who answers its requests."""
+        return Models(self.judge, self.judge_embedder, cast("LLM | None", self.writer))
+
+    @property
+    def decides(self) -> bool:
+        """Whether the judge is a decision model."""
+        return hasattr(self.llm, "decide")
+
+    @property
+    def needs_writer(self) -> bool:
+        """Whether some of its requests ask for texts that a decision model cannot write."""
+        return False
 
     @property
     def lacks_llm(self) -> bool:
@@ -287,7 +334,7 @@ class Metric(ABC):
         Raises:
             Exception: Whatever the judge's provider raises (network, authentication, rate limit).
         """
-        return run(self.flow(sample), self.judge, self.judge_embedder, meter)
+        return run(self.flow(sample), self.models, meter)
 
     async def ascore(
         self, sample: Sample, *, meter: Meter | None = None, answering: Answering | None = None
@@ -301,7 +348,7 @@ class Metric(ABC):
         """
         flow = self.flow(sample)
         offload = sample.characters() > _OFFLOAD_CHARACTERS
-        return await arun(flow, self.judge, self.judge_embedder, meter, offload=offload, answering=answering)
+        return await arun(flow, self.models, meter, offload=offload, answering=answering)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Run the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
@@ -324,6 +371,10 @@ class Metric(ABC):
             if isinstance(flow, Score) and not self.needs_llm:
                 outcome = flow
             elif isinstance(flow, Generator):
+                if self.decides:
+                    from ragstone.judging.decisions import in_few_requests  # loaded when first used
+
+                    flow = in_few_requests(cast("Flow[Score]", flow), cast("DecisionModel", self.llm).most_questions)
                 outcome = yield from cast("Flow[Score]", flow)
             else:
                 raise TypeError(f"{type(self).__name__}._flow must be a generator that asks with `yield from ask(...)`")
@@ -342,9 +393,13 @@ class Metric(ABC):
         """Run the algorithm on the question as it stands alone, and say which that is."""
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
-        from ragstone.metrics.history import standalone  # loaded when first used
+        from ragstone.metrics.history import last_turns, standalone  # loaded when first used
 
-        question = yield from standalone(self.request, sample, alone=self.asks_one_by_one)
+        if self.decides and self.writer is None:
+            turns = f"{last_turns(sample.history)}\nuser: {sample.user_input}"
+            return (yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": turns}))))
+        make = partial(self.request, writes=True)
+        question = yield from standalone(make, sample, alone=self._alone(writes=True))
         score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"
@@ -374,7 +429,8 @@ class Metric(ABC):
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
         if self.asking == "auto" and self.calibration is not None:
             return self.calibration.one_by_one
-        return (self.judge.asking if self.asking == "auto" else self.asking) == "one_by_one"
+        own: object = getattr(self.judge, "asking", "one_by_one")  # which a decision model does not say
+        return (own if self.asking == "auto" else self.asking) == "one_by_one"
 
     @cached_property
     def expects(self) -> bool:
@@ -388,7 +444,7 @@ class Metric(ABC):
     @cached_property
     def has_probabilities(self) -> bool:
         """Whether each answer comes with probabilities, by what the judge declares."""
-        return self.asks_one_by_one and getattr(self.llm, "gives_probabilities", False) is True
+        return self.asks_one_by_one and (self.decides or getattr(self.llm, "gives_probabilities", False) is True)
 
     @property
     def _limit(self) -> int:
@@ -408,6 +464,7 @@ class Metric(ABC):
         sample_index: int = 0,
         choices: tuple[str, ...] | None = None,
         fill: Mapping[str, str] | None = None,
+        writes: bool = False,
     ) -> LLMRequest:
         """Build a request: instructions, fenced data, reminder; asked one by one fenced data, instructions, reminder.
 
@@ -422,16 +479,16 @@ class Metric(ABC):
             sample_index: Which draw it is.
             choices: The words one of which is the whole reply.
             fill: What stands for each {NAME} in the instructions.
+            writes: Whether the reply is texts, which the writer writes where there is one.
 
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
         """
-        instructions = self.instructions.get(step) or self.prompts.get(step)
-        if instructions is None:
-            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
+        instructions = self._instructions(step)
         if fill:
             instructions = filled(instructions, fill)
-        if self.asks_one_by_one:
+        to_writer = writes and self.writer is not None
+        if self._alone(writes=writes):
             system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
         else:
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
@@ -441,7 +498,7 @@ class Metric(ABC):
                 f"{', '.join(data)}: the prompt of {self.name}.{step} has about {size:,} tokens; "
                 f"the limit is {limit:,} (max_input_tokens)",
             )
-        return LLMRequest(
+        return (WriterRequest if to_writer else LLMRequest)(
             task=f"{self.name}.{step}",
             system=system,
             user=user,
@@ -450,6 +507,42 @@ class Metric(ABC):
             sample_index=sample_index,
             choices=choices,
         )
+
+    def _instructions(self, step: str) -> str:
+        instructions = self.instructions.get(step) or self.prompts.get(step)
+        if instructions is None:
+            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
+        return instructions
+
+    def _alone(self, *, writes: bool) -> bool:
+        """Whether a prompt's texts come first, as suits an LLM that is asked one by one."""
+        if writes and self.writer is not None:
+            return cast("LLM", self.writer).asking == "one_by_one"
+        return self.asks_one_by_one
+
+    def decide(
+        self, step: str, texts: Mapping[str, str], items: Sequence[Mapping[str, str]], choices: tuple[str, ...]
+    ) -> Flow[list[Answer]]:
+        """Put a question on each item to a decision model: the step's instructions, and the item, fenced.
+
+        Raises:
+            CannotScore: "over_budget" when texts and question are longer than it takes, or "judge_unparseable".
+        """
+        from ragstone.judging.decisions import decide  # loaded when first used
+
+        instructions = self._instructions(step)
+        questions = {
+            str(i): Question(f"{instructions}\n{fence(item)}".strip() if item else instructions, choices)
+            for i, item in enumerate(items, 1)
+        }
+        longest = max((question.instruction for question in questions.values()), key=len, default="")
+        if (size := tokens(*texts.values(), longest)) > (limit := self._limit):
+            raise CannotScore(
+                "over_budget",
+                f"{', '.join(texts)}: the question {self.name}.{step} has about {size:,} tokens with its texts; the "
+                f"limit is {limit:,} (max_input_tokens)",
+            )
+        return decide(f"{self.name}.{step}", texts, questions)
 
     def choice(self, step: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]) -> LLMRequest:
         """Build a request whose reply is one bare word of `choices`."""
@@ -488,6 +581,7 @@ class Metric(ABC):
         temperature: float = 0.0,
         sample_index: int = 0,
         fill: Mapping[str, str] | None = None,
+        writes: bool = False,
     ) -> Flow[T]:
         """Ask for a JSON value of a schema: it is sent to the judge, checks the reply and writes the example.
 
@@ -502,6 +596,7 @@ class Metric(ABC):
             temperature: Above 0 for different draws.
             sample_index: Which draw it is.
             fill: For each {NAME} in the instructions.
+            writes: As for `request`.
 
         Raises:
             CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
@@ -510,11 +605,12 @@ class Metric(ABC):
         request = self.request(
             step,
             data,
-            form if self.asks_one_by_one else f"{task} {form}",
+            form if self._alone(writes=writes) else f"{task} {form}",
             schema,
             temperature=temperature,
             sample_index=sample_index,
             fill=fill,
+            writes=writes,
         )
         return ask(request, lambda reply: read(parse(reply.text, schema)))
 

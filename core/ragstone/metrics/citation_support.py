@@ -13,7 +13,7 @@ from ragstone.judging.reply import Answer
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.factual_correctness import f1
 from ragstone.metrics.fitted import SUPPORTED
-from ragstone.metrics.items import SplittingMetric, ask_together, ask_word, by_map, share_of, whole_context
+from ragstone.metrics.items import SplittingMetric, ask_items, ask_word, by_map, share_of, whole_context
 from ragstone.options import Text
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -152,18 +152,19 @@ class CitationSupport(SplittingMetric):
 
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each claim whether the contexts of its numbers support it."""
-        if self.asks_one_by_one:
+        if self.asks_one_by_one and not self.decides:
             texts = ["\n".join(contexts[n - 1] for n in group) for _, group in claims]
             pairs = zip(texts, claims, strict=True)
             asking = [ask_word(self, "verdict", {"text": text, "claim": claim}) for text, (claim, _) in pairs]
-            return by_map(SUPPORTED, (yield from each(asking)))
+            return by_map(self, SUPPORTED, (yield from each(asking)))
         if not claims:
             return []
         used = sorted({n for _, group in claims for n in group})
         listed = "\n".join(numbered([contexts[n - 1]], n) for n in used)
         items = [f"{claim} (cites {', '.join(map(str, group))})" for claim, group in claims]
-        task = f"Say of each of the {len(items)} claims whether the contexts that it cites support it: yes or no."
-        return (yield from ask_together(self, "supported", {"contexts": listed}, "claim", items, ("yes", "no"), task))
+        task = f"Say of each of the {len(items)} claims whether the contexts that it cites support it"
+        asking_all = ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task)
+        return (yield from asking_all)
 
 
 def _groups(sentence: _Cited, contexts: int) -> Iterator[tuple[int, ...]]:

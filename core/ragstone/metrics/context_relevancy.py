@@ -141,7 +141,7 @@ class ContextRelevancy(SplittingMetric):
     @property
     def judge_embedder(self) -> Embedder | None:
         """The embedder, where it ranks the sentences."""
-        return super().judge_embedder if self.has_probabilities else None
+        return super().judge_embedder if self.has_probabilities and not self.decides else None
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -223,7 +223,7 @@ class ContextRelevancy(SplittingMetric):
 
         The share of yes before a calibration goes into `more`.
         """
-        passages = self._passages(question, sentences, sample)
+        passages = {} if self.decides else self._passages(question, sentences, sample)
         texts = [sentence.text for sentence in sentences]
         asking = ask_alone(self, "passage", {"question": question}, "passage", list(passages))
         if self.judge_embedder is not None:
@@ -240,6 +240,9 @@ class ContextRelevancy(SplittingMetric):
                     for i in range(len(texts))
                 ]
             )
+        elif self.decides:
+            whole = {"question": question, "passage": "\n\n".join(sample.retrieved_contexts)}
+            asked, answers = [], (yield from ask_alone(self, "sentence", whole, "sentence", texts))
         else:
             of_each = [
                 ask_alone(

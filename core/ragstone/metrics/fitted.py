@@ -68,6 +68,9 @@ NONCOMMITTAL = Fitted(
 )
 """Whether a response is noncommittal: the log-odds that the user has no answer, and of a refusal."""
 
+EVEN = Fitted(weights={"open": 0.5, "refused": 0.5}, intercept=0.0, judge="", rows="none", date="")
+"""The same for a decision model: the mean of the two log-odds, on which nothing was fitted."""
+
 ANSWERED = Fitted(
     weights={"answered": 3.182},
     intercept=2.043,

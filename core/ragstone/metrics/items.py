@@ -68,18 +68,12 @@ def log_odds(answer: Answer, yes: str = "yes") -> float:
     return math.log(p / (1.0 - p))
 
 
-def by_map(fitted: Fitted, answers: Sequence[Answer]) -> list[Answer]:
+def by_map(metric: Metric, fitted: Fitted, answers: Sequence[Answer]) -> list[Answer]:
     """Return answers of yes or no with the probabilities of a map of one signal, their log-odds.
 
-    They stay as they are where one has no probabilities.
-
-    Example:
-        >>> doubled = Fitted(weights={"answered": 2.0}, intercept=0.0, rows="none", date="")
-        >>> [answer] = by_map(doubled, [Answer("yes", {"yes": 0.75, "no": 0.25})])
-        >>> round(answer.probability("yes"), 3)
-        0.9
+    They stay as they are where one has no probabilities, and those of a decision model, on which no map was fitted.
     """
-    if any(answer.probabilities is None for answer in answers):
+    if metric.decides or any(answer.probabilities is None for answer in answers):
         return list(answers)
     (signal,) = fitted.weights
     return fitted.answers([{signal: log_odds(answer)} for answer in answers])
@@ -148,8 +142,11 @@ def ask_word(
     metric: Metric, step: str, data: Mapping[str, str], words: tuple[str, ...] = ("yes", "no")
 ) -> Flow[Answer]:
     """Ask the question of a step for one of the words."""
+    if metric.decides:
+        (answer,) = yield from metric.decide(step, data, [{}], words)
+        return answer
     reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
-    return metric.ask_choice(metric.choice(step, data, reply, words))
+    return (yield from metric.ask_choice(metric.choice(step, data, reply, words)))
 
 
 def ask_alone(
@@ -159,9 +156,17 @@ def ask_alone(
     kind: str,
     items: Sequence[str],
     words: tuple[str, ...] = ("yes", "no"),
+    *,
+    item_first: bool = False,
 ) -> Flow[list[Answer]]:
-    """Ask about each item, which the prompt calls `kind`, in a call of its own."""
-    return each([ask_word(metric, step, {**data, kind: item}, words) for item in items])
+    """Ask about each item, which the prompt calls `kind`: an LLM in a call of its own, a decision model in one request.
+
+    An LLM reads the texts first, which it then reads once for all items, unless the item is to come first.
+    """
+    if metric.decides:
+        return metric.decide(step, data, [{kind: item} for item in items], words)
+    prompts = ({kind: item, **data} if item_first else {**data, kind: item} for item in items)
+    return each([ask_word(metric, step, prompt, words) for prompt in prompts])
 
 
 def pointing(verdict: Mapping[str, Any], sentences: Sequence[Evidence]) -> Answer:
@@ -334,7 +339,8 @@ class SplittingMetric(Metric):
 
     def _check_alone(self, claims: Sequence[Claim], text: str) -> Flow[list[Answer]]:
         asked = yield from ask_alone(self, "verdict", {"text": text}, "claim", [claim.text for claim in claims])
-        return [in_words(answer, claim) for answer, claim in zip(by_map(SUPPORTED, asked), claims, strict=True)]
+        mapped = by_map(self, SUPPORTED, asked)
+        return [in_words(answer, claim) for answer, claim in zip(mapped, claims, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)

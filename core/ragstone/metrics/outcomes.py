@@ -12,7 +12,7 @@ def unscored(metric: Metric, error: Exception, meter: Meter) -> Unscored:
 
     A `TimeoutError` is "timeout", a `CannotScore` keeps its own reason, every other exception is "judge_error".
     """
-    known = secrets_of(metric.judge, metric.judge_embedder)
+    known = secrets_of(*metric.models)
     reason: UnscoredReason = "timeout" if isinstance(error, TimeoutError) else "judge_error"
     if isinstance(error, CannotScore):
         reason, detail = error.reason, without_keys(error.detail, known)

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ragstone.judging.flow import Flow, each
+from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.metrics.items import ask_items, ask_word, by_map, expected_share, share_of, verdicts_of
+from ragstone.metrics.items import ask_alone, ask_items, by_map, expected_share, share_of, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -67,6 +67,11 @@ class ResponseCompleteness(Metric):
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"parts": _PARTS, "answered": _ANSWERED, "part": _HAS_ANSWER}
 
     @property
+    def needs_writer(self) -> bool:
+        """Whether the question's parts are to be written."""
+        return True
+
+    @property
     def item_kinds(self) -> Sequence[ItemKind]:
         """The question's parts."""
         return (ItemKind("part", "Does the response answer it?", ("yes", "no")),)
@@ -85,6 +90,7 @@ class ResponseCompleteness(Metric):
             record(parts=listing(TEXT, 1, _MOST_PARTS)),
             lambda value: distinct(value["parts"], "part"),
             names={"parts": "QUESTION"},
+            writes=True,
         )
         answers = yield from self._answered(parts, sample.response or "")
         answered = sum(answer.choice == "yes" for answer in answers)
@@ -102,5 +108,5 @@ class ResponseCompleteness(Metric):
             task = f"Say of each of the {len(parts)} questions whether the response answers it"
             return (yield from ask_items(self, "answered", {"response": response}, parts, task=task))
         # The question first: behind the response, a small judge tells an answer from a refusal much worse.
-        asked = yield from each([ask_word(self, "part", {"question": part, "response": response}) for part in parts])
-        return by_map(ANSWERED, asked)
+        asked = yield from ask_alone(self, "part", {"response": response}, "question", parts, item_first=True)
+        return by_map(self, ANSWERED, asked)

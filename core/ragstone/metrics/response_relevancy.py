@@ -9,7 +9,7 @@ from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
 from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind, Metric
-from ragstone.metrics.fitted import NONCOMMITTAL
+from ragstone.metrics.fitted import EVEN, NONCOMMITTAL, Fitted
 from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
 from ragstone.options import Count
 from ragstone.outcome import Score, Verdict
@@ -48,14 +48,15 @@ def ends(text: str) -> str:
     return f"{text[:_HEAD].rstrip()} ... {text[-_TAIL:].lstrip()}"
 
 
-def evasion(has_answer: Answer, refused: Answer) -> Answer:
+def evasion(has_answer: Answer, refused: Answer, fitted: Fitted = NONCOMMITTAL) -> Answer:
     """Return whether a response is noncommittal, yes or no.
 
-    With probabilities by what `NONCOMMITTAL` was fitted on; without, it is where both answers say so.
+    With probabilities by a map of the two; without, it is where both answers say so.
 
     Args:
         has_answer: "yes" or "no".
         refused: "answered" or "refused".
+        fitted: The map.
 
     Example:
         >>> no = Answer("no", {"yes": 0.01, "no": 0.99})
@@ -67,7 +68,7 @@ def evasion(has_answer: Answer, refused: Answer) -> Answer:
     if has_answer.probabilities is None or refused.probabilities is None:
         return Answer("yes" if (has_answer.choice, refused.choice) == ("no", "refused") else "no")
     signals = {"open": log_odds(has_answer, "no"), "refused": log_odds(refused, "refused")}
-    return NONCOMMITTAL.answers([signals])[0]
+    return fitted.answers([signals])[0]
 
 
 def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
@@ -143,6 +144,11 @@ class ResponseRelevancy(Metric):
     noncommittal: NoncommittalRule = "all"
 
     @property
+    def needs_writer(self) -> bool:
+        """Always: the questions that the response answers are written."""
+        return True
+
+    @property
     def item_kinds(self) -> Sequence[ItemKind]:
         """Whether the response is noncommittal. Its questions are no matter for a person."""
         return (ItemKind("noncommittal", "Does the response refuse or evade?", ("yes", "no"), "sample"),)
@@ -155,7 +161,7 @@ class ResponseRelevancy(Metric):
         asking = self._questions(user_input, response)
         if self.asks_one_by_one:
             questions, (has_answer, refused) = yield from both(asking, self._evades(user_input, response))
-            evasive = evasion(has_answer, refused)
+            evasive = evasion(has_answer, refused, EVEN if self.decides else NONCOMMITTAL)
             if has_answer.probabilities is not None and refused.probabilities is not None:
                 more = {"open": has_answer.probabilities["no"], "refused": refused.probabilities["refused"]}
             if (calibration := self.calibration_of("noncommittal")) is not None:
@@ -227,6 +233,7 @@ class ResponseRelevancy(Metric):
                 temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
                 sample_index=index,
                 fill={"what": what, "flag": _FLAG if flagged else language},
+                writes=True,
             )
             for index in range(calls)
         ]

@@ -11,7 +11,17 @@ from ragstone.public import is_secret
 
 # Options that are compared under another name (judge, embedder, version), or that leave the score as it is.
 _NOT_SETTINGS = frozenset(
-    {"llm", "embedder", "asking", "calibration", "instructions", "max_characters", "max_input_tokens", "threshold"}
+    {
+        "llm",
+        "writer",
+        "embedder",
+        "asking",
+        "calibration",
+        "instructions",
+        "max_characters",
+        "max_input_tokens",
+        "threshold",
+    }
 )
 
 

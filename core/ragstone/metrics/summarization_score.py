@@ -99,6 +99,11 @@ class SummarizationScore(Metric):
         return "retrieved_contexts"
 
     @property
+    def needs_writer(self) -> bool:
+        """Whether questions are to be written."""
+        return self.questions is None
+
+    @property
     def item_kinds(self) -> Sequence[ItemKind]:
         """The questions on the source."""
         origin: ItemOrigin = "judge" if self.questions is None else "given"
@@ -142,4 +147,5 @@ class SummarizationScore(Metric):
             record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
             lambda value: distinct([item["question"] for item in value["items"]], "question"),
             names={"question": "QUESTION"},
+            writes=True,
         )

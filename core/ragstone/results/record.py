@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, TypeAdapter
 
-from ragstone.judge import LLMReply
+from ragstone.judge import DecisionReply, LLMReply
 from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_plain
@@ -361,25 +361,29 @@ def _set(model: BaseModel) -> dict[str, object]:
     return {name: value for name, value in model if name not in defaults or value != defaults[name]}
 
 
-def encode_reply(reply: LLMReply) -> str:
+def encode_reply(reply: LLMReply | DecisionReply) -> str:
     """Return a judge's reply as JSON, for a journal.
 
     Example:
         >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
         LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None, ended='')
     """
+    if isinstance(reply, DecisionReply):
+        return json_of([dict(reply.probabilities), reply.input_tokens, reply.output_tokens])
     return json_of([reply.text, reply.input_tokens, reply.output_tokens, reply.probabilities, reply.ended])
 
 
-def decode_reply(text: str) -> LLMReply:
+def decode_reply(text: str) -> LLMReply | DecisionReply:
     """Return the reply that `encode_reply` wrote.
 
     Raises:
         ValueError: The text is damaged.
     """
     try:
-        reply, input_tokens, output_tokens, probabilities, *ended = json.loads(text)  # older journals do not say it
-        return LLMReply(reply, input_tokens, output_tokens, probabilities, *ended)
+        reply, input_tokens, output_tokens, *more = json.loads(text)
+        if not more:
+            return DecisionReply(reply, input_tokens, output_tokens)
+        return LLMReply(reply, input_tokens, output_tokens, *more)
     except _DAMAGE as error:
         raise ValueError(f"no reply: {type(error).__name__}: {error}") from None
 

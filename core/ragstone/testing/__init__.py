@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ragstone.testing.assertions import assert_not_worse as assert_not_worse, assert_score as assert_score
     from ragstone.testing.contracts import EmbedderContract as EmbedderContract, LLMContract as LLMContract
-    from ragstone.testing.fakes import FakeEmbedder as FakeEmbedder, FakeLLM as FakeLLM, Reply as Reply
+    from ragstone.testing.fakes import (
+        FakeDecisions as FakeDecisions,
+        FakeEmbedder as FakeEmbedder,
+        FakeLLM as FakeLLM,
+        Reply as Reply,
+    )
 else:
     from ragstone._front_door import front_door
 
@@ -14,6 +19,6 @@ else:
         {
             "ragstone.testing.assertions": "assert_not_worse assert_score",
             "ragstone.testing.contracts": "EmbedderContract LLMContract",
-            "ragstone.testing.fakes": "FakeEmbedder FakeLLM Reply",
+            "ragstone.testing.fakes": "FakeDecisions FakeEmbedder FakeLLM Reply",
         },
     )

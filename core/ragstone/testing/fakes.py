@@ -1,11 +1,11 @@
-"""A judge that says what a function says, and an embedder that places texts by their hash."""
+"""Judges that say what a function says, and an embedder that places texts by their hash."""
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ragstone.judge import Asking, LLMReply, LLMRequest
+from ragstone.judge import Asking, DecisionReply, DecisionRequest, LLMReply, LLMRequest, Question
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +67,71 @@ class FakeLLM:
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer as the function says."""
         return self.generate(request)
+
+
+Decision = float | str | dict[str, float] | None | Exception
+
+
+class FakeDecisions:
+    """A decision model whose answers come from a function; everything around it is real.
+
+    Args:
+        answer: Called with each question and the texts that it is about. It returns the probability of the first
+            choice (the others share the rest), a choice, the probabilities of all, None for a refusal of this
+            question, or an exception that is raised.
+        model: Its name.
+        most_questions: How many questions a request may have.
+
+    Attributes:
+        requests: Every request so far, in order of arrival.
+
+    Example:
+        >>> fake = FakeDecisions(lambda question, texts: 0.75)
+        >>> request = DecisionRequest("demo", {}, {"1": Question("Is it?", ("yes", "no"))})
+        >>> fake.decide(request).probabilities
+        {'1': {'yes': 0.75, 'no': 0.25}}
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Question, Mapping[str, str]], Decision],
+        *,
+        model: str = "fake-decisions",
+        most_questions: int = 400,
+    ) -> None:
+        self._answer = answer
+        self.model = model
+        self.most_questions = most_questions
+        self.requests: list[DecisionRequest] = []
+
+    @property
+    def identity(self) -> str:
+        """What makes this judge, for journals."""
+        return self.model
+
+    def decide(self, request: DecisionRequest, /) -> DecisionReply:
+        """Answer as the function says."""
+        self.requests.append(request)
+        found: dict[str, Mapping[str, float] | None] = {}
+        for name, question in request.questions.items():
+            answer = self._answer(question, request.texts)
+            if isinstance(answer, Exception):
+                raise answer
+            found[name] = _probabilities(answer, question.choices)
+        return DecisionReply(found)
+
+    async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
+        """Answer as the function says."""
+        return self.decide(request)
+
+
+def _probabilities(answer: float | str | dict[str, float] | None, choices: Sequence[str]) -> Mapping[str, float] | None:
+    if answer is None or isinstance(answer, dict):
+        return answer
+    if isinstance(answer, str):
+        return {choice: float(choice == answer) for choice in choices}
+    first, *others = choices
+    return {first: answer, **dict.fromkeys(others, (1 - answer) / len(others))}
 
 
 class FakeEmbedder:
