@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragstone.errors import describe
-from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+from ragstone.judge import LLM, Asking, Embedder, Judge, LLMReply, LLMRequest
 from ragstone.options import checked
 
 if TYPE_CHECKING:
@@ -174,7 +174,11 @@ def _own_metric(name: str) -> "type[Metric] | Metric":
 
 
 def make_metric(
-    name: str, options: Mapping[str, object], llm: "LLM | str | None", embedder: "Embedder | str | None" = None
+    name: str,
+    options: Mapping[str, object],
+    llm: "Judge | str | None",
+    embedder: "Embedder | str | None" = None,
+    writer: "LLM | str | None" = None,
 ) -> "Metric":
     """Return a metric.
 
@@ -183,6 +187,7 @@ def make_metric(
         options: Its options; those that are texts, numbers and lists are checked against their types.
         llm: The judge, or its name; used if the metric asks one.
         embedder: The embedder, or its name; used if the metric takes one.
+        writer: What writes where the judge does not, or its name; used if the metric asks a judge.
 
     Raises:
         RegistryError: A name names nothing, or an option is unknown or impossible.
@@ -192,7 +197,7 @@ def make_metric(
         'chunk'
     """
     cls = metric_class(name)
-    arguments: dict[str, Any] = {"llm": llm} if cls.needs_llm else {}
+    arguments: dict[str, Any] = {"llm": llm, "writer": writer} if cls.needs_llm else {}
     if embedder is not None and "embedder" in _types(cls):
         arguments["embedder"] = embedder
     for option, value in options.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
     from langsmith.evaluation import RunEvaluator
 
-    from ragstone.judge import LLM, Embedder
+    from ragstone.judge import LLM, Embedder, Judge
 
 _METRIC = ("score", "ascore", "required_fields")
 
@@ -35,6 +35,7 @@ class RagEvaluator:
     Args:
         metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric".
         llm: The judge of a metric by name or without one: a LangChain model or any of ragstone's, by name too.
+        writer: What writes for a metric without a judge of its own where `llm` does not (`Metric.writer`).
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The results' key; by default the metric's name.
         fields: Where a sample's fields are when their names are not the usual ones: a mapping from field to key, such
@@ -69,17 +70,18 @@ class RagEvaluator:
         self,
         metric: Metric | str,
         *,
-        llm: "LLM | Runnable[Any, Any] | str | None" = None,
+        llm: "Judge | Runnable[Any, Any] | str | None" = None,
+        writer: "LLM | Runnable[Any, Any] | str | None" = None,
         embedder: "Embedder | Embeddings | str | None" = None,
         key: str | None = None,
         fields: FieldMapping | FieldFunction | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
         if isinstance(metric, str):
-            metric = make_metric(metric, {}, _judge(llm), _embedder(embedder))
+            metric = make_metric(metric, {}, _judge(llm), _embedder(embedder), _judge(writer) if writer else None)
         check_members("metric", metric, _METRIC, "pass a metric, such as ragstone.ContextRelevancy(llm=...)")
         if metric.lacks_llm:
-            metric = replace(metric, llm=_judge(llm))
+            metric = replace(metric, llm=_judge(llm), writer=metric.writer or (_judge(writer) if writer else None))
         self.metric = metric
         self.key = metric.name if key is None else key
         self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it

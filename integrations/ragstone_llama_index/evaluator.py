@@ -122,6 +122,7 @@ class MetricEvaluator(BaseEvaluator):
             None: `Settings.llm` at the time of the call.
         embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: if the
             metric needs one, `Settings.embed_model` at the time of the call, or the embedder of a named judge.
+        writer: What writes for a metric by name where `llm` does not (`ragstone.Metric.writer`).
         metadata_mode: The source nodes' metadata in the contexts of `(a)evaluate_response`: a
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.
@@ -147,6 +148,7 @@ class MetricEvaluator(BaseEvaluator):
         llm: AnyLLM | None = None,
         embed_model: AnyEmbedder | None = None,
         *,
+        writer: AnyLLM | None = None,
         metadata_mode: Mode = MetadataMode.NONE,
         context_tools: Collection[str] = (),
         **options: object,
@@ -154,7 +156,7 @@ class MetricEvaluator(BaseEvaluator):
         self._mode = check_mode(metadata_mode)
         self._context_tools = check_tools(context_tools)
         if isinstance(metric, str):
-            self._metric = _metric_of(metric, llm, embed_model, options)
+            self._metric = _metric_of(metric, llm, embed_model, options, writer)
             return
         check_members("metric", metric, ("score", "ascore", "required_fields"), _WANTED)
         if metric.lacks_llm and embed_model is None and not options:
@@ -267,7 +269,13 @@ class MetricEvaluator(BaseEvaluator):
         self._metric = dataclasses.replace(self._metric, instructions={**kept, **changed})
 
 
-def _metric_of(name: str, llm: AnyLLM | None, embed_model: AnyEmbedder | None, options: dict[str, object]) -> Metric:
+def _metric_of(
+    name: str,
+    llm: AnyLLM | None,
+    embed_model: AnyEmbedder | None,
+    options: dict[str, object],
+    writer: AnyLLM | None,
+) -> Metric:
     cls = metric_class(name)
     if issubclass(cls, AlignmentCoverage):
         options.setdefault("source", "retrieved_contexts")
@@ -275,10 +283,14 @@ def _metric_of(name: str, llm: AnyLLM | None, embed_model: AnyEmbedder | None, o
     if not isinstance(embed_model, (str, Embedder)):
         wanted = embed_model is not None or (cls.needs_embedder and not isinstance(judge, str))
         embed_model = LlamaIndexEmbedder(embed_model) if wanted else None
-    return make_metric(name, options, judge, embed_model)
+    return make_metric(name, options, judge, embed_model, None if writer is None else _writer(writer))
 
 
-def _judge(llm: AnyLLM | None) -> ragstone.LLM | str:
+def _judge(llm: AnyLLM | ragstone.DecisionModel | None) -> ragstone.LLM | ragstone.DecisionModel | str:
+    return llm if isinstance(llm, (str, ragstone.LLM, ragstone.DecisionModel)) else LlamaIndexLLM(llm)
+
+
+def _writer(llm: AnyLLM) -> ragstone.LLM | str:
     return llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
 
 

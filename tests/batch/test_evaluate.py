@@ -114,7 +114,9 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
         ValueError, match="metrics: none is named, and none of the first 1 row.s. has retrieved_contexts"
     ):
         evaluate([Sample(user_input="Q?")], llm=llm)
-    with pytest.raises(TypeError, match="evaluate has no option 'max_concurency'; it has llm, embedder, fields"):
+    with pytest.raises(
+        TypeError, match="evaluate has no option 'max_concurency'; it has llm, writer, embedder, fields"
+    ):
         evaluate([SAMPLE], [metric(llm)], max_concurency=3)
     assert llm.requests == []
     assert inspect.signature(evaluate).parameters == inspect.signature(aevaluate).parameters

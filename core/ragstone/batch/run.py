@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.batch.spending import Spending, cost_of
 from ragstone.errors import JournalError
-from ragstone.judge import LLM, Embedder
+from ragstone.judge import LLM, Embedder, Judge
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric
 from ragstone.options import Count, checked
@@ -69,6 +69,7 @@ class RunOptions(TypedDict, total=False):
 
     Attributes:
         llm: The judge of metrics that are given by name, or the judge's name (see `ragstone.registry`).
+        writer: What writes for these metrics where the judge does not (`Metric.writer`), or its name.
         embedder: Their embedder, or its name; by default the one that goes with the judge.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
@@ -107,7 +108,8 @@ class RunOptions(TypedDict, total=False):
             `Unscored("judge_error")`, which is the default.
     """
 
-    llm: LLM | str | None
+    llm: Judge | str | None
+    writer: LLM | str | None
     embedder: Embedder | str | None
     fields: Mapping[str, str] | str | None
     repeat: int
@@ -287,7 +289,7 @@ class Run:
         return f"What was judged is in {path}: make the same call again, and it goes on from there."
 
     def _made(self, metrics: object) -> list[Metric]:
-        made = metrics_from(metrics, self._options.get("llm"), self._options.get("embedder"), self._calls)
+        made = metrics_from(metrics, self._options, self._calls)
         if all(getattr(metric.judge, "in_turn", False) for metric in made):
             self._calls = 1
         return made
@@ -395,8 +397,9 @@ def _expected(metric: Metric, sample: Sample) -> Counter[str]:
     return Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
 
 
-def metrics_from(metrics: object, llm: LLM | str | None, embedder: Embedder | str | None, calls: int) -> list[Metric]:
-    """Return the metrics, those that are named made with one judge and one embedder."""
+def metrics_from(metrics: object, options: RunOptions, calls: int) -> list[Metric]:
+    """Return the metrics, those that are named made with one judge, one writer and one embedder."""
+    llm, writer, embedder = options.get("llm"), options.get("writer"), options.get("embedder")
     if isinstance(metrics, (str, Metric)):
         metrics = [metrics]
     if not isinstance(metrics, Sequence):
@@ -415,16 +418,22 @@ def metrics_from(metrics: object, llm: LLM | str | None, embedder: Embedder | st
         if asks and isinstance(judge, str):
             with _naming("llm"):
                 judge = make_llm(judge, max_concurrency=calls)
+        if asks and isinstance(writer, str):
+            with _naming("writer"):
+                writer = make_llm(writer, max_concurrency=calls)
         if isinstance(metric, Metric):
-            made.append(replace(metric, llm=judge) if asks else metric)
+            made.append(replace(metric, llm=judge, writer=metric.writer or writer) if asks else metric)
             continue
         if kind.needs_embedder and (embedder is None or isinstance(embedder, str)):
             with _naming("embedder"):
                 embedder = make_embedder(
-                    embedder, judge or "", llm_name=llm if isinstance(llm, str) else "", max_concurrency=calls
+                    embedder,
+                    cast("LLM | str", judge or ""),
+                    llm_name=llm if isinstance(llm, str) else "",
+                    max_concurrency=calls,
                 )
         with _naming("metrics"):
-            made.append(make_metric(metric, its_options, judge, embedder if kind.needs_embedder else named))
+            made.append(make_metric(metric, its_options, judge, embedder if kind.needs_embedder else named, writer))
     names = [metric.name for metric in made]
     if not names:
         raise ValueError("metrics: is empty; pass one or more")

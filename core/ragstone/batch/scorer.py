@@ -70,8 +70,8 @@ class Scorer:
         # A name that names nothing is found here, before any worker is.
         asks = [needs_llm(metric) for metric, _ in spread(named) if isinstance(metric, str)]
         self._named = named
-        self._llm, self._embedder = given.pop("llm", None), given.pop("embedder", None)
-        if self._llm is None and any(asks):
+        self._models = RunOptions(**{name: given.pop(name, None) for name in ("llm", "writer", "embedder")})  # type: ignore[typeddict-item]
+        if self._models.get("llm") is None and any(asks):
             raise RegistryError("llm: is missing; pass the judge's name, such as 'openai:gpt-5-mini'")
         given["max_concurrency"] = max(1, given.get("max_concurrency", _CALLS) // share)
         for name in _DIVIDED:
@@ -92,9 +92,7 @@ class Scorer:
         if not len(rows):
             return to_frame(())
         options = self._options
-        self._metrics = self._metrics or metrics_from(
-            self._named, self._llm, self._embedder, options["max_concurrency"]
-        )
+        self._metrics = self._metrics or metrics_from(self._named, self._models, options["max_concurrency"])
         report = evaluate(rows, self._metrics, progress=False, **options)
         empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
         bad = [empty | _no_sample(line) for line in report.bad_rows]

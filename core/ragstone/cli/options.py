@@ -98,6 +98,9 @@ field_option = click.option(
     f"DeepEval's names are known. Or one of: {', '.join(PRESETS)}.",
 )
 llm_option = click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
+writer_option = click.option(
+    "--writer", metavar="WRITER", help="What writes questions and parts where the judge does not, named as a judge is."
+)
 embedder_option = click.option("--embedder", metavar="EMBEDDER", help=EMBEDDER_HELP)
 settings_option = click.option(
     "--set",
@@ -116,11 +119,11 @@ _asking_option = click.option(
 
 
 def scoring_options(metrics: str) -> Decorator:
-    """Return the options that say how to score: --metric, --llm, --embedder, --asking and --set."""
+    """Return the options that say how to score: --metric, --llm, --writer, --embedder, --asking and --set."""
 
     def add(function: Command) -> Command:
         named = metric_option(metrics, multiple=True)
-        for option in (settings_option, _asking_option, embedder_option, llm_option, named):
+        for option in (settings_option, _asking_option, embedder_option, writer_option, llm_option, named):
             function = option(function)
         return function
 
@@ -151,9 +154,9 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
         raise NotThere(f"{option} {name}: {error}") from error
 
 
-def make_llm(name: str, *, max_concurrency: int) -> LLM:
-    """Return the judge that `--llm` names: loaded, or with a server that answers."""
-    with _explained("--llm", name):
+def make_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
+    """Return the judge that an option names: loaded, or with a server that answers."""
+    with _explained(option, name):
         _check_reached(name)
         llm = registry.make_llm(name, max_concurrency=max_concurrency)
         if registry.is_local(name) and (load := getattr(llm, "load", None)) is not None:
@@ -202,11 +205,22 @@ def import_from_here(name: str) -> None:
 
 
 def make_metrics(
-    options: Mapping[str, Mapping[str, Any]], *, llm: str, embedder: str | None, concurrency: int, dry: bool = False
+    options: Mapping[str, Mapping[str, Any]],
+    *,
+    llm: str,
+    embedder: str | None,
+    concurrency: int,
+    writer: str | None = None,
+    dry: bool = False,
 ) -> list[Metric]:
     """Return the metrics, over one judge; in a dry run over one that is never asked."""
     asks = any(map(registry.needs_llm, options))
     judge = _stand_in("--llm", llm) if dry or not asks else make_llm(llm, max_concurrency=concurrency)
+    writes: LLM | None = None
+    if writer is not None and asks:
+        writes = (
+            _stand_in("--writer", writer) if dry else make_llm(writer, max_concurrency=concurrency, option="--writer")
+        )
     made: Embedder | None = None
     metrics: list[Metric] = []
     for name, values in options.items():
@@ -221,7 +235,7 @@ def make_metrics(
             asked = registry.NullJudge(calibration.judge, gives_probabilities=calibration.embedder is not None)
             own = registry.NullJudge(calibration.embedder) if calibration.embedder else own
         try:
-            metrics.append(registry.make_metric(name, values, asked, own))
+            metrics.append(registry.make_metric(name, values, asked, own, writes))
         except registry.RegistryError as error:
             raise click.UsageError(str(error)) from None
     if len({metric.name for metric in metrics}) < len(metrics):

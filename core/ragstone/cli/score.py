@@ -154,6 +154,7 @@ def score(
     file: str,
     names: tuple[str, ...],
     llm: str,
+    writer: str | None,
     embedder: str | None,
     asking: str,
     settings: tuple[str, ...],
@@ -212,7 +213,7 @@ def score(
     for name, limit in limits.items():
         options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
     _add_calibrations(options, own, calibrations)
-    metrics = make_metrics(options, llm=llm, embedder=embedder, concurrency=concurrency, dry=dry)
+    metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
     if dry:
         ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
     if run_options["max_cost"] is not None and price is None:

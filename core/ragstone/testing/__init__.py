@@ -4,7 +4,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ragstone.testing.assertions import assert_not_worse as assert_not_worse, assert_score as assert_score
-    from ragstone.testing.contracts import EmbedderContract as EmbedderContract, LLMContract as LLMContract
+    from ragstone.testing.contracts import (
+        DecisionContract as DecisionContract,
+        EmbedderContract as EmbedderContract,
+        LLMContract as LLMContract,
+    )
     from ragstone.testing.fakes import (
         FakeDecisions as FakeDecisions,
         FakeEmbedder as FakeEmbedder,
@@ -18,7 +22,7 @@ else:
         __name__,
         {
             "ragstone.testing.assertions": "assert_not_worse assert_score",
-            "ragstone.testing.contracts": "EmbedderContract LLMContract",
+            "ragstone.testing.contracts": "DecisionContract EmbedderContract LLMContract",
             "ragstone.testing.fakes": "FakeDecisions FakeEmbedder FakeLLM Reply",
         },
     )

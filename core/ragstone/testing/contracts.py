@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ragstone.identity import identity_json
-from ragstone.judge import LLM, Embedder, LLMReply, LLMRequest
+from ragstone.judge import LLM, DecisionModel, DecisionReply, DecisionRequest, Embedder, LLMReply, LLMRequest, Question
 from ragstone.judging.reply import as_shares
 
 _SCHEMA: dict[str, Any] = {
@@ -93,6 +93,56 @@ class LLMContract:
         request = self.request()
         self.llm().generate(request)
         assert request == self.request()
+
+
+class DecisionContract:
+    """Tests that any `DecisionModel` must pass, whatever it answers. Define `model`."""
+
+    def model(self) -> DecisionModel:
+        """Return the decision model under test, ready to answer."""
+        raise NotImplementedError
+
+    def request(self, questions: int = 2) -> DecisionRequest:
+        """Return a small request that any decision model can answer."""
+        asked = {str(i): Question(f"Is it true that {i} is even?", ("yes", "no")) for i in range(1, questions + 1)}
+        asked["kind"] = Question("What is the text about?", ("water", "fire", "neither"))
+        return DecisionRequest("contract.answer", {"text": "Water is wet."}, asked)
+
+    def test_it_is_a_decision_model(self) -> None:
+        """It has the protocol's members, a name, room for questions and, if any, an identity that JSON can hold."""
+        model = self.model()
+        assert isinstance(model, DecisionModel)
+        assert model.model
+        assert model.most_questions >= 1
+        assert identity_json(model) == identity_json(model)
+
+    def test_each_question_is_answered_with_the_probabilities_of_its_choices(self) -> None:
+        """Sync and async, outside of a loop and in one: each from 0 to 1 with a sum of 1, or None for a refusal."""
+        model, request = self.model(), self.request()
+
+        async def inside() -> list[DecisionReply]:
+            return [model.decide(request), await model.adecide(request)]
+
+        for reply in [model.decide(request), *asyncio.run(inside()), *asyncio.run(inside())]:
+            assert reply.probabilities.keys() == request.questions.keys()
+            for name, question in request.questions.items():
+                shares = reply.probabilities[name]
+                if shares is not None:
+                    assert shares.keys() == set(question.choices)
+                    assert all(0 <= share <= 1 for share in shares.values())
+                    assert abs(sum(shares.values()) - 1) < 0.02
+
+    def test_many_at_once(self) -> None:
+        """Threads and tasks share it."""
+        model = self.model()
+        with ThreadPoolExecutor(4) as pool:
+            replies = list(pool.map(model.decide, [self.request(i) for i in range(1, 5)]))
+
+        async def tasks() -> list[DecisionReply]:
+            return list(await asyncio.gather(*(model.adecide(self.request(i)) for i in range(1, 5))))
+
+        for i, reply in enumerate([*replies, *asyncio.run(tasks())]):
+            assert len(reply.probabilities) == i % 4 + 2
 
 
 class EmbedderContract:

@@ -152,6 +152,7 @@ def _made(
     follow: bool,
     names: Sequence[str],
     llm: str,
+    writer: str | None,
     embedder: str | None,
     asking: str,
     settings: Sequence[str],
@@ -175,7 +176,7 @@ def _made(
     )
     sink = _sink(db, contents.records)
     metrics = (
-        make_metrics(options, llm=llm, embedder=embedder, concurrency=4 * workers)
+        make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=4 * workers)
         if wanted
         else [_Nothing(llm=NullJudge())]
     )
