@@ -46,7 +46,7 @@ def test_the_judge_decides_and_the_outcome_says_how_it_was_scored(name):
     counted, expected, auto = (
         made(name, judge(), scoring=scoring).score(SAMPLE) for scoring in ("count", "expected", "auto")
     )
-    chosen = counted if name == "context_relevancy" else expected
+    chosen = counted if name in ("context_relevancy", "context_precision") else expected
     assert (counted.version, expected.version, auto.version) == (plain, f"{plain}+expected", chosen.version)
     assert counted.breakdown == expected.breakdown == auto.breakdown
     assert counted.value == counted.breakdown["count"] != expected.value == expected.breakdown["expected"]

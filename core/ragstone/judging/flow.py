@@ -32,6 +32,7 @@ from ragstone.judge import (
 from ragstone.judging.prompt import one_line, sendable, tokens
 from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
+from ragstone.plain import is_mapping
 
 if TYPE_CHECKING:
     import numpy as np
@@ -323,8 +324,11 @@ def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outc
     meter = meter or Meter()
 
     def call(request: Request) -> object:
-        model = models.of(request)
-        return _checked(halves(model, request)[0](), request, model)
+        model: Any = models.of(request)
+        if isinstance(request, EmbedRequest):
+            return model.embed(request.texts)
+        reply = model.decide(request) if isinstance(request, DecisionRequest) else model.generate(request)
+        return _checked(reply, request, model)
 
     try:
         replies: tuple[object, ...] | None = None
@@ -365,7 +369,8 @@ async def arun(
 
     async def call(request: Request) -> object:
         model = models.of(request)
-        return _checked(await answer(request, model), request, model)
+        reply = await answer(request, model)
+        return reply if isinstance(request, EmbedRequest) else _checked(reply, request, model)
 
     try:
         replies: tuple[object, ...] | None = None
@@ -443,13 +448,16 @@ async def _ask(request: Request, model: Model) -> object:
     return await halves(model, request)[1]()
 
 
-def _checked(reply: object, request: Request, model: Model) -> object:
+def _checked(reply: object, request: LLMRequest | DecisionRequest, model: Model) -> JudgeReply:
     name, kind = type(model).__name__, type(reply).__name__
-    if isinstance(request, DecisionRequest) and not isinstance(reply, DecisionReply):
-        raise TypeError(f"{name}: decide and adecide must return DecisionReply, not {kind}")
-    if isinstance(request, LLMRequest):
-        if not isinstance(reply, LLMReply):
-            raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {kind}")
-        if not isinstance(cast("object", reply.text), str):
-            raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
+    if isinstance(request, DecisionRequest):
+        if not isinstance(reply, DecisionReply):
+            raise TypeError(f"{name}: decide and adecide must return DecisionReply, not {kind}")
+        if not is_mapping(reply.probabilities):
+            raise TypeError(f"{name}: DecisionReply.probabilities must be a mapping of questions")
+        return reply
+    if not isinstance(reply, LLMReply):
+        raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {kind}")
+    if not isinstance(cast("object", reply.text), str):
+        raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
     return reply

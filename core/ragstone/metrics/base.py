@@ -399,7 +399,7 @@ class Metric(ABC):
             turns = f"{last_turns(sample.history)}\nuser: {sample.user_input}"
             return (yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": turns}))))
         make = partial(self.request, writes=True)
-        question = yield from standalone(make, sample, alone=self._alone(writes=True))
+        question = yield from standalone(make, sample, alone=self.writes_alone)
         score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"
@@ -431,6 +431,11 @@ class Metric(ABC):
             return self.calibration.one_by_one
         own: object = getattr(self.judge, "asking", "one_by_one")  # which a decision model does not say
         return (own if self.asking == "auto" else self.asking) == "one_by_one"
+
+    @property
+    def writes_alone(self) -> bool:
+        """Whether what writes reads a prompt's texts first, as an LLM that is asked one by one does."""
+        return self.asks_one_by_one if self.writer is None else cast("LLM", self.writer).asking == "one_by_one"
 
     @cached_property
     def expects(self) -> bool:
@@ -484,11 +489,13 @@ class Metric(ABC):
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
         """
-        instructions = self._instructions(step)
+        instructions = self.instructions.get(step) or self.prompts.get(step)
+        if instructions is None:
+            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
         if fill:
             instructions = filled(instructions, fill)
         to_writer = writes and self.writer is not None
-        if self._alone(writes=writes):
+        if self.writes_alone if writes else self.asks_one_by_one:
             system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
         else:
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
@@ -508,18 +515,6 @@ class Metric(ABC):
             choices=choices,
         )
 
-    def _instructions(self, step: str) -> str:
-        instructions = self.instructions.get(step) or self.prompts.get(step)
-        if instructions is None:
-            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
-        return instructions
-
-    def _alone(self, *, writes: bool) -> bool:
-        """Whether a prompt's texts come first, as suits an LLM that is asked one by one."""
-        if writes and self.writer is not None:
-            return cast("LLM", self.writer).asking == "one_by_one"
-        return self.asks_one_by_one
-
     def decide(
         self, step: str, texts: Mapping[str, str], items: Sequence[Mapping[str, str]], choices: tuple[str, ...]
     ) -> Flow[list[Answer]]:
@@ -530,7 +525,7 @@ class Metric(ABC):
         """
         from ragstone.judging.decisions import decide  # loaded when first used
 
-        instructions = self._instructions(step)
+        instructions = self.instructions.get(step) or self.prompts[step]
         questions = {
             str(i): Question(f"{instructions}\n{fence(item)}".strip() if item else instructions, choices)
             for i, item in enumerate(items, 1)
@@ -605,7 +600,7 @@ class Metric(ABC):
         request = self.request(
             step,
             data,
-            form if self._alone(writes=writes) else f"{task} {form}",
+            form if (self.writes_alone if writes else self.asks_one_by_one) else f"{task} {form}",
             schema,
             temperature=temperature,
             sample_index=sample_index,

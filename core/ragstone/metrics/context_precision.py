@@ -58,6 +58,7 @@ class ContextPrecision(Metric):
     version: ClassVar[str] = "1"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
     has_expected: ClassVar[bool] = True
+    auto_expects: ClassVar[bool] = False
     follows_history: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"useful": _USEFUL, "context": _IS_USEFUL}
 
