@@ -39,7 +39,8 @@ from ragstone_llama_index.responses import (
     read_response,
 )
 
-AnyLLM = LLM | ragstone.LLM | str
+AnyLLM = LLM | ragstone.LLM | ragstone.DecisionModel | str
+AnyWriter = LLM | ragstone.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
@@ -122,7 +123,7 @@ class MetricEvaluator(BaseEvaluator):
             None: `Settings.llm` at the time of the call.
         embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: if the
             metric needs one, `Settings.embed_model` at the time of the call, or the embedder of a named judge.
-        writer: What writes for a metric by name where `llm` does not (`ragstone.Metric.writer`).
+        writer: What writes for a metric by name where `llm` does not (`ragstone.Metric.writer`): as `llm`.
         metadata_mode: The source nodes' metadata in the contexts of `(a)evaluate_response`: a
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.
@@ -148,7 +149,7 @@ class MetricEvaluator(BaseEvaluator):
         llm: AnyLLM | None = None,
         embed_model: AnyEmbedder | None = None,
         *,
-        writer: AnyLLM | None = None,
+        writer: AnyWriter | None = None,
         metadata_mode: Mode = MetadataMode.NONE,
         context_tools: Collection[str] = (),
         **options: object,
@@ -160,9 +161,9 @@ class MetricEvaluator(BaseEvaluator):
             return
         check_members("metric", metric, ("score", "ascore", "required_fields"), _WANTED)
         if metric.lacks_llm and embed_model is None and not options:
-            self._metric = dataclasses.replace(metric, llm=_judge(llm))
+            self._metric = dataclasses.replace(metric, llm=_judge(llm), writer=metric.writer or _writer(writer))
             return
-        if llm is not None or embed_model is not None or options:
+        if llm is not None or embed_model is not None or writer is not None or options:
             raise TypeError(f"metric: {metric.name} already has a judge and options; pass it alone, or pass its name")
         self._metric = metric
 
@@ -274,7 +275,7 @@ def _metric_of(
     llm: AnyLLM | None,
     embed_model: AnyEmbedder | None,
     options: dict[str, object],
-    writer: AnyLLM | None,
+    writer: AnyWriter | None,
 ) -> Metric:
     cls = metric_class(name)
     if issubclass(cls, AlignmentCoverage):
@@ -283,15 +284,15 @@ def _metric_of(
     if not isinstance(embed_model, (str, Embedder)):
         wanted = embed_model is not None or (cls.needs_embedder and not isinstance(judge, str))
         embed_model = LlamaIndexEmbedder(embed_model) if wanted else None
-    return make_metric(name, options, judge, embed_model, None if writer is None else _writer(writer))
+    return make_metric(name, options, judge, embed_model, _writer(writer))
 
 
-def _judge(llm: AnyLLM | ragstone.DecisionModel | None) -> ragstone.LLM | ragstone.DecisionModel | str:
+def _judge(llm: AnyLLM | None) -> ragstone.LLM | ragstone.DecisionModel | str:
     return llm if isinstance(llm, (str, ragstone.LLM, ragstone.DecisionModel)) else LlamaIndexLLM(llm)
 
 
-def _writer(llm: AnyLLM) -> ragstone.LLM | str:
-    return llm if isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
+def _writer(llm: AnyWriter | None) -> ragstone.LLM | str | None:
+    return llm if llm is None or isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
 
 
 def _text(step: str, prompt: object) -> str:
@@ -315,6 +316,7 @@ def evaluate_query_engine(
     llm: AnyLLM | None = None,
     embed_model: AnyEmbedder | None = None,
     *,
+    writer: AnyWriter | None = None,
     max_concurrency: int = 8,
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
@@ -332,6 +334,7 @@ def evaluate_query_engine(
             name. An `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
         llm: The judge of metrics by name; see `MetricEvaluator`.
         embed_model: The embedder of metrics by name.
+        writer: What writes for metrics by name; see `MetricEvaluator`.
         max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
         progress: Whether to show a bar; "auto": on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
@@ -360,7 +363,8 @@ def evaluate_query_engine(
         0.5
     """
     _check(engine, questions)
-    mode, tools, made = check_mode(metadata_mode), check_tools(context_tools), _metrics(metrics, llm, embed_model)
+    mode, tools = check_mode(metadata_mode), check_tools(context_tools)
+    made = _metrics(metrics, llm, embed_model, writer)
 
     async def ask(question: str) -> Answered:
         return await in_daemon(lambda: read_response(question, engine.query(question), mode, tools))
@@ -376,6 +380,7 @@ async def aevaluate_query_engine(
     llm: AnyLLM | None = None,
     embed_model: AnyEmbedder | None = None,
     *,
+    writer: AnyWriter | None = None,
     max_concurrency: int = 8,
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
@@ -383,7 +388,8 @@ async def aevaluate_query_engine(
 ) -> Report:
     """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
     _check(engine, questions)
-    mode, tools, made = check_mode(metadata_mode), check_tools(context_tools), _metrics(metrics, llm, embed_model)
+    mode, tools = check_mode(metadata_mode), check_tools(context_tools)
+    made = _metrics(metrics, llm, embed_model, writer)
 
     async def ask(question: str) -> Answered:
         return await aread_response(question, await engine.aquery(question), mode, tools)
@@ -424,7 +430,12 @@ def _check(engine: object, questions: Iterable[object]) -> None:
             raise TypeError(f"questions[{i}]: is {type(question).__name__}, not text (str)")
 
 
-def _metrics(metrics: Metrics, llm: AnyLLM | None, embed_model: AnyEmbedder | None) -> Sequence[Metric]:
+def _metrics(
+    metrics: Metrics, llm: AnyLLM | None, embed_model: AnyEmbedder | None, writer: AnyWriter | None
+) -> Sequence[Metric]:
     several = [metrics] if isinstance(metrics, str | Metric | MetricEvaluator) else metrics
-    made = [MetricEvaluator(each, llm, embed_model) if isinstance(each, str) else each for each, _ in spread(several)]
-    return [metric.metric if isinstance(metric, MetricEvaluator) else metric for metric in made]
+    made: list[Metric] = []
+    for each, _ in spread(several):
+        evaluator = MetricEvaluator(each, llm, embed_model, writer=writer) if isinstance(each, str) else each
+        made.append(evaluator.metric if isinstance(evaluator, MetricEvaluator) else evaluator)
+    return made

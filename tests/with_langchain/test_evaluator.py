@@ -20,8 +20,9 @@ from langsmith.evaluation import EvaluationResult, RunEvaluator
 from langsmith.schemas import Example, Run
 from pydantic import SecretStr
 
-from ragstone import ContextRelevancy
-from ragstone.testing import FakeLLM
+from ragstone import ContextRelevancy, ResponseCompleteness
+from ragstone.batch.estimation import synthetic_reply
+from ragstone.testing import FakeDecisions, FakeLLM
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 
 from ..core.judges import metrics  # noqa: TID252
@@ -382,3 +383,11 @@ def test_reference_outputs_are_the_reference(reference):
 
 
 CLAIM = {"evidence": [1], "verdict": "supported"}
+
+
+def test_a_decision_model_judges_and_a_writer_writes() -> None:
+    judge, writer = FakeDecisions(lambda question, texts: 0.75), FakeLLM(synthetic_reply)
+    for metric in ("response_completeness", ResponseCompleteness()):
+        result = RagEvaluator(metric, llm=judge, writer=writer)(inputs="Who?", outputs="Ann did.")
+        assert result["score"] == 0.75
+    assert (len(judge.requests), len(writer.requests)) == (2, 2)

@@ -11,8 +11,9 @@ from llama_index.core.evaluation import EvaluationResult
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 
 from ragstone import ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Score
+from ragstone.batch.estimation import synthetic_reply
 from ragstone.registry import metric_class
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM, MetricEvaluator, MetricResult
 
 from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
@@ -250,3 +251,10 @@ def test_a_reference(way):
     assert "It is by Austen." in llm.requests[0].user
     with pytest.raises(ValueError, match="reference: is missing; context_recall needs it"):
         way(evaluator, **INPUTS)
+
+
+def test_a_decision_model_judges_and_a_writer_writes():
+    judge, writer = FakeDecisions(lambda question, texts: 0.75), FakeLLM(synthetic_reply)
+    evaluator = MetricEvaluator("response_completeness", judge, writer=writer)
+    result = evaluator.evaluate(query="Who?", response="Ann did.")
+    assert (result.score, len(judge.requests), len(writer.requests)) == (0.75, 1, 1)
