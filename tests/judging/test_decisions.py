@@ -223,3 +223,11 @@ def test_what_is_too_long_is_not_asked():
         Sample(retrieved_contexts=["word " * 200], response="So.")
     )
     assert (outcome.reason, judge.requests) == ("over_budget", [])
+
+
+def test_claims_of_a_judge_that_is_asked_together_are_the_writers_too():
+    judge, writer = FakeLLM(synthetic_reply), FakeLLM(synthetic_reply)
+    for kind in (Faithfulness, ContextRecall, FactualCorrectness):
+        kind(llm=judge, writer=writer).score(SAMPLE)
+    assert {request.task.split(".")[1] for request in writer.requests} == {"claims"}
+    assert {request.task.split(".")[1] for request in judge.requests} == {"verdicts"}

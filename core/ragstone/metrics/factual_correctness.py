@@ -139,6 +139,7 @@ class FactualCorrectness(SplittingMetric):
             "List the claims of the response, and those of the reference.",
             record(response=listing(TEXT), reference=listing(TEXT)),
             lambda value: [tuple(map(Claim, distinct(value[name], "claim"))) for name in ("response", "reference")],
+            writes=True,
         )
         for name, claims in (("response", response), ("reference", reference)):
             if not claims:

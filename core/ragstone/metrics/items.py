@@ -274,6 +274,7 @@ class SplittingMetric(Metric):
             f"List the claims of this {name}.",
             _CLAIMS,
             lambda value: tuple(map(Claim, distinct(value["claims"], "claim"))),
+            writes=True,
         )
 
     def claims_kind(self, kind: str, source: str) -> ItemKind:
