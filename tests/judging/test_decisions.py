@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+from types import MappingProxyType
 
 import pytest
 
@@ -17,6 +18,7 @@ from ragstone import (
     DecisionReply,
     FactualCorrectness,
     Faithfulness,
+    Metric,
     ResponseCompleteness,
     ResponseRelevancy,
     Sample,
@@ -25,6 +27,7 @@ from ragstone import (
     evaluate,
 )
 from ragstone.batch.estimation import synthetic_reply
+from ragstone.judging import TEXT, record
 from ragstone.testing import DecisionContract, FakeDecisions, FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(
@@ -231,3 +234,23 @@ def test_claims_of_a_judge_that_is_asked_together_are_the_writers_too():
         kind(llm=judge, writer=writer).score(SAMPLE)
     assert {request.task.split(".")[1] for request in writer.requests} == {"claims"}
     assert {request.task.split(".")[1] for request in judge.requests} == {"verdicts"}
+
+
+class Polite(Metric):
+    name, version, required_fields = "polite", "1", ("response",)
+    prompts = MappingProxyType({"polite": "Is it polite?", "list": "List it."})
+
+    def _flow(self, sample):
+        answer = yield from self.ask_choice(self.choice("polite", {"response": sample.response}, "So?", ("yes", "no")))
+        if sample.user_input:
+            yield from self.ask_json("list", {"response": sample.response}, "List.", record(ids=TEXT), str)
+        return self._score(answer.probability("yes"), "So it is.")
+
+
+def test_a_metric_of_ones_own_asks_a_decision_model_as_it_asks_any_judge():
+    judge = FakeDecisions(likely)
+    assert Polite(llm=judge).score(Sample(response="Thanks.")).value == 0.75
+    (request,) = judge.requests
+    assert request.questions["1"].instruction == "Is it polite?"
+    with pytest.raises(TypeError, match="writer: is None; polite.list asks for what a decision model does not write"):
+        Polite(llm=judge).score(Sample(user_input="Why?", response="Thanks."))

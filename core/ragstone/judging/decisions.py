@@ -13,20 +13,26 @@ from ragstone.judging.reply import Answer, BadReply, as_shares
 _ROUNDING = 0.02  # by which probabilities may miss a sum of 1
 
 
-def decide(task: str, texts: Mapping[str, str], questions: Mapping[str, Question]) -> Flow[list[Answer]]:
+def decide(request: DecisionRequest) -> Flow[list[Answer]]:
     """Put questions to a decision model and return an answer to each, in order.
 
     Raises:
         CannotScore: "judge_unparseable" when it refused a question, or an answer is missing or cannot be used.
     """
-    if not questions:
+    if not request.questions:
         return []
-    (reply,) = yield (DecisionRequest(task, texts, questions),)
+    (reply,) = yield (request,)
     try:
-        return _read(reply, questions)
+        return _read(reply, request.questions)
     except BadReply as bad:
         said = one_line(sendable(str(bad)))[:300]
-        raise CannotScore("judge_unparseable", f"{task}: {said}") from None
+        raise CannotScore("judge_unparseable", f"{request.task}: {said}") from None
+
+
+def decide_one(request: DecisionRequest) -> Flow[Answer]:
+    """Put the one question of a request to a decision model."""
+    (answer,) = yield from decide(request)
+    return answer
 
 
 def _read(reply: DecisionReply, questions: Mapping[str, Question]) -> list[Answer]:

@@ -14,6 +14,7 @@ from ragstone.judge import (
     LLM,
     Asking,
     DecisionModel,
+    DecisionRequest,
     Embedder,
     Judge,
     LLMReply,
@@ -515,16 +516,24 @@ class Metric(ABC):
             choices=choices,
         )
 
-    def decide(
-        self, step: str, texts: Mapping[str, str], items: Sequence[Mapping[str, str]], choices: tuple[str, ...]
-    ) -> Flow[list[Answer]]:
-        """Put a question on each item to a decision model: the step's instructions, and the item, fenced.
+    def decide(self, request: DecisionRequest) -> Flow[list[Answer]]:
+        """Put questions to a decision model; an answer to each, in order.
 
         Raises:
-            CannotScore: "over_budget" when texts and question are longer than it takes, or "judge_unparseable".
+            CannotScore: "judge_unparseable" when one was refused, or there is no answer that can be used.
         """
         from ragstone.judging.decisions import decide  # loaded when first used
 
+        return decide(request)
+
+    def decision(
+        self, step: str, texts: Mapping[str, str], items: Sequence[Mapping[str, str]], choices: tuple[str, ...]
+    ) -> DecisionRequest:
+        """Build a question on each item for a decision model: the step's instructions, and the item, fenced.
+
+        Raises:
+            CannotScore: "over_budget" when texts and question are longer than it takes.
+        """
         instructions = self.instructions.get(step) or self.prompts[step]
         questions = {
             str(i): Question(f"{instructions}\n{fence(item)}".strip() if item else instructions, choices)
@@ -537,18 +546,27 @@ class Metric(ABC):
                 f"{', '.join(texts)}: the question {self.name}.{step} has about {size:,} tokens with its texts; the "
                 f"limit is {limit:,} (max_input_tokens)",
             )
-        return decide(f"{self.name}.{step}", texts, questions)
+        return DecisionRequest(f"{self.name}.{step}", texts, questions)
 
-    def choice(self, step: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]) -> LLMRequest:
-        """Build a request whose reply is one bare word of `choices`."""
+    def choice(
+        self, step: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]
+    ) -> LLMRequest | DecisionRequest:
+        """Build a request whose answer is one of `choices`: a prompt, or a decision model's question on the data."""
+        if self.decides:
+            return self.decision(step, data, [{}], choices)
         return self.request(step, data, reminder, one_of(choices), choices=choices)
 
-    def ask_choice(self, request: LLMRequest) -> Flow[Answer]:
+    def ask_choice(self, request: LLMRequest | DecisionRequest) -> Flow[Answer]:
         """Ask for one of the request's choices.
 
         Raises:
-            CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares.
+            CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares;
+                "judge_unparseable" when there is no answer that can be used.
         """
+        if isinstance(request, DecisionRequest):
+            from ragstone.judging.decisions import decide_one  # loaded when first used
+
+            return decide_one(request)
         choices = request.choices or ()
 
         def read(reply: LLMReply) -> Answer:
@@ -596,6 +614,8 @@ class Metric(ABC):
         Raises:
             CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
         """
+        if self.decides and self.writer is None:
+            raise TypeError(f"writer: is None; {self.name}.{step} asks for what a decision model does not write")
         form = bare_json(schema, names)
         request = self.request(
             step,

@@ -142,11 +142,8 @@ def ask_word(
     metric: Metric, step: str, data: Mapping[str, str], words: tuple[str, ...] = ("yes", "no")
 ) -> Flow[Answer]:
     """Ask the question of a step for one of the words."""
-    if metric.decides:
-        (answer,) = yield from metric.decide(step, data, [{}], words)
-        return answer
     reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
-    return (yield from metric.ask_choice(metric.choice(step, data, reply, words)))
+    return metric.ask_choice(metric.choice(step, data, reply, words))
 
 
 def ask_alone(
@@ -164,7 +161,7 @@ def ask_alone(
     An LLM reads the texts first, which it then reads once for all items, unless the item is to come first.
     """
     if metric.decides:
-        return metric.decide(step, data, [{kind: item} for item in items], words)
+        return metric.decide(metric.decision(step, data, [{kind: item} for item in items], words))
     prompts = ({kind: item, **data} if item_first else {**data, kind: item} for item in items)
     return each([ask_word(metric, step, prompt, words) for prompt in prompts])
 
