@@ -37,6 +37,7 @@ OBJECTS = frozenset({"llm", "writer", "embedder", "splitter", "calibration"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
+_OURS = {"local", "openai-decisions", "systemone"}  # names that our own entry points put before a model
 _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
@@ -273,14 +274,14 @@ def _packages() -> list[str]:
     """Return the names that installed packages put before their judges."""
     from importlib.metadata import entry_points  # loaded when first used
 
-    return sorted({each.name for each in entry_points(group=_ENTRY_POINTS["llm"])} - {"local"})
+    return sorted({each.name for each in entry_points(group=_ENTRY_POINTS["llm"])} - _OURS)
 
 
 def forms() -> str:
     """Return the forms that the name of a judge or an embedder may have."""
     added = "".join(f"{package}:MODEL, " for package in _packages())
     ours = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL"
-    return f"{ours}, {added}or module:function"
+    return f"{ours}, openai-decisions:MODEL, systemone:URL, {added}or module:function"
 
 
 def is_entry_point(name: str) -> bool:
@@ -306,9 +307,10 @@ def _added(name: str, role: Literal["llm", "embedder"]) -> "EntryPoints":
 
 
 def _is_added(name: str) -> bool:
-    match = _NAME.fullmatch(name)
-    ours = match is not None and match["entry"] is None
-    return not ours and name.partition(":")[2] != "" and bool(_added(name, "llm") or _added(name, "embedder"))
+    prefix, _, rest = name.partition(":")
+    if not rest or prefix in ("local", "openai", "http", "https"):
+        return False
+    return bool(_added(name, "llm") or _added(name, "embedder"))
 
 
 def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401

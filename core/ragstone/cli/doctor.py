@@ -10,7 +10,7 @@ import click
 from ragstone._version import __version__
 from ragstone.cli.options import embedder_option, llm_option, make_embedder, make_llm
 from ragstone.errors import describe, without_keys
-from ragstone.judge import LLMRequest
+from ragstone.judge import DecisionModel, DecisionRequest, Judge, LLMRequest, Question
 from ragstone.plain import printable
 
 _PACKAGES = {
@@ -60,7 +60,11 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
 
 
 def _judge(spec: str) -> str:
-    llm = make_llm(spec, max_concurrency=1)
+    llm: Judge = make_llm(spec, max_concurrency=1)
+    if isinstance(llm, DecisionModel):
+        asked = DecisionRequest("doctor.ask", {"text": "Water."}, {"1": Question("Is it wet?", ("yes", "no"))})
+        shares = llm.decide(asked).probabilities["1"]
+        return f"{llm.model} decides, {shares and dict(shares)}, and writes no texts: name a --writer, too"
     request = LLMRequest(
         task="doctor.ask",
         system="Answer the question.",

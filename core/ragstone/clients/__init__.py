@@ -2,5 +2,6 @@
 
 from ragstone.clients.access import AnswerError
 from ragstone.clients.compatible import OpenAICompatible
+from ragstone.clients.decisions import OpenAIDecisions, SystemOne
 
-__all__ = ["AnswerError", "OpenAICompatible"]
+__all__ = ["AnswerError", "OpenAICompatible", "OpenAIDecisions", "SystemOne"]
