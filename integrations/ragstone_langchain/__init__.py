@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ragstone_langchain.decisions import LangChainDecisions as LangChainDecisions
     from ragstone_langchain.evaluator import RagEvaluator as RagEvaluator
     from ragstone_langchain.handler import MonitorHandler as MonitorHandler
     from ragstone_langchain.langsmith import LangSmithFeedbackSink as LangSmithFeedbackSink
@@ -16,6 +17,7 @@ else:
     __all__, _load, __dir__ = front_door(
         __name__,
         {
+            "ragstone_langchain.decisions": "LangChainDecisions",
             "ragstone_langchain.evaluator": "RagEvaluator",
             "ragstone_langchain.handler": "MonitorHandler",
             "ragstone_langchain.langsmith": "LangSmithFeedbackSink",

@@ -39,6 +39,10 @@ class _Everywhere:
         return self.handler
 
 
+_KINDS: Mapping[str, Kind] = {"prompt": "step", "parser": "step", "llm": "model"}
+"""What begins as a chain and is none; "llm": a decision model."""
+
+
 class MonitorHandler(BaseCallbackHandler):
     """Hands each topmost run of a chain, graph or agent to a monitor as a sample, with no effect on the app.
 
@@ -127,7 +131,7 @@ class MonitorHandler(BaseCallbackHandler):
         self, serialized: Mapping[str, object] | None, inputs: object, *, run_id: UUID, **event: object
     ) -> None:
         """Begin a chain, and a sample where none is open above."""
-        what: Kind = "step" if event.get("run_type") in ("prompt", "parser") else "chain"
+        what = _KINDS.get(str(event.get("run_type")), "chain")
         name = str(event.get("name") or (serialized or {}).get("name") or "")
         safely(self.monitor, self.recorder.begin, what, run_id, event, name, inputs)
 

@@ -31,7 +31,15 @@ from ragstone.judging.reply import was_cut_off
 from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
-from ragstone_langchain.shared_model import Async, SharedModel, Sync, input_limit, judge_config, without_callbacks
+from ragstone_langchain.shared_model import (
+    Async,
+    SharedModel,
+    Sync,
+    input_limit,
+    is_decision_model,
+    judge_config,
+    without_callbacks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -76,6 +84,18 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         >>> judge
         LangChainLLM('FakeListChatModel')
     """
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - of a decision model its own wrapper
+        """Return the wrapper; of a decision model `LangChainDecisions`, which is asked otherwise."""
+        model = args[0] if args else options.get("model")
+        if not is_decision_model(model):
+            return super().__new__(cls)
+        from ragstone_langchain.decisions import LangChainDecisions
+
+        kept = ("max_input_tokens", "name", "identity", "trace")
+        return LangChainDecisions(
+            cast("Runnable[Any, Any]", model), **{name: options[name] for name in kept if name in options}
+        )
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ callbacks that the model object itself carries. None of the app's objects is cha
 
 import asyncio
 import contextvars
+import sys
 import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -128,6 +129,12 @@ class SharedModel(Generic[M]):
 def _says_it_lacks(error: Exception) -> bool:
     """Whether the error says that the half which was called does not exist."""
     return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # an async-only RunnableLambda names it
+
+
+def is_decision_model(model: object) -> bool:
+    """Whether a model, or what it wraps, is a decision model: of langchain-core 1.8, which then has been loaded."""
+    base: object = getattr(sys.modules.get("langchain_core.decisions.base"), "BaseDecisionModel", None)
+    return isinstance(base, type) and any(isinstance(layer, base) for layer in _layers(model))
 
 
 def input_limit(model: object) -> int | None:
