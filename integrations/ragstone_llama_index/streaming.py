@@ -108,6 +108,7 @@ class _SharedStream:
 
     def end(self, error: BaseException | None) -> StreamText:
         self.error = error
+        text = ""
         try:
             text = "".join(self.pieces)
         except TypeError as no_text:

@@ -180,15 +180,17 @@ def test_a_cancelled_call_gives_its_slot_back(openai_server):
 
 
 @pytest.fixture
-def collected():
-    """What earlier tests left in cycles is collected first: it is not this test's."""
+def unclosed():
+    """What Python finds unclosed, or never awaited, from the test's start on; `gc.collect` finds what is in cycles."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gc.collect()
+        gc.collect()  # of earlier tests
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
 
 
-@pytest.mark.usefixtures("collected")
-def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_server):
+def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_server, unclosed):
     """Once the server sees no connection, no socket of ours is left for Python to find unclosed."""
     server = openai_server(lambda _: Answer(chat("fine"), delay=0.02))
 
@@ -200,7 +202,8 @@ def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_se
     for steps in (0, 2, 30):
         asyncio.run(dropped(steps))
         soon(lambda: server.open_connections == 0, within=5)
-    gc.collect()  # a ResourceWarning here is an error
+    gc.collect()
+    assert [str(each.message) for each in unclosed] == []
     llm = OpenAICompatible("m", base_url=server.url)
     llm.close()  # nothing yet
     for _ in range(2):  # and opened again
@@ -210,8 +213,7 @@ def test_an_object_that_is_dropped_or_closed_leaves_no_connection_open(openai_se
         soon(lambda: server.open_connections == 0, within=5)
 
 
-@pytest.mark.usefixtures("collected")
-def test_closing_while_calls_connect_ends_them_and_leaves_nothing_behind(openai_server):
+def test_closing_while_calls_connect_ends_them_and_leaves_nothing_behind(openai_server, unclosed):
     """A connection's closing is cancelled once: a second time would end the closing itself."""
     server = openai_server(lambda _: Answer(chat("fine"), delay=0.01))
 
@@ -227,7 +229,8 @@ def test_closing_while_calls_connect_ends_them_and_leaves_nothing_behind(openai_
         for reply in asyncio.run(closed(i / 400)):
             assert isinstance(reply, asyncio.CancelledError) or reply.text == "fine"
         soon(lambda: server.open_connections == 0, within=5)
-    gc.collect()  # a socket or a coroutine that is found here is an error
+    gc.collect()
+    assert [str(each.message) for each in unclosed] == []
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

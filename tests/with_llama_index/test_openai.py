@@ -1,10 +1,8 @@
 """The real OpenAI integration of LlamaIndex as a judge, against a server on loopback."""
 
 import asyncio
-import gc
 import json
 import math
-import warnings
 
 import pytest
 
@@ -18,15 +16,6 @@ from .models import SAMPLE, request_of, truth
 openai = pytest.importorskip("llama_index.llms.openai", reason="needs llama-index-llms-openai")
 
 INPUTS = {"query": SAMPLE.user_input, "contexts": list(SAMPLE.retrieved_contexts)}
-
-
-@pytest.fixture(autouse=True)
-def connections_left_open():
-    """LlamaIndex never closes its clients: connections go with the object, and Python warns of that."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 def truthful(body):
