@@ -198,6 +198,7 @@ def score(
             ("the input FILE", file),
             *(("--calibration", each) for each in calibrations),
             ("--llm", local_file(llm)),
+            ("--writer", local_file(writer)),
             ("--embedder", local_file(embedder)),
         ],
     )
