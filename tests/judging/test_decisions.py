@@ -254,3 +254,24 @@ def test_a_metric_of_ones_own_asks_a_decision_model_as_it_asks_any_judge():
     assert request.questions["1"].instruction == "Is it polite?"
     with pytest.raises(TypeError, match="writer: is None; polite.list asks for what a decision model does not write"):
         Polite(llm=judge).score(Sample(user_input="Why?", response="Thanks."))
+
+
+def test_what_lacks_a_member_is_told_how_to_get_it():
+    class Half:
+        model = "half"
+
+        def decide(self, request, /):
+            return DecisionReply({})
+
+    with pytest.raises(TypeError, match="llm: Half has no most_questions, adecide; ragstone.BaseDecisionModel makes"):
+        Faithfulness(llm=Half())
+    with pytest.raises(TypeError, match="llm: is the class Half; make an object"):
+        Faithfulness(llm=Half)
+
+
+def test_an_llm_that_happens_to_have_a_method_of_that_name_is_an_llm():
+    class Deciding(FakeLLM):
+        def decide(self):
+            return "tea"
+
+    assert Faithfulness(llm=Deciding(synthetic_reply)).score(SAMPLE).usage.llm_calls == 2

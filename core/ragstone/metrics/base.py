@@ -242,7 +242,10 @@ class Metric(ABC):
             role = "llm"
             if isinstance(named, str):
                 object.__setattr__(self, "llm", make_llm(named))
-            if not self.decides:
+            if self.decides:
+                hint = "ragstone.BaseDecisionModel makes one of a class with decide or adecide"
+                check_members("llm", self.llm, ("model", "most_questions", "decide", "adecide"), hint)
+            else:
                 check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), partial(_instead, "LLM"))
             optional = hasattr(self, "embedder") and is_embedded(self.llm)
             if embedder is None and not (self.needs_embedder or optional):
@@ -294,7 +297,7 @@ class Metric(ABC):
     @property
     def decides(self) -> bool:
         """Whether the judge is a decision model."""
-        return hasattr(self.llm, "decide")
+        return hasattr(self.llm, "decide") and not hasattr(self.llm, "generate")
 
     @property
     def needs_writer(self) -> bool:
