@@ -31,6 +31,7 @@ from ragstone.cli.options import (
     scoring_options,
 )
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
+from ragstone.cli.recording import Recorder, replayed_metrics
 from ragstone.errors import JournalError
 from ragstone.metrics import Metric
 from ragstone.plain import printable
@@ -57,6 +58,18 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     "replaced, from the first result on. Default: a new file, ragstone-results-DATE-TIME.jsonl.",
 )
 @click.option("--no-texts", is_flag=True, help="Leave the texts of samples and evidence out of the results file.")
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Keep the replies of all models by request, for --replay. A file that is there is replaced.",
+)
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Take all replies from what --record kept; no model is asked, and none needs to be named.",
+)
 @click.option(
     "--report",
     type=click.Path(dir_okay=False),
@@ -165,6 +178,8 @@ def score(
     dry: bool,
     price: tuple[float, float] | None,
     out: str | None,
+    record: str | None,
+    replay: str | None,
     report: str | None,
     explain: bool,
     verbose: bool,
@@ -193,9 +208,15 @@ def score(
            --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart(
-        [("--out", None if out == "-" else out), ("--report", report), ("--journal", run_options["journal"])],
+        [
+            ("--out", None if out == "-" else out),
+            ("--report", report),
+            ("--record", record),
+            ("--journal", run_options["journal"]),
+        ],
         [
             ("the input FILE", file),
+            ("--replay", replay),
             *(("--calibration", each) for each in calibrations),
             ("--llm", local_file(llm)),
             ("--writer", local_file(writer)),
@@ -214,13 +235,25 @@ def score(
     for name, limit in limits.items():
         options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
     _add_calibrations(options, own, calibrations)
-    metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
+    if replay is None:
+        metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
+    else:
+        metrics = replayed_metrics(replay, options)
     if dry:
         ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
     if run_options["max_cost"] is not None and price is None:
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
     if report is not None:
         check_writable("--report", report, replaced=True)
+    if record is not None:
+        if run_options["journal"] is not None:
+            raise click.UsageError(
+                "--record: what --journal has is not asked for, and so not kept; leave one of them out"
+            )
+        check_writable("--record", record, replaced=True)
+        recorder = Recorder(record)
+        ctx.call_on_close(recorder.close)
+        metrics = [recorder.recorded(metric) for metric in metrics]
     run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
     run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
     run_options["total"] = _count_lines(file)
