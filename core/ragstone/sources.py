@@ -51,7 +51,11 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
     "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
 }
 """Fields of rows whose names mean something else than usual, by what they come from."""
-_LIST_BEGINS = re.compile(r"\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"])")
+# A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]), None.
+_LIST_BEGINS = re.compile(
+    r"(?:array\(\s*)?\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"]|\[\s*['\"]|None\s*[,\]]|[A-Za-z_][\w.]*\((?:\w+\s*=|['\"\[]))"
+    r"|\(\s*['\"]"
+)
 _LONGEST_LITERAL = (
     1_000_000  # characters of a list or mapping as Python writes it: its syntax tree is 50 times as large
 )
@@ -438,15 +442,17 @@ def _json_cell(value: object, form: Form) -> object:
 
 def _contexts(text: str, column: str) -> object:
     """Return the contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
-    if text.lstrip().startswith("["):
+    bare = text.strip()
+    if bare.startswith("["):
         with suppress(ValueError, RecursionError):
             return json.loads(text)
-        if _LIST_BEGINS.match(text.lstrip()):
-            if is_list(found := _python_value(text)):
-                return found
+    if _LIST_BEGINS.match(bare):
+        if is_list(found := _python_value(text)):
+            return found
+        if not bare.startswith("("):  # which a quotation in brackets begins with, too
             raise ValueError(
                 f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
-                "characters), or is one of numpy's; write it as JSON (json.dumps)"
+                "characters), or is one of numpy's or of objects; write it as JSON (json.dumps)"
             )
     return text.split("|") if _bare(column) == _DEEPEVAL_CONTEXTS else [text]
 

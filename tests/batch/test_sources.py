@@ -354,18 +354,26 @@ def test_what_a_csv_writer_writes_is_read_exactly(tmp_path_factory, cells):
 
 
 def test_contexts_in_one_cell(tmp_path):
-    cells = ['["One.", "Two."]', "[]", "[1] a footnote first"]
+    cells = ['["One.", "Two."]', "[]", "[1] a footnote first", "[[Emma]] is a novel.", "('Twas the night.)"]
+    cells += ["('One.', 'Two.')", "[Sic] he said (twice)."]
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["contexts", "answer"], *([cell, "A."] for cell in cells)])
     found = [row.sample.retrieved_contexts for row in read(tmp_path / "a.csv")]
-    assert found == [("One.", "Two."), (), ("[1] a footnote first",)]
+    assert found[:3] == [("One.", "Two."), (), ("[1] a footnote first",)]
+    assert found[3:5] == [("[[Emma]] is a novel.",), ("('Twas the night.)",)]
+    assert found[5:] == [("One.", "Two."), ("[Sic] he said (twice).",)]
 
 
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
         ("['One.'\n 'Two.']", "begins as a list and is none: it was cut off"),  # numpy's
-        ("['One.' 'Two.']", "or is one of numpy's; write it as JSON"),
+        ("['One.' 'Two.']", "or is one of numpy's or of objects; write it as JSON"),
+        ("[Document(metadata={}, page_content='One.')]", "begins as a list and is none"),
+        ("[Document('One.')]", "begins as a list and is none"),
+        ("array(['One.', 'Two.'], dtype=object)", "begins as a list and is none"),
+        ("[None]", "retrieved_contexts"),
+        ("[['One.'], ['Two.']]", "retrieved_contexts"),
         ('["One.", "Tw', "begins as a list and is none: it was cut off"),
         ('[{"page_content": "One."}, {"page_', "begins as a list and is none: it was cut off"),
         ("['One.', 'Tw", "begins as a list and is none: it was cut off"),
