@@ -124,3 +124,9 @@ def test_marks_of_ones_own():
     assert outcome.breakdown == {"recall": 0.5, "precision": 1.0, "sentences": 2.0, "citations": 1.0}
     with pytest.raises(ValueError, match=r"marks: '\(' is no regular expression"):
         score("", marks="(")
+
+
+def test_very_many_marks_take_no_time():
+    response = "Ann ran " + "[1]" * 60_000 + ". " + "[ " * 60_000 + "(source " * 60_000
+    outcome, _ = score(response, {}, max_characters=None, max_input_tokens=10**9)
+    assert outcome.breakdown["citations"] == 1.0

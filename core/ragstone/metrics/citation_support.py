@@ -143,8 +143,8 @@ class CitationSupport(SplittingMetric):
                 text = _SPACES.sub(" ", bare[sentence.start : sentence.end].strip())
                 cited.append(_Cited(_BEFORE_END.sub("", text), sentence, {}))
         for mark in marks.finditer(response) if cited else ():
-            place = bisect(begun, mark.start()) - 1
-            if bare[: mark.start()].rstrip(" \t").endswith("\n"):
+            place, line = bisect(begun, mark.start()) - 1, bare.rfind("\n", 0, mark.start()) + 1
+            if line and not bare[line : mark.start()].strip():  # at the head of a line, which then belongs to it
                 place += 1
             of = cited[min(max(place, 0), len(cited) - 1)]
             of.numbers.update(dict.fromkeys(map(int, re.findall(r"\d+", mark[0]))))
