@@ -110,14 +110,16 @@ def judge_key(judge: object) -> str:
     return _digest("judge-1", [identity, left_out] if left_out else identity)
 
 
-def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0) -> str:
+def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0, given: object = None) -> str:
     """Return the key of what a metric gives for a sample; of several scorings of a sample, `draw` counts from 0.
 
-    Their keys will do in place of sample and metric, where each has many of the other.
+    Their keys will do in place of sample and metric, where each has many of the other. What the metric is given in the
+    sample's metadata (`Metric.given_in`) counts beside them.
     """
     of_sample = sample if isinstance(sample, str) else sample_key(sample)
     of_metric = metric if isinstance(metric, str) else metric_key(metric)
-    return _digest("outcome-1", [of_sample, of_metric, draw])
+    more = [] if given is None else [json.dumps(given, default=repr)]
+    return _digest("outcome-1", [of_sample, of_metric, draw, *more])
 
 
 def reply_key(request: LLMRequest | DecisionRequest, judge: str, draw: int = 0) -> str:

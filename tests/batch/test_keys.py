@@ -127,7 +127,7 @@ OPTIONS = {
                         "instructions": {"claims": "Other."}},
     ResponseRelevancy: {"strictness": 4, "sampling": "n_calls", "noncommittal": "any",
                         "embedder": FakeEmbedder(dim=5), "instructions": {"questions": "Other."}},
-    ResponseCompleteness: {"instructions": {"parts": "Other."}},
+    ResponseCompleteness: {"parts": "asked", "instructions": {"parts": "Other."}},
     ContextRelevancy: {"granularity": "chunk", "language": "de", "splitter": split,
                        "embedder": FakeEmbedder(dim=5), "instructions": {"sentence": "Other."}},
 }  # fmt: skip

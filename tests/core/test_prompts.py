@@ -115,7 +115,7 @@ def test_so_has_a_changed_prompt_on_history(metric):
 def test_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
     shows_not = {
-        "llm", "writer", "threshold", "asking", "scoring", "embedder", "language", "splitter",
+        "llm", "writer", "parts", "threshold", "asking", "scoring", "embedder", "language", "splitter",
         "length_penalty", "coeff", "max_input_tokens", "max_characters", "instructions", "calibration",
     }  # fmt: skip
     for metric, options in OPTIONS.items():

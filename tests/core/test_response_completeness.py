@@ -2,9 +2,9 @@
 
 import pytest
 
-from ragstone import ResponseCompleteness, Sample
+from ragstone import ResponseCompleteness, Sample, evaluate
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.testing import FakeLLM
+from ragstone.testing import FakeDecisions, FakeLLM
 
 from .judges import drive, fenced, graded, mapped, script, step, truth
 
@@ -82,3 +82,30 @@ def test_one_by_one_has_probabilities(scoring):
     assert outcome.value == pytest.approx(sum(shares) / 2 if scoring == "expected" else 0.5)
     assert [v.probability for v in outcome.verdicts] == pytest.approx(shares)
     assert [v.verdict for v in outcome.verdicts] == ["yes", "no"]
+
+
+GIVEN = Sample(user_input="When and who?", response="In 1815.", metadata={"asked": ["When?", "Who?"]})
+
+
+def test_parts_that_the_sample_brings_are_not_asked_for():
+    judge = FakeDecisions(lambda question, texts: 0.9 if "When" in question.instruction else 0.2)
+    outcome = ResponseCompleteness(llm=judge, parts="asked").score(GIVEN)
+    assert (outcome.value, outcome.breakdown["parts"], len(judge.requests)) == (pytest.approx(0.55), 2.0, 1)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"asked": "When?"}, {"asked": []}, {"asked": ["When?", " "]}, {"asked": [3]}])
+def test_parts_that_are_none_are_a_reason_and_no_number(metadata):
+    judge = FakeDecisions(lambda question, texts: 0.9)
+    outcome = ResponseCompleteness(llm=judge, parts="asked").score(GIVEN.model_copy(update={"metadata": metadata}))
+    assert (outcome.reason, judge.requests) == ("missing_input", [])
+    assert outcome.detail.startswith("metadata.asked")
+
+
+def test_a_journal_tells_samples_of_other_parts_apart(tmp_path):
+    judge = FakeDecisions(lambda question, texts: 0.9 if "When" in question.instruction else 0.2)
+    metric = ResponseCompleteness(llm=judge, parts="asked")
+    other = GIVEN.model_copy(update={"metadata": {"asked": ["When?"]}})
+    for _ in range(2):
+        report = evaluate([GIVEN, other], [metric], journal=tmp_path / "j.db", progress=False)
+        assert [record.outcome.value for record in report.results()] == pytest.approx([0.55, 0.9])
+    assert len(judge.requests) == 2

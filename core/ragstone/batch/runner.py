@@ -406,7 +406,8 @@ class Runner:
         """Return the key of an evaluation's outcome, as its judge is asked now."""
         slot.key = slot.key or sample_key(slot.row.sample)
         metric, draw = self._draws[place]
-        return outcome_key(slot.key, self._metric_key(metric, metric.judge), draw)
+        given = None if metric.given_in is None else slot.row.sample.metadata.get(metric.given_in)
+        return outcome_key(slot.key, self._metric_key(metric, metric.judge), draw, given)
 
     def _metric_key(self, metric: Metric, judge: Judge) -> str:
         asked = id(metric), frozenset(left_out_of(judge))

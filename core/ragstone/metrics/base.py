@@ -315,6 +315,11 @@ class Metric(ABC):
         return cast("Embedder | None", getattr(self, "embedder", None))
 
     @property
+    def given_in(self) -> str | None:
+        """The key of the sample's metadata whose value the score depends on; None where it depends on no metadata."""
+        return None
+
+    @property
     def source_field(self) -> SampleField | None:
         """The field that holds the original of which the response is a summary; None where there is no original."""
         return None

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.metrics.items import ask_alone, ask_items, by_map, expected_share, share_of, verdicts_of
+from ragstone.options import Text, Texts, checked
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -39,6 +41,8 @@ class ResponseCompleteness(Metric):
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.
+        parts: The key of the sample's metadata that holds the question's parts, a list of texts; None: the judge, or
+            the writer, splits the question.
 
     Returns:
         A score within [0, 1]. Breakdown: `answered` and `parts`; where there are probabilities also `count` (the score
@@ -66,10 +70,17 @@ class ResponseCompleteness(Metric):
     follows_history: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"parts": _PARTS, "answered": _ANSWERED, "part": _HAS_ANSWER}
 
+    parts: Text | None = None
+
     @property
     def needs_writer(self) -> bool:
         """Whether the question's parts are to be written."""
-        return True
+        return self.parts is None
+
+    @property
+    def given_in(self) -> str | None:
+        """The key of the parts."""
+        return self.parts
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -83,15 +94,21 @@ class ResponseCompleteness(Metric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        parts = yield from self.ask_json(
-            "parts",
-            {"question": sample.user_input or ""},
-            "Split this question into the things that it asks for, one or more.",
-            record(parts=listing(TEXT, 1, _MOST_PARTS)),
-            lambda value: distinct(value["parts"], "part"),
-            names={"parts": "QUESTION"},
-            writes=True,
-        )
+        if self.parts is None:
+            parts = yield from self.ask_json(
+                "parts",
+                {"question": sample.user_input or ""},
+                "Split this question into the things that it asks for, one or more.",
+                record(parts=listing(TEXT, 1, _MOST_PARTS)),
+                lambda value: distinct(value["parts"], "part"),
+                names={"parts": "QUESTION"},
+                writes=True,
+            )
+        else:
+            try:
+                parts = distinct(checked(f"metadata.{self.parts}", sample.metadata.get(self.parts), Texts), "part")
+            except ValueError as error:
+                raise CannotScore("missing_input", f"{error}; {self.name} needs a list of texts there") from None
         answers = yield from self._answered(parts, sample.response or "")
         answered = sum(answer.choice == "yes" for answer in answers)
         verdicts = verdicts_of("part", parts, answers, "yes")
