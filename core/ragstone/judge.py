@@ -127,7 +127,10 @@ class Question:
 
     Attributes:
         instruction: The question, with the item in it; what each choice means may stand there.
-        choices: The answers to choose from, two or more.
+        choices: The answers to choose from, two or more, no two alike.
+
+    Raises:
+        ValueError: There are fewer choices, or one twice.
 
     Example:
         >>> Question("Is it polite?", ("yes", "no")).choices
@@ -136,6 +139,10 @@ class Question:
 
     instruction: str
     choices: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(set(self.choices)) == len(self.choices):
+            raise ValueError(f"choices: {self.choices!r}; a question needs two or more, no two alike")
 
 
 @dataclass(frozen=True, slots=True)

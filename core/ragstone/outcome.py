@@ -87,8 +87,7 @@ class Suspicion(_Frozen):
         kind: What it looks like. "order": an order to the judge ("ignore previous instructions"); "verdict": a reply
             in the judge's own form, or a made-up dialogue of such replies; "break_out": the end of a fence, or a chat
             template's mark; "score_claim": a score to be given ("10/10"); "filler": a response that says nothing
-            (":", "Solution:"); "encoded": base64 that reads as text; "hidden": invisible characters inside words, or
-            ones that reorder what is seen.
+            (":", "Solution:"); "hidden": invisible characters inside words, or ones that reorder what is seen.
 
     Example:
         >>> Suspicion(field="response", start=0, end=1, kind="filler").chunk is None

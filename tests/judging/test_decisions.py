@@ -19,6 +19,7 @@ from ragstone import (
     FactualCorrectness,
     Faithfulness,
     Metric,
+    Question,
     ResponseCompleteness,
     ResponseRelevancy,
     Sample,
@@ -275,3 +276,9 @@ def test_an_llm_that_happens_to_have_a_method_of_that_name_is_an_llm():
             return "tea"
 
     assert Faithfulness(llm=Deciding(synthetic_reply)).score(SAMPLE).usage.llm_calls == 2
+
+
+@pytest.mark.parametrize("choices", [(), ("yes",), ("yes", "yes")])
+def test_a_question_has_two_choices_or_more(choices):
+    with pytest.raises(ValueError, match="choices: .* needs two or more, no two alike"):
+        Question("Is it?", choices)
