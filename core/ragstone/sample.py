@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -172,14 +172,12 @@ class Row:
         sample: The sample.
         error: Why the app gave no response. Metrics that need one are then `Unscored("missing_input")` with this
             reason, and all are where nothing was retrieved.
-        extra: What else was asked of the row (`rows_of(keep=...)`), by its key.
         unread: Of a source's first row, the names that hold no field, and how to say that one does; else "".
     """
 
     line: int
     sample: Sample
     error: str | None = None
-    extra: Mapping[str, object] = field(default_factory=dict[str, object])
     unread: str = ""
 
 

@@ -18,7 +18,6 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
-    Collection,
     Generator,
     Iterable,
     Iterator,
@@ -95,7 +94,6 @@ def rows_of(
     fields: Mapping[str, str] | str | None = None,
     *,
     naming: str = NAMING,
-    keep: Collection[str] = (),
     largest: int = LARGEST,
 ) -> Rows | AsyncIterator[Row | BadLine]:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
@@ -123,7 +121,6 @@ def rows_of(
             without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
             rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user writes such a mapping, for messages.
-        keep: Further keys or columns, whose values the rows have in `extra`. In a table, text that is JSON is read.
         largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
@@ -142,7 +139,7 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields, naming, keep, largest)
+    reader = RowReader(fields, naming, largest)
     if isinstance(source, (str, PathLike)):
         return _file_rows(Path(source), reader)
     kind = type(source).__name__
@@ -196,13 +193,11 @@ class RowReader:
         self,
         fields: Mapping[str, str] | str | None = None,
         naming: str = NAMING,
-        keep: Collection[str] = (),
         largest: int = LARGEST,
     ) -> None:
         self.largest = largest
         self._fields: dict[str, str] = {}
         self._naming = naming
-        self._keep = keep
         self._by_names: dict[tuple[object, ...], Mapping[str, tuple[str, ...]]] = {}
         self._unread = ""
         named: object = {} if fields is None else fields
@@ -237,7 +232,7 @@ class RowReader:
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
         self._unread = self._hint([name for name in names if name not in columns])
-        return columns + [name for name in self._keep if name in names and name not in columns]
+        return columns
 
     def knows(self, names: Iterable[object]) -> bool:
         """Whether some of these may be a sample's fields."""
@@ -318,9 +313,8 @@ class RowReader:
             if values is None:
                 wanted = "an object {...}" if form == "json" else "a Sample or a dict"
                 return BadLine(number, f"is {type(item).__name__}, not {wanted}")
-            extra = {name: _json_cell(values[name], form) for name in self._keep if name in values}
             sample = self._sample(number, values, form)
-            return Row(number, sample, extra=extra, unread=self._unread_of(values) if number == 1 else "")
+            return Row(number, sample, unread=self._unread_of(values) if number == 1 else "")
         except ValidationError as error:
             return BadLine(number, first_problem(error))
         except ValueError as error:
@@ -330,7 +324,7 @@ class RowReader:
 
     def _unread_of(self, row: Mapping[Any, object]) -> str:
         read = {name for names in self._names_in(tuple(row)).values() for name in names}
-        return self._unread or self._hint([name for name in row if name not in read and name not in self._keep])
+        return self._unread or self._hint([name for name in row if name not in read])
 
     def _sample(self, number: int, row: Mapping[Any, object], form: Form) -> Sample:
         values: dict[str, Any] = {}
