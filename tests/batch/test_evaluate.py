@@ -7,12 +7,14 @@ import json
 import os
 import re
 import signal
+import sys
 import threading
 from typing import ClassVar
 
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample
+from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.journal import Journal
 from ragstone.batch.run import Interrupted
@@ -364,3 +366,16 @@ class TestJournal:
 
         assert asyncio.run(main()) == [[0.5] * 30] * 2
         assert len(llm.requests) == 30
+
+
+@pytest.mark.parametrize("first", ["response_relevancy", "context_relevancy"])
+def test_a_named_embedder_is_made_once_for_all_metrics(tmp_path, monkeypatch, first):
+    made = "from ragstone.testing import FakeEmbedder\nMADE = []\n"
+    (tmp_path / f"embeds_for_{first}.py").write_text(
+        f"{made}def embedder():\n    MADE.append(1)\n    return FakeEmbedder()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    names = sorted(["response_relevancy", "context_relevancy"], key=lambda name: name != first)
+    judge = FakeLLM(synthetic_reply, asking="one_by_one", gives_probabilities=True)
+    evaluate([SAMPLE], names, llm=judge, embedder=f"embeds_for_{first}:embedder", progress=False)
+    assert len(sys.modules[f"embeds_for_{first}"].MADE) == 1

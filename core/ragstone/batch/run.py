@@ -424,7 +424,8 @@ def metrics_from(metrics: object, options: RunOptions, calls: int) -> list[Metri
         if isinstance(metric, Metric):
             made.append(replace(metric, llm=judge, writer=metric.writer or writer) if asks else metric)
             continue
-        if kind.needs_embedder and (embedder is None or isinstance(embedder, str)):
+        embeds = kind.needs_embedder or (named is not None and hasattr(kind, "embedder"))
+        if embeds and (embedder is None or isinstance(embedder, str)):
             with _naming("embedder"):
                 embedder = make_embedder(
                     embedder,
@@ -433,7 +434,7 @@ def metrics_from(metrics: object, options: RunOptions, calls: int) -> list[Metri
                     max_concurrency=calls,
                 )
         with _naming("metrics"):
-            made.append(make_metric(metric, its_options, judge, embedder if kind.needs_embedder else named, writer))
+            made.append(make_metric(metric, its_options, judge, embedder if embeds else None, writer))
     names = [metric.name for metric in made]
     if not names:
         raise ValueError("metrics: is empty; pass one or more")
