@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ragstone import Sample
 
@@ -15,6 +15,7 @@ class Noting:
     def __init__(self) -> None:
         self.samples: list[Sample] = []
         self.skipped: Counter[str] = Counter()
+        self.names: list[tuple[str, ...]] = []
         self.errors: list[BaseException] = []
         self.advice: Mapping[str, str] = {}
         self._lock = threading.Lock()
@@ -26,8 +27,9 @@ class Noting:
     def advise(self, advice: Mapping[str, str]) -> None:
         self.advice = advice
 
-    def skip(self, reason: str, runs: int = 1) -> None:
+    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = ()) -> None:
         with self._lock:
+            self.names += [tuple(names)] if names else []
             self.skipped[reason] += runs
             self.skipped = +self.skipped
 

@@ -16,8 +16,12 @@ from ragstone.plain import printable
 Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
+NO_ANSWER = "no_answer"
+"""The reason of runs that ended well and whose answer stands under no usual name."""
+
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
+_MOST_NAMES = 20
 _LONGEST_TRACE = 2_000
 _log = logging.getLogger("ragstone.live")
 
@@ -70,6 +74,7 @@ class Stats:
         queued_bytes: The memory that the samples which wait take now, as `Monitor(max_queue_bytes=...)` counts it.
         sinks: How each sink stands, by name.
         advice: What to do about runs that gave no sample, by reason, as handlers say it.
+        names: Of runs that had no answer under a usual name, the names that were there, and how often; the first 20.
 
     Example:
         >>> advice = {"no_question": "return the question from extract="}
@@ -97,6 +102,7 @@ class Stats:
     queued_bytes: int = 0
     sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
     advice: Mapping[str, str] = field(default_factory=dict[str, str])
+    names: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
 
     def __str__(self) -> str:
         what = [f"{n:,} {status}" for status in (*STATUSES, "pending") if (n := getattr(self, status))]
@@ -104,11 +110,27 @@ class Stats:
         if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
             listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
             lines.append(f"{sum(self.skipped.values()):,} runs gave no sample: {listed}")
-            if skipped[0][0] in self.advice:
+            if skipped[0][0] in self.advice and skipped[0][0] != NO_ANSWER:
                 lines.append(f"{skipped[0][0]}: {self.advice[skipped[0][0]]}")
+            if NO_ANSWER in self.skipped:
+                names = max(self.names, key=lambda form: self.names[form], default=())
+                lines.append(no_answer(self.skipped[NO_ANSWER], names, self.advice.get(NO_ANSWER, "")))
         if self.errors:
             lines.append(f"errors (the app saw none): {', '.join(f'{n:,} in {at}' for at, n in self.errors.items())}")
         return "\n".join(lines)
+
+
+def no_answer(runs: int, names: tuple[str, ...], advice: str) -> str:
+    """Say how many runs had no answer, the names that were there, and what to do, NAME being the last of them.
+
+    Example:
+        >>> print(no_answer(12, ("data", "told"), 'Name it: fields={"response": "NAME"}'))
+        12 runs had no answer under a usual name (there were: data, told). Name it: fields={"response": "told"}
+    """
+    printed = [printable(name, 40) for name in names[:_MOST_NAMES]]
+    there = f" (there were: {', '.join(printed)})" if printed else ""
+    what = f"{runs:,} run{'' if runs == 1 else 's'} had no answer under a usual name{there}."
+    return f"{what} {advice.replace('NAME', printed[-1] if printed else 'NAME')}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +168,7 @@ class Counters:
         self._samples = 0
         self._by_status: Counter[tuple[Status, str]] = Counter()
         self._skipped: Counter[str] = Counter()
+        self._names: Counter[tuple[str, ...]] = Counter()
         self._errors: Counter[str] = Counter()
         self._longest = 0
         self._cut = 0
@@ -172,10 +195,18 @@ class Counters:
             self._cut += evaluations
         self.settle("dropped", "closed", evaluations)
 
-    def skip(self, reason: str, runs: int = 1) -> None:
-        """Count runs that gave no sample; a negative number takes them back."""
+    def skip(self, reason: str, runs: int, names: tuple[str, ...], advice: str) -> None:
+        """Count runs that gave no sample; a negative number takes them back. The first without an answer is logged."""
         with self._lock:
             self._skipped[reason] += runs
+            if reason != NO_ANSWER:
+                return
+            if names in self._names or len(self._names) < _MOST_NAMES:
+                self._names[names] += runs
+            first = self._skipped[reason] == runs
+        if first:
+            with suppress(Exception):  # of a log handler's or filter's
+                _log.warning("%s", no_answer(runs, names, advice))
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception of our own, and log it at most once a minute."""
@@ -223,6 +254,7 @@ class Counters:
                 longest_queue=self._longest,
                 sinks=sinks,
                 advice={},
+                names=dict(self._names),
                 **sums,
             )
 

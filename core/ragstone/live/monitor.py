@@ -252,12 +252,15 @@ class Monitor:
             self.failed("redact", error)
             return None
 
-    def skip(self, reason: str, runs: int = 1) -> None:
+    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = ()) -> None:
         """Count runs of the app that gave no sample, for handlers; `stats().skipped` has them by reason.
 
-        A negative number takes back what was counted: the run turned out to be part of a sample.
+        Args:
+            reason: Why. The first time that it is "no_answer", the log says so.
+            runs: How many. A negative number takes back what was counted: the run turned out to be part of a sample.
+            names: Of "no_answer": the names that the run's output had, that of its likeliest text last.
         """
-        self._pipeline.counters.skip(reason, runs)
+        self._pipeline.counters.skip(reason, runs, tuple(names), self._advice.get(reason, ""))
 
     def advise(self, advice: Mapping[str, str]) -> None:
         """Note what to do about runs that gave no sample, by reason, for handlers; printed `stats` say it."""

@@ -1,0 +1,198 @@
+"""What an app's framework reports of its calls: a tree of runs, read when its topmost run has ended."""
+
+import os
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+from ragstone.plain import is_list
+
+MOST_OPEN = 10_000
+"""Trees that are open at once; beyond that the one that was silent longest is given up."""
+MOST_CHARACTERS = 10_000_000
+_EVENT = 500  # characters: so a tree has at most 10,000 runs, each with a begin and an end
+_SILENCE = 3_600.0
+_REMEMBERED = 100_000
+
+GivenUp = Literal["never_ended", "too_large"]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One call of an app as its framework reported it, with the calls inside of it.
+
+    Attributes:
+        id: What the framework knows it by.
+        kind: What it is, in the integration's words.
+        output: What it returned; None where it has not, or has failed.
+        inside: The runs that it started, as they began.
+        open: Whether it has not ended.
+    """
+
+    id: Hashable
+    kind: str
+    name: str = ""
+    inputs: object = None
+    output: object = None
+    error: BaseException | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    parent: "Run | None" = None
+    inside: "list[Run]" = field(default_factory=list["Run"])
+    open: bool = True
+
+    def walk(self) -> "Iterator[Run]":
+        """Yield the runs inside as they began, each before those inside of it."""
+        waiting = self.inside[::-1]
+        while waiting:
+            run = waiting.pop()
+            yield run
+            waiting += run.inside[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Why a run is no sample: a reason of `stats().skipped`, and the names under which no field was found."""
+
+    reason: str
+    names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class _Tree:
+    root: Run
+    counted: set[int] = field(default_factory=set[int])
+    size: int = 0
+    touched: float = 0.0
+
+
+class OpenRuns:
+    """The trees of runs of one process whose topmost run is open. Threads and tasks share it; a forked child has none.
+
+    Args:
+        given_up: Called with the topmost run of a tree that will not end, and the reason: "never_ended" where 10,000
+            others are open or no event came for an hour, "too_large" at 10,000 runs or 10,000,000 characters of text.
+            Each run counts as 1,000 characters.
+
+    Example:
+        >>> runs = OpenRuns(print)
+        >>> runs.begin(Run("app", "chain", inputs="Who wrote Emma?"))
+        True
+        >>> runs.begin(Run("search", "retriever"), "app")
+        True
+        >>> runs.end("search", ["Emma is a novel by Jane Austen."]).parent.id
+        'app'
+        >>> [run.output for run in runs.end("app", "Jane Austen.").walk()]
+        [['Emma is a novel by Jane Austen.']]
+    """
+
+    def __init__(self, given_up: Callable[[Run, GivenUp], object]) -> None:
+        self._given_up = given_up
+        self.forget()
+        _ALL.add(self)
+
+    def forget(self) -> None:
+        """Start afresh, with no run open."""
+        self._lock = threading.RLock()  # the garbage collector may close a stream, and so end runs, anywhere
+        self._runs: dict[Hashable, tuple[Run, _Tree]] = {}
+        self._trees: OrderedDict[Hashable, _Tree] = OrderedDict()  # the one that was silent longest comes first
+        self._over: OrderedDict[Hashable, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._trees)
+
+    def get(self, run_id: Hashable) -> Run | None:
+        """Return a run of a tree that is open."""
+        return self._runs[run_id][0] if run_id in self._runs else None
+
+    def begin(self, run: Run, parent_id: Hashable = None) -> bool:
+        """Open a run below another one, or as the topmost of its tree where nothing is known of that one.
+
+        It is False, and nothing is opened, where the run is there already, or begins below what has ended or was
+        given up.
+        """
+        with self._lock:
+            above = self._runs.get(parent_id)
+            if run.id in self._runs or (above is None and parent_id in self._over):
+                self._remember(run.id)
+                return False
+            if above is None:
+                longest = next(iter(self._trees.values()), None)
+                full = len(self._trees) >= MOST_OPEN
+                if longest is not None and (full or longest.touched < time.monotonic() - _SILENCE):
+                    self._close(longest, "never_ended")
+                tree = self._trees[run.id] = _Tree(run)
+                _characters(run.inputs, tree.counted)  # which the app holds itself, as long as we do
+            else:
+                run.parent, tree = above
+                run.parent.inside.append(run)
+            self._runs[run.id] = run, tree
+            return self._has_space(tree, run.inputs)
+
+    def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None) -> Run | None:
+        """Close a run; None where it is not open. With the topmost one its tree is complete."""
+        with self._lock:
+            if (run := self.get(run_id)) is None or not run.open:
+                return None
+            tree = self._runs[run_id][1]
+            run.output, run.error, run.open = output, error, False
+            if run is tree.root:
+                self._close(tree)
+            elif not self._has_space(tree, output):
+                return None
+            return run
+
+    def _has_space(self, tree: _Tree, value: object) -> bool:
+        tree.touched = time.monotonic()
+        tree.size += _EVENT + _characters(value, tree.counted)
+        if tree.root.id in self._trees:
+            self._trees.move_to_end(tree.root.id)
+        if tree.size > MOST_CHARACTERS:
+            self._close(tree, "too_large")
+        return tree.size <= MOST_CHARACTERS
+
+    def _close(self, tree: _Tree, given_up: GivenUp | None = None) -> None:
+        self._trees.pop(tree.root.id, None)
+        for run in (tree.root, *tree.root.walk()):
+            self._runs.pop(run.id, None)
+            self._remember(run.id)
+        if given_up is not None:
+            self._given_up(tree.root, given_up)
+
+    def _remember(self, run_id: Hashable) -> None:
+        self._over[run_id] = None
+        if len(self._over) > _REMEMBERED:
+            self._over.popitem(last=False)
+
+
+_ALL: "weakref.WeakSet[OpenRuns]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for runs in _ALL:
+        runs.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _characters(value: object, counted: set[int], depth: int = 6) -> int:
+    """Count the characters of a value's texts, without those that were counted before."""
+    if isinstance(value, (int, float)) or id(value) in counted:
+        return 0
+    inner: Collection[object] = ()
+    if isinstance(value, str):
+        counted.add(id(value))
+        return len(value)
+    if isinstance(value, BaseModel) or is_dataclass(value):
+        counted.add(id(value))
+        inner = getattr(value, "__dict__", {}).values()
+    elif isinstance(value, dict) or is_list(value):
+        inner = value.values() if isinstance(value, dict) else value
+    return sum([_characters(each, counted, depth - 1) for each in tuple(inner)]) if depth else 0

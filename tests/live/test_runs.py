@@ -1,0 +1,138 @@
+"""The open runs of an app: what a tree holds, which runs belong to none, and what is given up."""
+
+import gc
+import logging
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from ragstone import Monitor
+from ragstone.live.runs import MOST_OPEN, OpenRuns, Run
+
+from .kit import Kept, metric
+
+
+@pytest.fixture
+def given_up() -> Iterator[list[tuple[object, str]]]:
+    noted: list[tuple[object, str]] = []
+    yield noted
+    gc.collect()
+
+
+def opened(given_up: list[tuple[object, str]]) -> OpenRuns:
+    return OpenRuns(lambda root, reason: given_up.append((root.id, reason)))
+
+
+def test_a_tree_holds_what_its_runs_took_and_returned(given_up: list[tuple[object, str]]) -> None:
+    runs = opened(given_up)
+    assert runs.begin(Run("app", "chain", inputs="q"))
+    assert runs.begin(Run("step", "chain"), "app")
+    assert runs.begin(Run("search", "retriever"), "step")
+    assert runs.begin(Run("model", "model"), "app")
+    failed = OSError("no network")
+    runs.end("search", error=failed)
+    runs.end("step", "found")
+    root = runs.end("app", "answer")
+    assert root is not None
+    told = [(run.id, run.output, run.error, run.open) for run in (root, *root.walk())]
+    assert told == [
+        ("app", "answer", None, False),
+        ("step", "found", None, False),
+        ("search", None, failed, False),
+        ("model", None, None, True),
+    ]
+    assert (runs.get("model"), runs.end("model"), runs.end("app"), len(runs)) == (None, None, None, 0)
+    assert given_up == []
+
+
+def test_a_run_begins_once_and_below_an_ended_step_of_an_open_tree(given_up: list[tuple[object, str]]) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("app", "chain"))
+    assert not runs.begin(Run("app", "chain"))
+    runs.begin(Run("step", "chain"), "app")
+    runs.end("step")
+    assert runs.begin(Run("late", "retriever"), "step")
+    assert runs.begin(Run("own", "chain"), "an id of another tracer")
+    assert len(runs) == 2
+
+
+def test_what_begins_below_an_ended_tree_is_part_of_none(given_up: list[tuple[object, str]]) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("app", "chain"))
+    runs.end("app")
+    assert not runs.begin(Run("late", "chain"), "app")
+    assert not runs.begin(Run("below", "chain"), "late")
+    assert len(runs) == 0
+
+
+def test_the_silent_longest_of_too_many_trees_are_given_up_with_all_that_begins_below(
+    given_up: list[tuple[object, str]],
+) -> None:
+    runs = opened(given_up)
+    lost = 5_000
+    for number in range(MOST_OPEN + lost):
+        assert runs.begin(Run(number, "chain"))
+    kept = [number for number in range(MOST_OPEN + lost) if runs.begin(Run(("search", number), "retriever"), number)]
+    assert kept == list(range(lost, MOST_OPEN + lost))
+    assert given_up == [(number, "never_ended") for number in range(lost)]
+    assert all(runs.end(number) is not None for number in kept)
+    assert len(runs) == 0
+
+
+@pytest.mark.parametrize(("count", "length", "too_large"), [(100, 200_000, True), (20, 200_000, False)])
+def test_a_tree_with_too_much_text_is_given_up_once(
+    given_up: list[tuple[object, str]], count: int, length: int, too_large: bool
+) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("app", "chain", inputs="x" * 20_000_000))
+    for number in range(count):
+        runs.begin(Run(number, "retriever"), "app")
+        runs.end(number, [{"text": f"{number:06}" + "x" * length}])
+    assert given_up == ([("app", "too_large")] if too_large else [])
+    assert (runs.end("app") is None) == too_large
+
+
+def test_a_text_counts_once_however_many_runs_hand_it_on(given_up: list[tuple[object, str]]) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("app", "chain"))
+    text = "x" * 5_000_000
+    for number in range(100):
+        runs.begin(Run(number, "chain", inputs={"documents": [text]}), "app")
+        runs.end(number, {"documents": (text,), "number": number})
+    assert runs.end("app") is not None
+    assert given_up == []
+
+
+def test_a_tree_of_too_many_runs_is_given_up(given_up: list[tuple[object, str]]) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("loop", "chain"))
+    for number in range(10_001):
+        runs.begin(Run(("turn", number), "chain"), "loop")
+        runs.end(("turn", number))
+    assert given_up == [("loop", "too_large")]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_child_starts_with_none(given_up: list[tuple[object, str]]) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("app", "chain"))
+    if (child := os.fork()) == 0:
+        os._exit(len(runs))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(runs) == 1
+
+
+def test_runs_without_an_answer_are_counted_with_the_names_that_were_there(caplog: pytest.LogCaptureFixture) -> None:
+    with Monitor(metric(), sinks=Kept()) as monitor, caplog.at_level(logging.WARNING, "ragstone.live"):
+        monitor.advise({"no_answer": 'Name it: fields={"response": "NAME"}'})
+        for _ in range(11):
+            monitor.skip("no_answer", names=["data", "final_text"])
+        for number in range(30):
+            monitor.skip("no_answer", names=[f"name {number}"])
+        stats = monitor.stats()
+    assert stats.skipped["no_answer"] == 41
+    assert len(stats.names) == 20
+    way_out = '(there were: data, final_text). Name it: fields={"response": "final_text"}'
+    assert f"41 runs had no answer under a usual name {way_out}" in str(stats)
+    assert caplog.messages == [f"1 run had no answer under a usual name {way_out}"]
