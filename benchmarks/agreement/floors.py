@@ -12,10 +12,12 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ragstone import Embedder
+from ragstone.text import split_sentences
 
 from .rows import Row
 
 _DIGITS = 4
+_LEAD = 3  # sentences with which news begins
 
 _WORD = re.compile(r"[^\W_]+")
 _CONTENT_LETTERS = 4  # shorter words are mostly those that every sentence has
@@ -39,6 +41,8 @@ class Signals(NamedTuple):
         near: Cosine of the embedder's vectors of the question and the response (or the mean over contexts); None
             without an embedder or a question.
         cosines: Of each sentence, cosine with the question of it, and of it behind the one before; likewise.
+        recalled: Share of the reference's words that the response has, within [0, 1]; None without a reference.
+        lead: The same of the first three sentences of the contexts; None without contexts.
     """
 
     words: int
@@ -49,6 +53,8 @@ class Signals(NamedTuple):
     overlaps: tuple[tuple[float, ...], ...]
     near: float | None = None
     cosines: tuple[tuple[tuple[float, float], ...], ...] | None = None
+    recalled: float | None = None
+    lead: float | None = None
 
 
 def signals(row: Row, embedder: Embedder | None = None) -> Signals:
@@ -79,7 +85,14 @@ def signals(row: Row, embedder: Embedder | None = None) -> Signals:
         overlaps=tuple(tuple(round(overlap(question, s), _DIGITS) for s in each) for each in row.sentences),
         near=near,
         cosines=cosines,
+        recalled=_recall(row.sample.reference, judged),
+        lead=_recall(" ".join(text for text, *_ in split_sentences(contexts)[:_LEAD]), judged),
     )
+
+
+def _recall(wanted: str | None, text: str) -> float | None:
+    found = words(wanted or "")
+    return round(precision(found, words(text)), _DIGITS) if found else None
 
 
 def words(text: str) -> list[str]:

@@ -89,7 +89,7 @@ def comparisons(
             readings = _READINGS.get(metric, {}).get(label, () if label in _OF_SUMMARIES else _SCORE)
             for reading in readings:
                 for name, statistic in _STATISTICS[task].items():
-                    floors = _SIMPLE if metric in _OF_QUESTIONS else _OF_SOURCE
+                    floors = _floors_of(metric, label)
                     floors = _COMMONER if statistic is st.accuracy else floors
                     each = _of_numbers(name, reading, label, taken(reading), statistic, floors)
                     yield replace(each, count=taken(_COUNT[reading])) if reading in _COUNT else each
@@ -102,6 +102,14 @@ _STATISTICS: Mapping[str, Mapping[str, Callable[..., st.Measure]]] = {
     "binary": {"AUROC": st.auroc, "accuracy at .5": st.accuracy},
     "correlation": {"rho within documents": st.within, "rho pooled": st.pooled},
 }
+
+
+def _floors_of(metric: str, label: str) -> Floors:
+    if metric in _OF_QUESTIONS:
+        return _SIMPLE
+    if metric == "factual_correctness":
+        return _OF_REFERENCE
+    return _OF_LEAD if label == "coverage" else _OF_SOURCE
 
 
 def taken(reading: str) -> Callable[[Line], float | None]:
@@ -124,6 +132,12 @@ _OF_SOURCE: Floors = {
     "words": _signal(lambda each: each.unigrams),
     "bigrams": _signal(lambda each: each.bigrams),
 }
+_OF_REFERENCE: Floors = {
+    **_LENGTH,
+    "words of the reference": _signal(lambda each: each.recalled),
+    "bigrams": _signal(lambda each: each.bigrams),
+}
+_OF_LEAD: Floors = {**_OF_SOURCE, "words of the lead": _signal(lambda each: each.lead)}
 _KEYWORDS: Floors = {"keywords": _signal(lambda each: each.refusal)}
 _COMMONER: Floors = {"the commoner label": lambda labels: [float(2 * sum(_human(labels)) >= len(labels))] * len(labels)}
 
