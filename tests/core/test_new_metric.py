@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from ragstone import Metric
 from ragstone.judging import TEXT, distinct, listing, record
-from ragstone.metrics.items import ask_items, verdicts_of
+from ragstone.metrics.asking import ask_items
+from ragstone.metrics.values import verdicts_of
 
 _LIST = "List the requests that a response makes of its reader."
 _ASK = "Decide whether requests are polite."

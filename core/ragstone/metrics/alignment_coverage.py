@@ -7,15 +7,10 @@ from typing import Any, ClassVar, Literal
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
+from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import ItemKind, ItemOrigin
-from ragstone.metrics.items import (
-    SplittingMetric,
-    ask_items,
-    expected_share,
-    least,
-    share_of,
-    verdicts_of,
-)
+from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric
+from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
 from ragstone.options import Count, Texts
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -42,7 +37,6 @@ _ANSWER = (
     "text does not settle it."
 )
 _ANSWERS = ("yes", "no", "cannot_tell")
-_VERDICT = "Is the claim supported by the text?"
 _ANSWER_ALONE = "Answer the question from the text alone; cannot_tell: the text does not settle it."
 
 
@@ -135,7 +129,7 @@ class AlignmentCoverage(SplittingMetric):
         "claims": _CLAIMS,
         "questions": _QUESTIONS,
         "verdicts": _VERDICTS,
-        "verdict": _VERDICT,
+        "verdict": IS_SUPPORTED,
         "source_answers": _ANSWER,
         "source_answer": _ANSWER_ALONE,
         "summary_answers": _ANSWER,

@@ -137,6 +137,8 @@ class Metric(ABC):
         version: Changes with its prompts.
         required_fields: The sample's fields that must be there and hold something.
         prompts: The instructions by step. A request's task is the metric's name and the step.
+        examples: By step, solved examples that a judge which is asked one by one reads before the texts. Your own
+            `instructions` of the step leave them out.
         bounds: Lowest and highest possible value.
         higher_is_better: The direction.
         needs_llm: Whether it asks a judge. Without one, `_flow` may return its score without a `yield`.
@@ -167,6 +169,7 @@ class Metric(ABC):
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {}
+    examples: ClassVar[Mapping[str, str]] = {}
     needs_llm: ClassVar[bool] = True
     needs_embedder: ClassVar[bool] = False
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
@@ -505,7 +508,8 @@ class Metric(ABC):
             instructions = filled(instructions, fill)
         to_writer = writes and self.writer is not None
         if self.writes_alone if writes else self.asks_one_by_one:
-            system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
+            examples = "" if step in self.instructions else self.examples.get(step, "")
+            system, user = DATA_NOTICE + examples, f"{fence(data)}\n{instructions} {reminder}"
         else:
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
         if (size := tokens(system, user)) > (limit := self._limit):

@@ -10,10 +10,12 @@ from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, each
 from ragstone.judging.prompt import numbered
 from ragstone.judging.reply import Answer
+from ragstone.metrics.asking import ask_items, ask_word, by_map
 from ragstone.metrics.base import ItemKind
+from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric, whole_context
 from ragstone.metrics.factual_correctness import f1
-from ragstone.metrics.fitted import SUPPORTED
-from ragstone.metrics.items import SplittingMetric, ask_items, ask_word, by_map, share_of, whole_context
+from ragstone.metrics.fitted import SUPPORTED, length
+from ragstone.metrics.values import share_of
 from ragstone.options import Text
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -29,7 +31,6 @@ _SUPPORTED = (
     "these contexts, taken together, support it. yes: they say it or it plainly follows. no: they say otherwise or "
     "leave it open. Use no other context, and nothing that you know."
 )
-_VERDICT = "Is the claim supported by the text?"
 
 
 Answers = Mapping[tuple[str, tuple[int, ...]], Answer]
@@ -81,7 +82,7 @@ class CitationSupport(SplittingMetric):
     name: ClassVar[str] = "citation_support"
     version: ClassVar[str] = "1"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
-    prompts: ClassVar[Mapping[str, str]] = {"supported": _SUPPORTED, "verdict": _VERDICT}
+    prompts: ClassVar[Mapping[str, str]] = {"supported": _SUPPORTED, "verdict": IS_SUPPORTED}
 
     marks: Text = MARKS
 
@@ -156,7 +157,10 @@ class CitationSupport(SplittingMetric):
             texts = ["\n".join(contexts[n - 1] for n in group) for _, group in claims]
             pairs = zip(texts, claims, strict=True)
             asking = [ask_word(self, "verdict", {"text": text, "claim": claim}) for text, (claim, _) in pairs]
-            return by_map(self, SUPPORTED, (yield from each(asking)))
+            answers = yield from each(asking)
+            more = [{"length": length(text)} for text in texts]
+            mapped = [by_map(self, SUPPORTED, [one], signal) for one, signal in zip(answers, more, strict=True)]
+            return [answer for (answer,) in mapped]
         if not claims:
             return []
         used = sorted({n for _, group in claims for n in group})

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import Answer
+from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
-from ragstone.metrics.items import ask_items, whole_context
+from ragstone.metrics.claims import whole_context
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.metrics.items import SupportedClaims
+from ragstone.metrics.claims import IS_SUPPORTED, SupportedClaims
 from ragstone.sample import SampleField
 
 _CLAIMS = (
@@ -15,7 +15,6 @@ _VERDICTS = (
     "Check claims against a context, and against nothing that you know. supported: the context says it or it plainly "
     "follows. contradicted: the context says otherwise. not_in_source: neither."
 )
-_VERDICT = "Is the claim supported by the text?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,4 +57,4 @@ class ContextRecall(SupportedClaims):
     version: ClassVar[str] = "1"
     claims_of: ClassVar[Literal["response", "reference"]] = "reference"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "reference")
-    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
+    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}

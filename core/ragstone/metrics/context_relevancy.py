@@ -10,18 +10,11 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, tokens
 from ragstone.judging.reply import Answer, BadReply, listing, record, whole
+from ragstone.metrics.asking import ask_alone, listed
 from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind
+from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.fitted import SENTENCES
-from ragstone.metrics.items import (
-    SplittingMetric,
-    ask_alone,
-    by_odds,
-    cosines_to_first,
-    expected_share,
-    listed,
-    log_odds,
-    share_of,
-)
+from ragstone.metrics.values import by_odds, cosines_to_first, expected_share, log_odds, share_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, cast, get_args
 from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import digest
 from ragstone.judging.reply import Answer, listing, one_of, record, whole
+from ragstone.metrics.asking import ask_word, listed, pointing
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
-from ragstone.metrics.items import SplittingMetric, ask_word, listed, pointing
+from ragstone.metrics.claims import SplittingMetric
 from ragstone.options import Share, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField

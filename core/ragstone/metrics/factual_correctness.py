@@ -8,17 +8,10 @@ from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow, both
 from ragstone.judging.prompt import numbered
 from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
+from ragstone.metrics.asking import listed, pointing
 from ragstone.metrics.base import ItemKind
-from ragstone.metrics.items import (
-    CLAIM_WORDS,
-    Claim,
-    SplittingMetric,
-    expected_share,
-    listed,
-    pointing,
-    share_of,
-    verdicts_of,
-)
+from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, Claim, SplittingMetric
+from ragstone.metrics.values import expected_share, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -30,7 +23,6 @@ _VERDICTS = (
     "Check claims against a text, and against nothing that you know. supported: the text says it or it plainly "
     "follows. contradicted: the text says otherwise. not_in_source: neither."
 )
-_VERDICT = "Is the claim supported by the text?"
 
 
 def f1(precision: float, recall: float) -> float:
@@ -85,7 +77,7 @@ class FactualCorrectness(SplittingMetric):
     version: ClassVar[str] = "1"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": _VERDICT}
+    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

@@ -8,7 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ragstone.judging.prompt import tokens
 from ragstone.judging.reply import Answer
+
+_SHORTEST, _LONGEST = 30, 730  # tokens, of the texts that `SUPPORTED` was fitted on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,3 +89,13 @@ SUPPORTED = Fitted(
     date="2026-11-24",
 )
 """Whether a text supports a claim: the log-odds that it does."""
+
+
+def length(text: str) -> float:
+    """Return the logarithm of a text's length in hundreds of tokens, within the lengths that `SUPPORTED` knows.
+
+    Example:
+        >>> length("word" * 100), round(length(""), 3)
+        (0.0, -1.204)
+    """
+    return math.log(min(max(tokens(text), _SHORTEST), _LONGEST) / 100)

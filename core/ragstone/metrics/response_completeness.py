@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
-from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
+from ragstone.judging.reply import TEXT, distinct, listing, record
+from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
-from ragstone.metrics.items import ask_alone, ask_items, by_map, expected_share, share_of, verdicts_of
+from ragstone.metrics.values import expected_share, share_of, verdicts_of
 from ragstone.options import Text, Texts, checked
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -109,7 +110,17 @@ class ResponseCompleteness(Metric):
                 parts = distinct(checked(f"metadata.{self.parts}", sample.metadata.get(self.parts), Texts), "part")
             except ValueError as error:
                 raise CannotScore("missing_input", f"{error}; {self.name} needs a list of texts there") from None
-        answers = yield from self._answered(parts, sample.response or "")
+        # Alone, the question first: behind the response, a small judge tells an answer from a refusal much worse.
+        answers = yield from ask_items(
+            self,
+            "answered",
+            {"response": sample.response or ""},
+            parts,
+            alone="part",
+            task=f"Say of each of the {len(parts)} questions whether the response answers it",
+            item_first=True,
+            fitted=ANSWERED,
+        )
         answered = sum(answer.choice == "yes" for answer in answers)
         verdicts = verdicts_of("part", parts, answers, "yes")
         return self._score(
@@ -119,11 +130,3 @@ class ResponseCompleteness(Metric):
             breakdown={"answered": float(answered), "parts": float(len(parts))},
             verdicts=verdicts,
         )
-
-    def _answered(self, parts: Sequence[str], response: str) -> Flow[list[Answer]]:
-        if not self.asks_one_by_one:
-            task = f"Say of each of the {len(parts)} questions whether the response answers it"
-            return (yield from ask_items(self, "answered", {"response": response}, parts, task=task))
-        # The question first: behind the response, a small judge tells an answer from a refusal much worse.
-        asked = yield from ask_alone(self, "part", {"response": response}, "question", parts, item_first=True)
-        return by_map(self, ANSWERED, asked)

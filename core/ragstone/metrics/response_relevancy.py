@@ -8,9 +8,10 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
+from ragstone.metrics.asking import ask_word
 from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind, Metric
 from ragstone.metrics.fitted import EVEN, NONCOMMITTAL, Fitted
-from ragstone.metrics.items import ask_word, cosines_to_first, log_odds
+from ragstone.metrics.values import cosines_to_first, log_odds
 from ragstone.options import Count
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
+from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import ItemKind, ItemOrigin, Metric
-from ragstone.metrics.items import ask_items, expected_share, share_of, verdicts_of
+from ragstone.metrics.values import expected_share, share_of, verdicts_of
 from ragstone.options import Flag, Share, Texts
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField

@@ -1,0 +1,181 @@
+"""Claims: what a text says, sentence by sentence or as the judge lists it, and whether another text supports it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from ragstone.errors import CannotScore
+from ragstone.judging.flow import Flow
+from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
+from ragstone.metrics.asking import ask_alone, ask_together, listed
+from ragstone.metrics.base import ItemKind, Metric
+from ragstone.metrics.fitted import SUPPORTED, length
+from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
+from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.sample import Sample, SampleField
+from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_sentences
+
+_CLAIMS = record(claims=listing(TEXT))
+CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
+IS_SUPPORTED = "Is the claim supported by the text?"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the response, and where it stands: nowhere, when the judge worded it."""
+
+    text: str
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplittingMetric(Metric):
+    """A metric whose verdicts point to the sentences of a text.
+
+    Args:
+        language: Of the text, for splitting it. None: by its script (`ragstone.text.language_of`), which is enough for
+            English and for scripts other than Latin and Cyrillic.
+        splitter: Another sentence splitter.
+    """
+
+    language: str | None = None
+    splitter: Splitter = split_sentences
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.language not in (None, "en"):
+            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
+
+    def find_claims(
+        self, name: str, sample: Sample, field: Literal["response", "reference"] = "response"
+    ) -> Flow[tuple[Claim, ...]]:
+        """Return the claims of a field: its sentences, or what the judge lists of the text, which is called `name`.
+
+        A small judge lists claims badly, and a sentence costs no call.
+        """
+        if self.asks_one_by_one:
+            return self.sentence_claims(sample, field)
+        return self.ask_json(
+            "claims",
+            {name: "".join(sample.texts(field))},
+            f"List the claims of this {name}.",
+            _CLAIMS,
+            lambda value: tuple(map(Claim, distinct(value["claims"], "claim"))),
+            writes=True,
+        )
+
+    def claims_kind(self, kind: str, source: str) -> ItemKind:
+        """Return the kind of claims that a person checks against a text: asked one by one, they are sentences."""
+        question = f"Is it supported by the {source}?"
+        if self.asks_one_by_one:
+            return ItemKind(kind, question, ("supported", "unsupported"), "text")
+        return ItemKind(kind, question, CLAIM_WORDS)
+
+    def sentences(self, sample: Sample, field: SampleField) -> Flow[list[Evidence]]:
+        """Return the sentences of a field in order, without the white space around them.
+
+        Offsets count from the start of the text, or of the chunk for `retrieved_contexts`. A language of None is each
+        text's own, by its script. It asks nothing, and yields an empty round behind each `WINDOW` of characters.
+        """
+        split = iter_sentences if self.splitter is split_sentences else self.splitter
+        sentences: list[Evidence] = []
+        since = 0  # the last empty round, in characters
+        for i, text in enumerate(sample.texts(field)):
+            chunk = i if field == "retrieved_contexts" else None
+            for _, start, end in split(text, self.language or language_of(text)):
+                since += end - start
+                if since > WINDOW:
+                    since = 0
+                    yield ()
+                piece = text[start:end]
+                bare = piece.strip()
+                if bare:
+                    left = start + len(piece) - len(piece.lstrip())
+                    sentences.append(Evidence(field=field, chunk=chunk, start=left, end=left + len(bare), text=bare))
+        return sentences
+
+    def sentence_claims(self, sample: Sample, field: SampleField) -> Flow[tuple[Claim, ...]]:
+        """Return each sentence of a field as a claim; one that is repeated counts once."""
+        sentences = yield from self.sentences(sample, field)
+        return tuple({sentence.text: Claim(sentence.text, (sentence,)) for sentence in sentences}.values())
+
+    def check_claims(
+        self, claims: Sequence[Claim], name: str, sample: Sample, field: SampleField
+    ) -> Flow[list[Answer]]:
+        """Have each claim checked against the texts of a field, which are called `name`.
+
+        Asked one by one, probabilities are mapped to the share of supported claims among labelled ones
+        (`ragstone.metrics.fitted`).
+        """
+        texts = [claim.text for claim in claims]
+        if self.asks_one_by_one:
+            data = {"text": "\n".join(sample.texts(field))}
+            more = {"length": length(data["text"])}
+            asked = yield from ask_alone(self, "verdict", data, "claim", texts, fitted=SUPPORTED, more=more)
+            return [in_words(answer, claim) for answer, claim in zip(asked, claims, strict=True)]
+        sentences = yield from self.sentences(sample, field)
+        return (
+            yield from ask_together(
+                self,
+                "verdicts",
+                {name: listed(sentences)},
+                "claim",
+                texts,
+                CLAIM_WORDS,
+                f"Check each of the {len(claims)} claims. "
+                f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
+                sentences=sentences,
+                reply="verdicts",
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportedClaims(SplittingMetric):
+    """A metric that is the share of a text's claims that the retrieved contexts support."""
+
+    has_expected: ClassVar[bool] = True
+    claims_of: ClassVar[Literal["response", "reference"]]
+
+    @property
+    def item_kinds(self) -> Sequence[ItemKind]:
+        """The claims."""
+        return (self.claims_kind("claim", "contexts"),)
+
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the share of supported claims."""
+        return share_of(verdicts, "claim", "supported")
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
+        claims = yield from self.find_claims(self.claims_of, sample, self.claims_of)
+        if not claims:
+            raise CannotScore("undefined", f"the judge found no claims in {self.claims_of} (0 of 0)")
+        checks = yield from self.check_claims(claims, "context", sample, "retrieved_contexts")
+        supported = sum(check.choice == "supported" for check in checks)
+        breakdown = {"supported": float(supported), "claims": float(len(claims))}
+        expected = expected_share(checks, "supported")
+        if expected is not None:
+            breakdown["least"] = least(checks, "supported")
+        verdicts = verdicts_of("claim", [claim.text for claim in claims], checks, "supported")
+        return self._score(
+            self.value_of(verdicts, sample, {}),
+            f"The retrieved contexts support {supported} of {len(claims)} claims of the {self.claims_of}.",
+            expected=expected,
+            breakdown=breakdown,
+            verdicts=verdicts,
+        )
+
+
+def in_words(answer: Answer, claim: Claim) -> Answer:
+    """Return an answer of yes or no as "supported" or "unsupported", with where the claim stands."""
+    words = {"yes": "supported", "no": "unsupported"}
+    probabilities = answer.probabilities and {words[word]: p for word, p in answer.probabilities.items()}
+    return Answer(words[answer.choice], probabilities, claim.evidence)
+
+
+def whole_context(sample: Sample, i: int) -> Evidence:
+    """Return a retrieved context as evidence."""
+    text = sample.retrieved_contexts[i]
+    return Evidence(field="retrieved_contexts", chunk=i, start=0, end=len(text), text=text)
