@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
-from ragstone.metrics.base import check_members
+from ragstone.metrics.models import check_members
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import is_mapping

@@ -8,7 +8,7 @@ from uuid import UUID
 from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.live.sampling import check_function
-from ragstone.metrics.base import check_members
+from ragstone.metrics.models import check_members
 from ragstone_langchain.messages import tool_names
 from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
 

@@ -22,7 +22,7 @@ from ragstone.judge import Embedder
 from ragstone.judging.prompt import filled
 from ragstone.limits.gate import in_daemon
 from ragstone.metrics import Metric
-from ragstone.metrics.base import check_members
+from ragstone.metrics.models import check_members
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Suspicion, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.registry import make_metric, metric_class, spread

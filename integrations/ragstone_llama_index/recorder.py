@@ -23,7 +23,7 @@ from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.run_tree import MOST_COLLECTED, OpenSample, Run, RunTree
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
-from ragstone.metrics.base import check_members
+from ragstone.metrics.models import check_members
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.sample import Sample, Turn, first_problem
 from ragstone_llama_index.responses import Mode, Node, check_mode, contexts_of, nodes_in, said, text_of, texts_of

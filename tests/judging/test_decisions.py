@@ -146,7 +146,7 @@ class Replying(BaseDecisionModel):
     ("change", "said"),
     [
         (lambda good: {}, "did not answer question 1"),
-        (lambda good: {**good, "9": {"yes": 1.0, "no": 0.0}}, "answered a question '9 .unknown.' that was not asked"),
+        (lambda good: {**good, "9": {"yes": 1.0, "no": 0.0}}, "answered a question '9' that was not asked"),
         (lambda good: {**good, "1": None}, "refused question 1"),
         (lambda good: {**good, "1": {"yes": 0.5, "no": 0.4}}, "do not add up to 1"),
         (lambda good: {**good, "1": {"yes": 0.75}}, "not those of the choices"),

@@ -1,76 +1,37 @@
-"""Questions over shared texts, put to a decision model: one request a text, cut at what the model takes."""
+"""Questions for a decision model: those of a round on the same texts share requests."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ragstone.errors import CannotScore
-from ragstone.judge import DecisionReply, DecisionRequest, Question
-from ragstone.judging.flow import Flow, Round, T
+from ragstone.judge import DecisionReply, DecisionRequest
+from ragstone.judging.flow import Flow, Request, Round, T
 from ragstone.judging.prompt import one_line, sendable
 from ragstone.judging.reply import Answer, BadReply, as_shares
 
 _ROUNDING = 0.02  # by which probabilities may miss a sum of 1
 
 
-def decide(request: DecisionRequest) -> Flow[list[Answer]]:
-    """Put questions to a decision model and return an answer to each, in order.
+def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
+    """Run a flow whose decision requests hold one question each, which gets its `Answer`.
+
+    The questions of a round on the same texts go out in one request, or in several of at most `most` questions.
 
     Raises:
-        CannotScore: "judge_unparseable" when it refused a question, or an answer is missing or cannot be used.
+        CannotScore: "judge_unparseable" when the model refused a question, or an answer is missing or cannot be used.
     """
-    if not request.questions:
-        return []
-    (reply,) = yield (request,)
-    try:
-        return _read(reply, request.questions)
-    except BadReply as bad:
-        said = one_line(sendable(str(bad)))[:300]
-        raise CannotScore("judge_unparseable", f"{request.task}: {said}") from None
-
-
-def decide_one(request: DecisionRequest) -> Flow[Answer]:
-    """Put the one question of a request to a decision model."""
-    (answer,) = yield from decide(request)
-    return answer
-
-
-def _read(reply: DecisionReply, questions: Mapping[str, Question]) -> list[Answer]:
-    given = reply.probabilities
-    if unknown := given.keys() - questions.keys():
-        raise BadReply(f"the decision model answered a question {min(unknown)!r} that was not asked")
-    answers: list[Answer] = []
-    for name, question in questions.items():
-        if name not in given:
-            raise BadReply(f"the decision model did not answer question {name}")
-        probabilities = given[name]
-        if probabilities is None:
-            raise BadReply(f"the decision model refused question {name}")
-        shares = as_shares(probabilities, question.choices)
-        if not math.isclose(sum(map(float, probabilities.values())), 1, abs_tol=_ROUNDING):
-            raise BadReply(f"the probabilities of question {name} do not add up to 1")
-        most = max(shares.values())
-        # of equally probable choices the last: a tie is no yes
-        choice = [word for word in question.choices if shares[word] == most][-1]
-        answers.append(Answer(choice, shares))
-    return answers
-
-
-def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
-    """Run a flow so that a round's questions on the same texts share requests, of at most `most` questions each."""
     replies: tuple[object, ...] | None = None
     try:
         while True:
-            round_ = next(flow) if replies is None else flow.send(replies)
-            others = [each for each in round_ if not isinstance(each, DecisionRequest)]
-            packed = list(_packed(round_, most))
-            answered = yield (*others, *(request for request, _ in packed))
-            decided = _decided(packed, answered[len(others) :])
-            rest = iter(answered)
-            replies = tuple(
-                DecisionReply(decided[i]) if isinstance(each, DecisionRequest) else next(rest)
-                for i, each in enumerate(round_)
-            )
+            round_ = flow.send(replies)
+            groups = _same_texts(round_, most)
+            sent = [_joined([round_[i] for i in group]) for group in groups]
+            answers: dict[int, object] = {}
+            for group, request, reply in zip(groups, sent, (yield tuple(sent)), strict=True):
+                decided = _answers(request, reply) if isinstance(request, DecisionRequest) else [reply]
+                answers.update(zip(group, decided, strict=True))
+            replies = tuple([answers[i] for i in range(len(round_))])
     except StopIteration as stop:
         value: T = stop.value
         return value
@@ -78,35 +39,42 @@ def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
         flow.close()
 
 
-Place = tuple[int, str]
-"""Of a question: the number of its request in the round, and its id there."""
+def _same_texts(round_: Round, most: int) -> list[list[int]]:
+    """Return the numbers of the requests that go out as one."""
+    groups: dict[object, list[int]] = {}
+    for i, request in enumerate(round_):
+        texts = tuple(sorted(request.texts.items())) if isinstance(request, DecisionRequest) else i
+        groups.setdefault(texts, []).append(i)
+    return [group[at : at + most] for group in groups.values() for at in range(0, len(group), most)]
 
 
-def _packed(round_: Round, most: int) -> Iterator[tuple[DecisionRequest, list[Place]]]:
-    """Yield the requests that go out, and where each of their questions came from."""
-    asked = {i: each for i, each in enumerate(round_) if isinstance(each, DecisionRequest)}
-    by_texts: dict[tuple[tuple[str, str], ...], list[Place]] = {}
-    for i, request in asked.items():
-        places = by_texts.setdefault(tuple(sorted(request.texts.items())), [])
-        places.extend((i, name) for name in request.questions)
-    for places in by_texts.values():
-        for start in range(0, len(places), most):
-            chunk = places[start : start + most]
-            questions = {str(n): asked[i].questions[name] for n, (i, name) in enumerate(chunk, 1)}
-            task = "+".join(dict.fromkeys(asked[i].task for i, _ in chunk))
-            yield DecisionRequest(task, asked[chunk[0][0]].texts, questions), chunk
+def _joined(requests: Sequence[Request]) -> Request:
+    asked = [request for request in requests if isinstance(request, DecisionRequest)]
+    if not asked:
+        return requests[0]
+    task = "+".join(dict.fromkeys(request.task for request in asked))
+    questions = [question for request in asked for question in request.questions.values()]
+    return DecisionRequest(task, asked[0].texts, {str(n): question for n, question in enumerate(questions, 1)})
 
 
-def _decided(
-    packed: Sequence[tuple[DecisionRequest, list[Place]]], replies: Sequence[Any]
-) -> Mapping[int, Mapping[str, Mapping[str, float] | None]]:
-    """Return the answers by the number of the request in the round; an answer to no question goes to the first."""
-    decided: dict[int, dict[str, Mapping[str, float] | None]] = {}
-    for (_, places), reply in zip(packed, replies, strict=True):
-        names = {str(n): place for n, place in enumerate(places, 1)}
-        for name, probabilities in reply.probabilities.items():
-            i, own = names.get(name, (places[0][0], f"{name} (unknown)"))
-            decided.setdefault(i, {})[own] = probabilities
-        for i, _ in places:
-            decided.setdefault(i, {})
-    return decided
+def _answers(request: DecisionRequest, reply: DecisionReply) -> list[Answer]:
+    given = reply.probabilities
+    try:
+        if unknown := given.keys() - request.questions.keys():
+            raise BadReply(f"the decision model answered a question {min(unknown)!r} that was not asked")
+        return [_answer(name, given, question.choices) for name, question in request.questions.items()]
+    except BadReply as bad:
+        said = one_line(sendable(str(bad)))[:300]
+        raise CannotScore("judge_unparseable", f"{request.task}: {said}") from None
+
+
+def _answer(name: str, given: Any, choices: tuple[str, ...]) -> Answer:  # noqa: ANN401 - of an adapter
+    if name not in given:
+        raise BadReply(f"the decision model did not answer question {name}")
+    if given[name] is None:
+        raise BadReply(f"the decision model refused question {name}")
+    shares = as_shares(given[name], choices)
+    if not math.isclose(sum(map(float, given[name].values())), 1, abs_tol=_ROUNDING):
+        raise BadReply(f"the probabilities of question {name} do not add up to 1")
+    # of equally probable choices the last: a tie is no yes
+    return Answer(max(reversed(choices), key=shares.__getitem__), shares)

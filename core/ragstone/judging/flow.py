@@ -60,7 +60,7 @@ Request = LLMRequest | DecisionRequest | EmbedRequest
 JudgeReply = LLMReply | DecisionReply
 Model = Judge | Embedder
 Round = tuple[Request, ...]
-Flow = Generator[Round, tuple[Any, ...], T]
+Flow = Generator[Round, Any, T]
 Answering = Callable[[Request, Model], Awaitable[object]]
 """How a request gets its reply from a model; raises what the provider raises."""
 

@@ -1,6 +1,6 @@
 """Asking about items over shared texts: all in one call, each in its own, or a decision model in one request."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragstone.judging.flow import Flow, each
@@ -33,69 +33,17 @@ def by_map(
 
 
 def ask_word(
-    metric: Metric, step: str, data: Mapping[str, str], words: tuple[str, ...] = ("yes", "no")
-) -> Flow[Answer]:
-    """Ask the question of a step for one of the words."""
-    reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
-    return metric.ask_choice(metric.choice(step, data, reply, words))
-
-
-def ask_alone(
     metric: Metric,
     step: str,
     data: Mapping[str, str],
-    kind: str,
-    items: Sequence[str],
     words: tuple[str, ...] = ("yes", "no"),
+    item: Mapping[str, str] | None = None,
     *,
     item_first: bool = False,
-    fitted: Fitted | None = None,
-    more: Mapping[str, float] | None = None,
-) -> Flow[list[Answer]]:
-    """Ask about each item, which the prompt calls `kind`: an LLM in a call of its own, a decision model in one request.
-
-    An LLM reads the texts first, which it then reads once for all items, unless the item is to come first. `fitted` and
-    `more` are those of `by_map`.
-    """
-    if metric.decides:
-        return (yield from metric.decide(metric.decision(step, data, [{kind: item} for item in items], words)))
-    prompts = ({kind: item, **data} if item_first else {**data, kind: item} for item in items)
-    answers = yield from each([ask_word(metric, step, prompt, words) for prompt in prompts])
-    return by_map(metric, fitted, answers, more)
-
-
-def pointing(verdict: Mapping[str, Any], sentences: Sequence[Evidence]) -> Answer:
-    """Return a verdict with the sentences whose numbers it names as evidence, each once."""
-    numbers: Sequence[int] = verdict["evidence"]
-    return Answer(verdict["verdict"], evidence=tuple(sentences[number - 1] for number in sorted(set(numbers))))
-
-
-def ask_together(
-    metric: Metric,
-    step: str,
-    data: Mapping[str, str],
-    kind: str,
-    items: Sequence[str],
-    words: tuple[str, ...],
-    task: str,
-    *,
-    sentences: Sequence[Evidence] | None = None,
-    reply: str = "answers",
-) -> Flow[list[Answer]]:
-    """Ask about all items, which the prompt calls `kind`, in one call; the judge may point to sentences by number."""
-    ids = [str(i) for i in range(1, len(items) + 1)]
-    word = one_of(words)
-    one = word if sentences is None else record(evidence=listing(whole(1, len(sentences))), verdict=word)
-
-    read: Callable[[Any], Answer] = Answer if sentences is None else lambda verdict: pointing(verdict, sentences)
-    return metric.ask_json(
-        step,
-        {**data, f"{kind}s": numbered(items)},
-        task,
-        record(**{reply: record(**dict.fromkeys(ids, one))}),
-        lambda value: [read(value[reply][i]) for i in ids],
-        names={reply: "ANSWER"} if sentences is None else None,
-    )
+) -> Flow[Answer]:
+    """Ask the question of a step for one of the words; `item` as for `Metric.choice`."""
+    reply = f"Reply with one word: {', '.join(words[:-1])} or {words[-1]}."
+    return metric.ask_choice(metric.choice(step, data, reply, words, item=item, item_first=item_first))
 
 
 def ask_items(
@@ -108,10 +56,16 @@ def ask_items(
     kind: str = "question",
     alone: str | None = None,
     task: str | None = None,
+    reply: str = "answers",
+    sentences: Sequence[Evidence] | None = None,
     item_first: bool = False,
     fitted: Fitted | None = None,
+    more: Mapping[str, float] | None = None,
 ) -> Flow[list[Answer]]:
-    """Ask about each item over shared texts, as suits the judge: all in one call, or each in its own.
+    """Ask about each item over shared texts, as suits the judge.
+
+    An LLM is asked about all in one call, or about each in its own, which begins with the texts, so that it reads them
+    once. A decision model gets all questions in one request.
 
     Args:
         metric: Whose prompts and judge.
@@ -122,14 +76,41 @@ def ask_items(
         kind: What the prompt calls an item.
         alone: The step, when they are asked one by one; None: the same.
         task: What to do with all of them; None: answer each from the text alone.
+        reply: What the reply to all is called.
+        sentences: Of the text. The judge that is asked about all points to some by number, as evidence.
         item_first: Whether one that is asked by itself stands before the texts.
         fitted: A map of the probabilities of those that are.
+        more: The map's other signals.
     """
     if metric.asks_one_by_one:
-        return ask_alone(metric, alone or step, texts, kind, items, words, item_first=item_first, fitted=fitted)
-    task = task or f"Answer each of the {len(items)} {kind}s from the {next(iter(texts))} alone"
-    task = f"{task}: {', '.join(words[:-1])} or {words[-1]}."
-    return ask_together(metric, step, texts, kind, items, words, task)
+        step = alone or step
+        asking = [ask_word(metric, step, texts, words, {kind: item}, item_first=item_first) for item in items]
+        return by_map(metric, fitted, (yield from each(asking)), more)
+    name, *_ = texts
+    task = task or f"Answer each of the {len(items)} {kind}s from the {name} alone"
+    one, ids = one_of(words), [str(i) for i in range(1, len(items) + 1)]
+    if sentences is None:
+        task = f"{task}: {', '.join(words[:-1])} or {words[-1]}."
+    else:
+        task = f"{task}. evidence: numbers of the {name}'s sentences that show it, [] if none."
+        one = record(evidence=listing(whole(1, len(sentences))), verdict=one)
+    return (
+        yield from metric.ask_json(
+            step,
+            {**texts, f"{kind}s": numbered(items)},
+            task,
+            record(**{reply: record(**dict.fromkeys(ids, one))}),
+            lambda value: [pointing(value[reply][i], sentences) for i in ids],
+            names={reply: "ANSWER"} if sentences is None else None,
+        )
+    )
+
+
+def pointing(answer: Any, sentences: Sequence[Evidence] | None) -> Answer:  # noqa: ANN401 - a JSON value
+    """Return an answer; its evidence are the sentences whose numbers it names, each once."""
+    if sentences is None:
+        return Answer(answer)
+    return Answer(answer["verdict"], evidence=tuple([sentences[n - 1] for n in sorted(set(answer["evidence"]))]))
 
 
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:

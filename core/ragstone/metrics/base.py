@@ -1,6 +1,5 @@
 """What every metric shares: its facts, its checks, and the two ways to run it."""
 
-import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,13 +22,15 @@ from ragstone.judge import (
     Question,
     WriterRequest,
 )
+from ragstone.judging.decisions import in_few_requests
 from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
 from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
+from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
-from ragstone.registry import OBJECTS, NullJudge, RegistryError, is_embedded, make_embedder, make_llm, wrapper_of
+from ragstone.registry import OBJECTS, NullJudge, is_embedded
 from ragstone.sample import Sample, SampleField, TextField
 
 Scoring = Literal["auto", "count", "expected"]
@@ -101,11 +102,7 @@ _OFFLOAD_CHARACTERS = 2_000
 _NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
-_INSTEAD = (
-    "pass its name, or a ragstone {0}: OpenAICompatible of ragstone.clients, Local{0} of ragstone.local, or one of an "
-    "integration; ragstone.Base{0} makes one of a class with {1} or a{1}"
-)
-_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # fillers of Hangul and the empty Braille cell: letters and a symbol by name
+_BLANK = " \u115f\u1160\u2800\u3164\uffa0"  # space, fillers of Hangul, the empty Braille cell: all printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,35 +188,41 @@ class Metric(ABC):
         for fact in ("name", "version", "required_fields"):
             if not hasattr(self, fact):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
-        for name, value in checked_fields(self, OBJECTS):
-            object.__setattr__(self, name, value)
+        self._set(**dict(checked_fields(self, OBJECTS)))
         checked("required_fields", self.required_fields, tuple[SampleField, ...])
         self._resolve()
-        self._check_asking()
         if self.threshold is not None:
             checked("threshold", self.threshold, Annotated[float, Field(ge=self.bounds[0], le=self.bounds[1])])
         if unknown := self.instructions.keys() - self.prompts.keys():
             steps = ", ".join(self.prompts) or "none"
             raise ValueError(f"instructions: {min(unknown)!r} is not a step; the steps are {steps}")
-        if changed := {step: text for step, text in self.instructions.items() if text != self.prompts[step]}:
-            object.__setattr__(self, "version", f"{self.version}+{digest(changed)}")
-        if self.calibration is not None and not hasattr(self.calibration, "answers"):
-            kind = type(self.calibration).__name__
-            raise TypeError(f"calibration: is {kind}; pass ragstone.labels.Calibration.load(path)")
-        if self.expects:
-            if not self.has_expected:
-                raise ValueError(f"scoring='expected': {self.name} has no expected value")
-            if not self.asks_one_by_one:
-                raise ValueError(
-                    "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
-                    f"{self.judge.model!r} is asked about all items together"
-                )
-            object.__setattr__(self, "version", f"{self.version}+expected")
-        if self.calibration is not None:
-            self.calibration.check(self)
-            object.__setattr__(self, "version", f"{self.version}+cal:{self.calibration.digest}")
+        calibration = self.calibration
+        if calibration is not None and not hasattr(calibration, "answers"):
+            raise TypeError(
+                f"calibration: is {type(calibration).__name__}; pass ragstone.labels.Calibration.load(path)"
+            )
+        if self.expects and not self.has_expected:
+            raise ValueError(f"scoring='expected': {self.name} has no expected value")
+        if self.expects and not self.asks_one_by_one:
+            raise ValueError(
+                "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
+                f"{self.judge.model!r} is asked about all items together"
+            )
+        changed = {step: text for step, text in self.instructions.items() if text != self.prompts[step]}
+        marks = f"+{digest(changed)}" * bool(changed) + "+expected" * self.expects
+        self._set(version=self.version + marks)
+        if calibration is not None:
+            calibration.check(self)
+            self._set(version=f"{self.version}+cal:{calibration.digest}")
 
-    def _check_asking(self) -> None:
+    def _resolve(self) -> None:
+        """Put the objects in place of the names of writer, judge and embedder."""
+        if self.writer is not None:
+            self._set(writer=judge_of("writer", self.writer))
+        named = self.llm
+        if named is None:
+            return
+        self._set(llm=judge_of("llm", named))
         if not self.decides:
             checked("llm.asking", cast("LLM", self.judge).asking, Asking)
         elif self.asking == "together":
@@ -229,37 +232,15 @@ class Metric(ABC):
                 f"writer: is missing; {self.name} needs texts that {self.judge.model!r}, a decision model, does not "
                 "write: name an LLM, or give the texts as an option where the metric has one"
             )
+        wanted = self.needs_embedder or (hasattr(self, "embedder") and is_embedded(self.llm))
+        embedder: object = getattr(self, "embedder", None)
+        if embedder is not None or wanted:
+            llm_name = named if isinstance(named, str) else ""
+            self._set(embedder=embedder_of(embedder, cast("LLM", self.judge), llm_name))
 
-    def _resolve(self) -> None:
-        """Put the objects in place of the names of judge and embedder."""
-        named, embedder = self.llm, getattr(self, "embedder", None)
-        role = "writer"
-        try:
-            if isinstance(self.writer, str):
-                object.__setattr__(self, "writer", make_llm(self.writer))
-            if self.writer is not None:
-                members = ("model", "asking", "generate", "agenerate")
-                check_members("writer", self.writer, members, partial(_instead, "LLM"))
-            if named is None:
-                return
-            role = "llm"
-            if isinstance(named, str):
-                object.__setattr__(self, "llm", make_llm(named))
-            if self.decides:
-                hint = "ragstone.BaseDecisionModel makes one of a class with decide or adecide"
-                check_members("llm", self.llm, ("model", "most_questions", "decide", "adecide"), hint)
-            else:
-                check_members("llm", self.llm, ("model", "asking", "generate", "agenerate"), partial(_instead, "LLM"))
-            optional = hasattr(self, "embedder") and is_embedded(self.llm)
-            if embedder is None and not (self.needs_embedder or optional):
-                return
-            role = "embedder"
-            if embedder is None or isinstance(embedder, str):
-                embedder = make_embedder(embedder, cast("LLM | str", self.judge if optional else named))
-                object.__setattr__(self, "embedder", embedder)
-            check_members("embedder", embedder, ("model", "embed", "aembed"), partial(_instead, "Embedder"))
-        except RegistryError as error:
-            raise RegistryError(f"{role}: {error}") from error
+    def _set(self, **facts: object) -> None:
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
@@ -300,7 +281,7 @@ class Metric(ABC):
     @property
     def decides(self) -> bool:
         """Whether the judge is a decision model."""
-        return hasattr(self.llm, "decide") and not hasattr(self.llm, "generate")
+        return decides(self.llm)
 
     @property
     def needs_writer(self) -> bool:
@@ -384,8 +365,6 @@ class Metric(ABC):
                 outcome = flow
             elif isinstance(flow, Generator):
                 if self.decides:
-                    from ragstone.judging.decisions import in_few_requests  # loaded when first used
-
                     flow = in_few_requests(cast("Flow[Score]", flow), cast("DecisionModel", self.llm).most_questions)
                 outcome = yield from cast("Flow[Score]", flow)
             else:
@@ -423,8 +402,7 @@ class Metric(ABC):
             texts = sample.texts(name)
             if not texts and (name != "retrieved_contexts" or name not in sample.model_fields_set):
                 raise CannotScore("missing_input", f"{name}: is missing; {self.name} needs it")
-            letters = (character for text in texts for character in text)
-            if all(unicodedata.category(letter)[0] in "ZC" or letter in _BLANK for letter in letters):
+            if not any(letter.isprintable() and letter not in _BLANK for text in texts for letter in text):
                 raise CannotScore("empty_input", f"{name}: has no visible text; {self.name} needs it")
 
     def _fits(self, sample: Sample, *fields: SampleField) -> None:
@@ -501,24 +479,15 @@ class Metric(ABC):
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
         """
-        instructions = self.instructions.get(step) or self.prompts.get(step)
-        if instructions is None:
-            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
+        instructions = self._instructions(step)
         if fill:
             instructions = filled(instructions, fill)
-        to_writer = writes and self.writer is not None
         if self.writes_alone if writes else self.asks_one_by_one:
-            examples = "" if step in self.instructions else self.examples.get(step, "")
-            system, user = DATA_NOTICE + examples, f"{fence(data)}\n{instructions} {reminder}"
+            system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
         else:
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
-        if (size := tokens(system, user)) > (limit := self._limit):
-            raise CannotScore(
-                "over_budget",
-                f"{', '.join(data)}: the prompt of {self.name}.{step} has about {size:,} tokens; "
-                f"the limit is {limit:,} (max_input_tokens)",
-            )
-        return (WriterRequest if to_writer else LLMRequest)(
+        self._check_size(step, ", ".join(data), system, user)
+        return (WriterRequest if writes and self.writer is not None else LLMRequest)(
             task=f"{self.name}.{step}",
             system=system,
             user=user,
@@ -528,45 +497,50 @@ class Metric(ABC):
             choices=choices,
         )
 
-    def decide(self, request: DecisionRequest) -> Flow[list[Answer]]:
-        """Put questions to a decision model; an answer to each, in order.
+    def _instructions(self, step: str) -> str:
+        instructions = self.instructions.get(step) or self.prompts.get(step)
+        if instructions is None:
+            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
+        return instructions
 
-        Raises:
-            CannotScore: "judge_unparseable" when one was refused, or there is no answer that can be used.
-        """
-        from ragstone.judging.decisions import decide  # loaded when first used
-
-        return decide(request)
-
-    def decision(
-        self, step: str, texts: Mapping[str, str], items: Sequence[Mapping[str, str]], choices: tuple[str, ...]
-    ) -> DecisionRequest:
-        """Build a question on each item for a decision model: the step's instructions, and the item, fenced.
-
-        Raises:
-            CannotScore: "over_budget" when texts and question are longer than it takes.
-        """
-        instructions = self.instructions.get(step) or self.prompts[step]
-        questions = {
-            str(i): Question(f"{instructions}\n{fence(item)}".strip() if item else instructions, choices)
-            for i, item in enumerate(items, 1)
-        }
-        longest = max((question.instruction for question in questions.values()), key=len, default="")
-        if (size := tokens(*texts.values(), longest)) > (limit := self._limit):
+    def _check_size(self, step: str, names: str, *texts: str) -> None:
+        if (size := tokens(*texts)) > self._limit:
             raise CannotScore(
                 "over_budget",
-                f"{', '.join(texts)}: the question {self.name}.{step} has about {size:,} tokens with its texts; the "
-                f"limit is {limit:,} (max_input_tokens)",
+                f"{names}: the prompt of {self.name}.{step} has about {size:,} tokens; "
+                f"the limit is {self._limit:,} (max_input_tokens)",
             )
-        return DecisionRequest(f"{self.name}.{step}", texts, questions)
 
     def choice(
-        self, step: str, data: Mapping[str, str], reminder: str, choices: tuple[str, ...]
+        self,
+        step: str,
+        data: Mapping[str, str],
+        reminder: str,
+        choices: tuple[str, ...],
+        *,
+        item: Mapping[str, str] | None = None,
+        item_first: bool = False,
     ) -> LLMRequest | DecisionRequest:
-        """Build a request whose answer is one of `choices`: a prompt, or a decision model's question on the data."""
-        if self.decides:
-            return self.decision(step, data, [{}], choices)
-        return self.request(step, data, reminder, one_of(choices), choices=choices)
+        """Build a request whose answer is one of `choices`.
+
+        Args:
+            step: As for `request`; likewise `reminder`.
+            data: What the question is about, by name.
+            reminder: For a prompt, the form of the reply.
+            choices: The answers.
+            item: What is asked about, by name: a decision model reads it in the question, an LLM behind the data.
+            item_first: Whether an LLM reads it before the data.
+
+        Raises:
+            CannotScore: "over_budget" when it is longer than the judge takes.
+        """
+        item = item or {}
+        if not self.decides:
+            texts = {**item, **data} if item_first else {**data, **item}
+            return self.request(step, texts, reminder, one_of(choices), choices=choices)
+        question = "\n".join(filter(None, (self._instructions(step), fence(item)))).strip()
+        self._check_size(step, ", ".join(data), *data.values(), question)
+        return DecisionRequest(f"{self.name}.{step}", data, {"1": Question(question, choices)})
 
     def ask_choice(self, request: LLMRequest | DecisionRequest) -> Flow[Answer]:
         """Ask for one of the request's choices.
@@ -576,23 +550,21 @@ class Metric(ABC):
                 "judge_unparseable" when there is no answer that can be used.
         """
         if isinstance(request, DecisionRequest):
-            from ragstone.judging.decisions import decide_one  # loaded when first used
+            (answer,) = yield (request,)
+            return cast("Answer", answer)
+        return (yield from ask(request, partial(self._read_choice, request)))
 
-            return decide_one(request)
+    def _read_choice(self, request: LLMRequest, reply: LLMReply) -> Answer:
         choices = request.choices or ()
-
-        def read(reply: LLMReply) -> Answer:
-            if reply.text not in choices:
-                raise BadReply(f"it is not exactly one of: {', '.join(choices)}")
-            if reply.probabilities is not None:
-                return Answer(reply.text, as_shares(reply.probabilities, choices))
-            if self.expects or self.has_probabilities:
-                why = "it declares them" if self.has_probabilities else "use scoring='count'"
-                missing = f"the judge {self.judge.model!r} gave no probabilities for {request.task}; {why}"
-                raise CannotScore("undefined", missing)
-            return Answer(reply.text)
-
-        return ask(request, read)
+        if reply.text not in choices:
+            raise BadReply(f"it is not exactly one of: {', '.join(choices)}")
+        if reply.probabilities is not None:
+            return Answer(reply.text, as_shares(reply.probabilities, choices))
+        if self.expects or self.has_probabilities:
+            why = "it declares them" if self.has_probabilities else "use scoring='count'"
+            missing = f"the judge {self.judge.model!r} gave no probabilities for {request.task}; {why}"
+            raise CannotScore("undefined", missing)
+        return Answer(reply.text)
 
     def ask_json(
         self,
@@ -681,17 +653,3 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
-
-
-def _instead(role: Literal["LLM", "Embedder"], value: object) -> str:
-    return wrapper_of(value, role) or _INSTEAD.format(role, "generate" if role == "LLM" else "embed")
-
-
-def check_members(name: str, value: object, members: Sequence[str], instead: str | Callable[[object], str]) -> None:
-    """Refuse an object that lacks one of the members, or is a class in place of an object, with a TypeError."""
-    kind = type(value).__name__
-    if isinstance(value, type):
-        raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
-    if missing := [member for member in members if not hasattr(value, member)]:
-        hint = instead if isinstance(instead, str) else instead(value)
-        raise TypeError(f"{name}: {kind} has no {', '.join(missing)}; {hint}")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
-from ragstone.metrics.asking import ask_alone, ask_together, listed
+from ragstone.metrics.asking import ask_items, listed
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
@@ -111,21 +111,20 @@ class SplittingMetric(Metric):
         if self.asks_one_by_one:
             data = {"text": "\n".join(sample.texts(field))}
             more = {"length": length(data["text"])}
-            asked = yield from ask_alone(self, "verdict", data, "claim", texts, fitted=SUPPORTED, more=more)
+            asked = yield from ask_items(self, "verdict", data, texts, kind="claim", fitted=SUPPORTED, more=more)
             return [in_words(answer, claim) for answer, claim in zip(asked, claims, strict=True)]
         sentences = yield from self.sentences(sample, field)
         return (
-            yield from ask_together(
+            yield from ask_items(
                 self,
                 "verdicts",
                 {name: listed(sentences)},
-                "claim",
                 texts,
                 CLAIM_WORDS,
-                f"Check each of the {len(claims)} claims. "
-                f"evidence: numbers of the {name}'s sentences that show it, [] if none.",
-                sentences=sentences,
+                kind="claim",
+                task=f"Check each of the {len(claims)} claims",
                 reply="verdicts",
+                sentences=sentences,
             )
         )
 

@@ -10,7 +10,7 @@ from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import one_line, tokens
 from ragstone.judging.reply import Answer, BadReply, listing, record, whole
-from ragstone.metrics.asking import ask_alone, listed
+from ragstone.metrics.asking import ask_items, listed
 from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.fitted import SENTENCES
@@ -218,7 +218,7 @@ class ContextRelevancy(SplittingMetric):
         """
         passages = {} if self.decides else self._passages(question, sentences, sample)
         texts = [sentence.text for sentence in sentences]
-        asking = ask_alone(self, "passage", {"question": question}, "passage", list(passages))
+        asking = ask_items(self, "passage", {"question": question}, list(passages), kind="passage")
         if self.judge_embedder is not None:
             before = [
                 f"{texts[i - 1]} {text}" if i and sentences[i - 1].chunk == sentences[i].chunk else text
@@ -235,14 +235,12 @@ class ContextRelevancy(SplittingMetric):
             )
         elif self.decides:
             whole = {"question": question, "passage": "\n\n".join(sample.retrieved_contexts)}
-            asked, answers = [], (yield from ask_alone(self, "sentence", whole, "sentence", texts))
+            asked, answers = [], (yield from ask_items(self, "sentence", whole, texts, kind="sentence"))
         else:
-            of_each = [
-                ask_alone(
-                    self, "sentence", {"question": question, "passage": passage}, "sentence", [texts[i] for i in run]
-                )
-                for passage, run in passages.items()
-            ]
+            of_each: list[Flow[list[Answer]]] = []
+            for passage, run in passages.items():
+                data = {"question": question, "passage": passage}
+                of_each.append(ask_items(self, "sentence", data, [texts[i] for i in run], kind="sentence"))
             asked, each_asked = yield from both(asking, each(of_each))
             decided = {
                 i: joined(answer, of_passage)
