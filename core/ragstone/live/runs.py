@@ -1,17 +1,18 @@
-"""What an app's framework reports of its calls: a tree of runs, read when its topmost run has ended."""
+"""The runs of an app that are open: recorded as its framework reports them, until their topmost one has ended."""
 
 import os
 import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field, is_dataclass
 from typing import Literal
 
 from pydantic import BaseModel
 
 from ragstone.plain import is_list
+from ragstone.run import Run, Skipped as Skipped
 
 MOST_OPEN = 10_000
 """Trees that are open at once; beyond that the one that was silent longest is given up."""
@@ -21,46 +22,6 @@ _SILENCE = 3_600.0
 _REMEMBERED = 100_000
 
 GivenUp = Literal["never_ended", "too_large"]
-
-
-@dataclass(slots=True, eq=False)
-class Run:
-    """One call of an app as its framework reported it, with the calls inside of it.
-
-    Attributes:
-        id: What the framework knows it by.
-        kind: What it is, in the integration's words.
-        output: What it returned; None where it has not, or has failed.
-        inside: The runs that it started, as they began.
-        open: Whether it has not ended.
-    """
-
-    id: Hashable
-    kind: str
-    name: str = ""
-    inputs: object = None
-    output: object = None
-    error: BaseException | None = None
-    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
-    parent: "Run | None" = None
-    inside: "list[Run]" = field(default_factory=list["Run"])
-    open: bool = True
-
-    def walk(self) -> "Iterator[Run]":
-        """Yield the runs inside as they began, each before those inside of it."""
-        waiting = self.inside[::-1]
-        while waiting:
-            run = waiting.pop()
-            yield run
-            waiting += run.inside[::-1]
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Why a run is no sample: a reason of `stats().skipped`, and the names under which no field was found."""
-
-    reason: str
-    names: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -118,7 +79,9 @@ class OpenRuns:
         """
         with self._lock:
             above = self._runs.get(parent_id)
-            if run.id in self._runs or (above is None and parent_id in self._over):
+            if above is not None and above[0].transparent:
+                above = None
+            if run.id in self._runs or (parent_id in self._over and parent_id not in self._runs):
                 self._remember(run.id)
                 return False
             if above is None:
@@ -160,7 +123,8 @@ class OpenRuns:
         self._trees.pop(tree.root.id, None)
         for run in (tree.root, *tree.root.walk()):
             self._runs.pop(run.id, None)
-            self._remember(run.id)
+            if not run.transparent:
+                self._remember(run.id)
         if given_up is not None:
             self._given_up(tree.root, given_up)
 

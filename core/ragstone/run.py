@@ -1,0 +1,46 @@
+"""What an app's framework reports of one call: a tree of runs, which an integration reads into a sample."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One call of an app as its framework reported it, with the calls inside of it.
+
+    Attributes:
+        id: What the framework knows it by.
+        kind: What it is, in the integration's words.
+        output: What it returned; None where it has not, or has failed.
+        inside: The runs that it started, as they began.
+        open: Whether it has not ended.
+        transparent: Whether what it starts is a tree of its own, as below the main loop of an app.
+    """
+
+    id: Hashable
+    kind: str
+    name: str = ""
+    inputs: object = None
+    output: object = None
+    error: BaseException | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict[str, object])
+    parent: "Run | None" = None
+    inside: "list[Run]" = field(default_factory=list["Run"])
+    open: bool = True
+    transparent: bool = False
+
+    def walk(self) -> "Iterator[Run]":
+        """Yield the runs inside as they began, each before those inside of it."""
+        waiting = self.inside[::-1]
+        while waiting:
+            run = waiting.pop()
+            yield run
+            waiting += run.inside[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Why a run is no sample: a reason of `stats().skipped`, and the names under which no field was found."""
+
+    reason: str
+    names: tuple[str, ...] = ()
