@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from ragstone.plain import is_list
-from ragstone.run import Run, Skipped as Skipped
+from ragstone.run import Run
 
 MOST_OPEN = 10_000
 """Trees that are open at once; beyond that the one that was silent longest is given up."""
