@@ -11,9 +11,10 @@ import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
@@ -32,7 +33,6 @@ from ragstone.judge import (
 from ragstone.judging.prompt import one_line, sendable, tokens
 from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.plain import is_mapping
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +43,10 @@ _APART = 1_000_000  # of the indices of draws; no flow asks one question so ofte
 _CUT_OFF = "the reply was cut off"
 _WITHHELD = "the reply was withheld by a filter or refused by the model"
 _IT_READS = ". What there is of it: "
+_REPLIES: tuple[tuple[type, str, str, type], ...] = (
+    (LLMReply, "generate and agenerate", "text", str),
+    (DecisionReply, "decide and adecide", "probabilities", Mapping),
+)
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -114,26 +118,21 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
     (reply,) = yield (request,)
     try:
         return _read(reply, request, parse)
-    except BadReply as first:
-        wrong = _problem(first)
+    except BadReply as bad:
+        wrong = _problem(bad)
     again = f"{request.user}\n\nYour previous reply could not be used: {wrong}. Reply again, in the asked form only."
     (reply,) = yield (replace(request, user=again),)
     try:
         return _read(reply, request, parse)
-    except BadReply as second:
-        raise CannotScore(
-            "judge_unparseable", f"{request.task}: {_problem(second)} (first reply: {wrong}; asked twice)"
-        ) from None
+    except BadReply as bad:
+        raise _unusable(request, f"{_problem(bad)} (first reply: {wrong}; asked twice)") from None
 
 
 def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) -> T:
     ended = one_line(sendable(str(reply.ended)))[:100] if reply.ended else ""
-    if ended and was_withheld(ended):
-        raise CannotScore(
-            "judge_unparseable",
-            f"{request.task}: {_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise",
-        )
-    cut_off = bool(ended) and was_cut_off(ended)
+    if was_withheld(ended):
+        raise _unusable(request, f"{_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise")
+    cut_off = was_cut_off(ended)
     text, thought = bare_answer(reply.text, request.choices)
     if thought and cut_off:  # the mark behind the thoughts may be one that they quote
         text = ""
@@ -146,11 +145,12 @@ def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) 
         if not cut_off:
             raise
         stopped = "" if reply.output_tokens is None else f"; it stopped at {reply.output_tokens} tokens"
-        raise CannotScore(
-            "judge_unparseable",
-            f"{request.task}: {_CUT_OFF} ({ended}); raise max_tokens, or take a judge with a longer context{stopped}"
-            f"{_IT_READS}{_problem(bad)}",
-        ) from None
+        way_out = f"raise max_tokens, or take a judge with a longer context{stopped}"
+        raise _unusable(request, f"{_CUT_OFF} ({ended}); {way_out}{_IT_READS}{_problem(bad)}") from None
+
+
+def _unusable(request: LLMRequest, why: str) -> CannotScore:
+    return CannotScore("judge_unparseable", f"{request.task}: {why}")
 
 
 def without_reply(detail: str) -> str:
@@ -174,30 +174,19 @@ def embed(texts: Sequence[str]) -> Flow["NDArray[np.float32]"]:
 def each(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
     """Run independent flows side by side: their rounds are merged, their results come in order."""
     results: dict[int, T] = {}
-    waiting: dict[int, Round] = {}
-
-    def step(i: int, replies: tuple[Any, ...] | None) -> None:
-        try:
-            waiting[i] = next(flows[i]) if replies is None else flows[i].send(replies)
-        except StopIteration as stop:
-            results[i] = stop.value
-
+    asked: dict[int, Round] = {}
+    replies: dict[int, tuple[Any, ...] | None] = dict.fromkeys(range(len(flows)))
     try:
-        for i in range(len(flows)):
-            step(i, None)
-        while waiting:
-            if pausing := [i for i, round_ in waiting.items() if not round_]:
-                yield ()
-                for i in pausing:
-                    del waiting[i]
-                    step(i, ())
-                continue
-            asked, waiting = waiting, {}
-            replies = yield tuple(request for round_ in asked.values() for request in round_)
-            start = 0
-            for i, round_ in asked.items():
-                step(i, replies[start : start + len(round_)])
-                start += len(round_)
+        while len(results) < len(flows):
+            for i, own in replies.items():
+                try:
+                    asked[i] = flows[i].send(own)
+                except StopIteration as stop:  # noqa: PERF203 - the end of each
+                    results[i] = stop.value
+            # those that pause go on before anything is asked
+            going = {i: round_ for i, round_ in asked.items() if not round_} or dict(asked)
+            answered = iter((yield tuple(chain(*going.values()))) if going else ())
+            replies = {i: tuple(islice(answered, len(asked.pop(i)))) for i in going}
     finally:
         for flow in flows:
             flow.close()
@@ -324,14 +313,11 @@ def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outc
     meter = meter or Meter()
 
     def call(request: Request) -> object:
-        model: Any = models.of(request)
-        if isinstance(request, EmbedRequest):
-            return model.embed(request.texts)
-        reply = model.decide(request) if isinstance(request, DecisionRequest) else model.generate(request)
-        return _checked(reply, request, model)
+        model = models.of(request)
+        return _checked(halves(model, request)[0](), request, model)
 
+    replies: tuple[object, ...] | None = None
     try:
-        replies: tuple[object, ...] | None = None
         while True:
             step = advance(flow, replies)
             if not isinstance(step, tuple):
@@ -365,15 +351,14 @@ async def arun(
     import asyncio  # loaded when first used: who scores in threads does without
 
     meter = meter or Meter()
-    answer = answering or _ask
 
     async def call(request: Request) -> object:
         model = models.of(request)
-        reply = await answer(request, model)
-        return reply if isinstance(request, EmbedRequest) else _checked(reply, request, model)
+        asking = halves(model, request)[1]() if answering is None else answering(request, model)
+        return _checked(await asking, request, model)
 
+    replies: tuple[object, ...] | None = None
     try:
-        replies: tuple[object, ...] | None = None
         while True:
             step = await asyncio.to_thread(advance, flow, replies) if offload else advance(flow, replies)
             if not isinstance(step, tuple):
@@ -391,12 +376,12 @@ async def arun(
 def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | Outcome:
     """Advance the flow to its next round, or its outcome. StopIteration cannot cross a thread."""
     try:
-        step = cast("object", next(flow) if replies is None else flow.send(replies))
+        step: object = flow.send(replies)
     except StopIteration as stop:
-        outcome: object = stop.value
-        if not isinstance(outcome, (Score, Unscored)):
-            raise TypeError(f"a flow must return self._score(...), not {type(outcome).__name__}") from None
-        return outcome
+        step = stop.value
+        if not isinstance(step, (Score, Unscored)):
+            raise TypeError(f"a flow must return self._score(...), not {type(step).__name__}") from None
+        return step
     if not isinstance(step, tuple):
         raise TypeError(f"a flow must yield a tuple of requests, not {type(step).__name__}")
     return cast("Round", step)
@@ -444,20 +429,13 @@ async def _at_once(call: Callable[[Request], Coroutine[Any, Any, object]], round
         raise
 
 
-async def _ask(request: Request, model: Model) -> object:
-    return await halves(model, request)[1]()
-
-
-def _checked(reply: object, request: LLMRequest | DecisionRequest, model: Model) -> JudgeReply:
-    name, kind = type(model).__name__, type(reply).__name__
-    if isinstance(request, DecisionRequest):
-        if not isinstance(reply, DecisionReply):
-            raise TypeError(f"{name}: decide and adecide must return DecisionReply, not {kind}")
-        if not is_mapping(reply.probabilities):
-            raise TypeError(f"{name}: DecisionReply.probabilities must be a mapping of questions")
+def _checked(reply: object, request: Request, model: Model) -> object:
+    """Refuse what is no reply to a request, which is the fault of the model's adapter."""
+    if isinstance(request, EmbedRequest):
         return reply
-    if not isinstance(reply, LLMReply):
-        raise TypeError(f"{name}: generate and agenerate must return LLMReply, not {kind}")
-    if not isinstance(cast("object", reply.text), str):
-        raise TypeError(f"{name}: LLMReply.text must be str, not {type(reply.text).__name__}")
+    kind, names, field, types = _REPLIES[isinstance(request, DecisionRequest)]
+    if not isinstance(reply, kind):
+        raise TypeError(f"{type(model).__name__}: {names} must return {kind.__name__}, not {type(reply).__name__}")
+    if not isinstance(value := getattr(reply, field), types):
+        raise TypeError(f"{type(model).__name__}: {kind.__name__}.{field} must not be {type(value).__name__}")
     return reply

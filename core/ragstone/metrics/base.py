@@ -32,6 +32,7 @@ from ragstone.options import Count, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import OBJECTS, NullJudge, is_embedded
 from ragstone.sample import Sample, SampleField, TextField
+from ragstone.text import WINDOW
 
 Scoring = Literal["auto", "count", "expected"]
 CalibratedItem = Literal["sentence", "noncommittal", "score"]
@@ -96,9 +97,6 @@ FOLLOW_UP = {
     "question": "Given the conversation and the follow-up question, say in a few words what the follow-up question is "
     "about, then rephrase it to be a standalone question that names this, in its original language.{language}"
 }
-# Above this many characters a sample's splitting and prompt building leave the event loop for a thread:
-# 2,000 characters are some 6 ms of work, a thread costs 0.1 ms.
-_OFFLOAD_CHARACTERS = 2_000
 _NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
@@ -339,9 +337,8 @@ class Metric(ABC):
             meter: For runners that want to know the cost even when this raises.
             answering: For runners that stand between the metric and its judge: answers each request.
         """
-        flow = self.flow(sample)
-        offload = sample.characters() > _OFFLOAD_CHARACTERS
-        return await arun(flow, self.models, meter, offload=offload, answering=answering)
+        offload = sample.characters() > WINDOW
+        return await arun(self.flow(sample), self.models, meter, offload=offload, answering=answering)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Run the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
