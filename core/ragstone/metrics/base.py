@@ -207,8 +207,8 @@ class Metric(ABC):
                 f"{self.judge.model!r} is asked about all items together"
             )
         changed = {step: text for step, text in self.instructions.items() if text != self.prompts[step]}
-        marks = f"+{digest(changed)}" * bool(changed) + "+expected" * self.expects
-        self._set(version=self.version + marks)
+        if marks := f"+{digest(changed)}" * bool(changed) + "+expected" * self.expects:
+            self._set(version=self.version + marks)
         if calibration is not None:
             calibration.check(self)
             self._set(version=f"{self.version}+cal:{calibration.digest}")
