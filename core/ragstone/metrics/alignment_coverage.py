@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow, both
-from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
+from ragstone.judging import TEXT, Answer, CannotScore, Flow, both, distinct, listing, record
 from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import ItemKind, ItemOrigin
 from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric
@@ -17,7 +15,7 @@ from ragstone.sample import Sample, SampleField
 
 CoverageRule = Literal["both_yes", "agreement"]
 SourceField = Literal["user_input", "retrieved_contexts"]
-
+_ANSWERS = ("yes", "no", "cannot_tell")
 
 _CLAIMS = (
     "List the factual claims that a summary makes: every one, each short and understandable on its own, in the "
@@ -36,7 +34,6 @@ _ANSWER = (
     "Answer closed questions from a text alone. yes or no: what the text says or plainly implies. cannot_tell: the "
     "text does not settle it."
 )
-_ANSWERS = ("yes", "no", "cannot_tell")
 _ANSWER_ALONE = "Answer the question from the text alone; cannot_tell: the text does not settle it."
 
 
@@ -60,16 +57,14 @@ def expected_coverage(on_source: Sequence[Answer], on_summary: Sequence[Answer],
     With P and Q the probabilities on the original and on the summary: "both_yes" is sum P(yes) Q(yes) / sum
     P(yes), "agreement" is the mean over questions of sum over answers a of P(a) Q(a).
     """
-    shares: list[tuple[float, float]] = []
+    words = ("yes",) if rule == "both_yes" else _ANSWERS
+    share = weight = 0.0
     for a, b in zip(on_source, on_summary, strict=True):
         if a.probabilities is None or b.probabilities is None:
             return None
-        if rule == "both_yes":
-            shares.append((a.probabilities["yes"] * b.probabilities["yes"], a.probabilities["yes"]))
-        else:
-            shares.append((sum(p * b.probabilities[word] for word, p in a.probabilities.items()), 1.0))
-    weight = sum(of for _, of in shares)
-    return min(1.0, sum(share for share, _ in shares) / weight) if weight else None
+        share += sum(a.probabilities[word] * b.probabilities[word] for word in words)
+        weight += a.probabilities["yes"] if rule == "both_yes" else 1.0
+    return min(1.0, share / weight) if weight else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,70 +170,69 @@ class AlignmentCoverage(SplittingMetric):
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
         """Return the lower of alignment and coverage."""
         alignment = share_of(verdicts, "claim", "supported")
-        on_source, on_summary = (
-            [verdict.verdict for verdict in verdicts if verdict.kind == kind]
-            for kind in ("source_answer", "summary_answer")
-        )
-        covered, asked = coverage_counts(list(zip(on_source, on_summary, strict=True)), options["coverage_rule"])
+        answers = {
+            kind: [v.verdict for v in verdicts if v.kind == kind] for kind in ("source_answer", "summary_answer")
+        }
+        covered, asked = coverage_counts(list(zip(*answers.values(), strict=True)), options["coverage_rule"])
         return min(alignment, covered / asked) if alignment is not None and asked else None
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        original = "\n".join(sample.texts(self.source_field))
-        summary = sample.response or ""
-        finding = self.find_claims("summary", sample)
-        if self.assessment_questions is None:
-            claims, questions = yield from both(finding, self._make_questions(original))
-        else:
-            claims, questions = (yield from finding), tuple(self.assessment_questions)
+        source = {"text": "\n".join(sample.texts(self.source_field))}
+        claims, questions = yield from both(self.find_claims("summary", sample), self._questions(source))
         if not claims:
             raise CannotScore("undefined", "alignment: the judge found no claims in response (0 of 0)")
+        summary = {"text": sample.response or ""}
         checks, (on_source, on_summary) = yield from both(
             self.check_claims(claims, "original", sample, self.source_field),
             both(
-                ask_items(self, "source_answers", {"text": original}, questions, _ANSWERS, alone="source_answer"),
-                ask_items(self, "summary_answers", {"text": summary}, questions, _ANSWERS, alone="summary_answer"),
+                ask_items(self, "source_answers", source, questions, _ANSWERS, alone="source_answer"),
+                ask_items(self, "summary_answers", summary, questions, _ANSWERS, alone="summary_answer"),
             ),
         )
+        rule = self.coverage_rule
         supported = sum(check.choice == "supported" for check in checks)
-        pairs = [(a.choice, b.choice) for a, b in zip(on_source, on_summary, strict=True)]
-        covered, asked = coverage_counts(pairs, self.coverage_rule)
         breakdown = {"alignment": supported / len(claims)}
-        expected = None
+        pairs = [(a.choice, b.choice) for a, b in zip(on_source, on_summary, strict=True)]
+        covered, asked = coverage_counts(pairs, rule)
         coverage = f"coverage: {self.source_field} answers none of the {len(questions)} questions with yes (0 of 0)"
         if asked:
             breakdown["coverage"] = covered / asked
-            rule = "answered yes on both" if self.coverage_rule == "both_yes" else "answered the same on both"
-            coverage = f"{covered} of {asked} questions are {rule}"
-        alignment_expected = expected_share(checks, "supported")
-        coverage_expected = expected_coverage(on_source, on_summary, self.coverage_rule)
-        if alignment_expected is not None and coverage_expected is not None:
-            breakdown |= {"alignment_expected": alignment_expected, "alignment_least": least(checks, "supported")}
-            breakdown["coverage_expected"] = coverage_expected
-            expected = min(alignment_expected, coverage_expected)
-        uncovered = [a != b and (a == "yes" or self.coverage_rule == "agreement") for a, b in pairs]
+            same = "answered yes on both" if rule == "both_yes" else "answered the same on both"
+            coverage = f"{covered} of {asked} questions are {same}"
+        by_judge = expected_share(checks, "supported"), expected_coverage(on_source, on_summary, rule)
+        expected = None
+        if by_judge[0] is not None and by_judge[1] is not None:
+            expected = min(by_judge[0], by_judge[1])
+            breakdown |= {"alignment_expected": by_judge[0], "alignment_least": least(checks, "supported")}
+            breakdown["coverage_expected"] = by_judge[1]
+        uncovered = [a != b and (a == "yes" or rule == "agreement") for a, b in pairs]
         verdicts = [
             *verdicts_of("claim", [claim.text for claim in claims], checks, "supported"),
             *verdicts_of("source_answer", questions, on_source, "yes", [False] * len(questions)),
             *verdicts_of("summary_answer", questions, on_summary, "yes", uncovered),
         ]
         return self._score(
-            self.value_of(verdicts, sample, {"coverage_rule": self.coverage_rule}),
+            self.value_of(verdicts, sample, {"coverage_rule": rule}),
             f"The original supports {supported} of {len(claims)} claims; {coverage}.",
             expected=expected,
             breakdown=breakdown,
             verdicts=verdicts,
         )
 
-    def _make_questions(self, original: str) -> Flow[tuple[str, ...]]:
-        n = self.n_questions
-        return self.ask_json(
-            "questions",
-            {"text": original},
-            f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes.",
-            record(questions=listing(TEXT, n, n)),
-            lambda value: distinct(value["questions"], "question"),
-            names={"questions": "QUESTION"},
-            fill={"n": str(n)},
-            writes=True,
+    def _questions(self, source: Mapping[str, str]) -> Flow[tuple[str, ...]]:
+        n, given = self.n_questions, self.assessment_questions
+        if given is not None:
+            return tuple(given)
+        return (
+            yield from self.ask_json(
+                "questions",
+                source,
+                f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes.",
+                record(questions=listing(TEXT, n, n)),
+                lambda value: distinct(value["questions"], "question"),
+                names={"questions": "QUESTION"},
+                fill={"n": str(n)},
+                writes=True,
+            )
         )

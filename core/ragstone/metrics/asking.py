@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragstone.judging.flow import Flow, each
-from ragstone.judging.prompt import numbered
-from ragstone.judging.reply import Answer, listing, one_of, record, whole
+from ragstone.judging import Answer, Flow, each, listing, numbered, one_of, record, whole
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import Fitted
 from ragstone.metrics.values import log_odds

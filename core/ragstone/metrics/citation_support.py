@@ -6,10 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow, each
-from ragstone.judging.prompt import numbered
-from ragstone.judging.reply import Answer
+from ragstone.judging import Answer, CannotScore, Flow, each, numbered
 from ragstone.metrics.asking import ask_items, ask_word, by_map
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric, whole_context

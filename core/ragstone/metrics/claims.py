@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow
-from ragstone.judging.reply import TEXT, Answer, distinct, listing, record
+from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, listing, record
 from ragstone.metrics.asking import ask_items, listed
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length

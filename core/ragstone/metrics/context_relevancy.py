@@ -5,11 +5,21 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
-from ragstone.errors import CannotScore
 from ragstone.judge import Embedder
-from ragstone.judging.flow import Flow, both, each, embed
-from ragstone.judging.prompt import one_line, tokens
-from ragstone.judging.reply import Answer, BadReply, listing, record, whole
+from ragstone.judging import (
+    Answer,
+    BadReply,
+    CannotScore,
+    Flow,
+    both,
+    each,
+    embed,
+    listing,
+    one_line,
+    record,
+    tokens,
+    whole,
+)
 from ragstone.metrics.asking import ask_items, listed
 from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind
 from ragstone.metrics.claims import SplittingMetric

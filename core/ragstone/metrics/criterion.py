@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, cast, get_args
 
-from ragstone.judging.flow import Flow
+from ragstone.judging import Answer, Flow, listing, one_of, record, whole
 from ragstone.judging.prompt import digest
-from ragstone.judging.reply import Answer, listing, one_of, record, whole
 from ragstone.metrics.asking import ask_word, listed, pointing
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric

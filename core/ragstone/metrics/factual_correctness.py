@@ -4,10 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow, both
-from ragstone.judging.prompt import numbered
-from ragstone.judging.reply import TEXT, Answer, distinct, keyed, listing, one_of, record, whole
+from ragstone.judging import (
+    TEXT,
+    Answer,
+    CannotScore,
+    Flow,
+    both,
+    distinct,
+    keyed,
+    listing,
+    numbered,
+    one_of,
+    record,
+    whole,
+)
 from ragstone.metrics.asking import listed, pointing
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, Claim, SplittingMetric

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ragstone.judge import LLMRequest
-from ragstone.judging.flow import Flow, ask
-from ragstone.judging.prompt import one_line, write_in
-from ragstone.judging.reply import TEXT, bare_json, parse, record
+from ragstone.judging import TEXT, Flow, ask, one_line, parse, record
+from ragstone.judging.prompt import write_in
+from ragstone.judging.reply import bare_json
 from ragstone.sample import Sample, Turn
 
 _REPLY = record(topic=TEXT, standalone_question=TEXT)

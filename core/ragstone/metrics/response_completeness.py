@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ragstone.errors import CannotScore
-from ragstone.judging.flow import Flow
-from ragstone.judging.reply import TEXT, distinct, listing, record
+from ragstone.judging import TEXT, CannotScore, Flow, distinct, listing, record
 from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED

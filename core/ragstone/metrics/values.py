@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ragstone.errors import CannotScore
-from ragstone.judging.reply import Answer
+from ragstone.judging import Answer, CannotScore
 from ragstone.outcome import Verdict
 
 if TYPE_CHECKING:
