@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ragstone_langchain.langsmith import LangSmithFeedbackSink as LangSmithFeedbackSink
     from ragstone_langchain.middleware import MonitorMiddleware as MonitorMiddleware
     from ragstone_langchain.models import LangChainEmbedder as LangChainEmbedder, LangChainLLM as LangChainLLM
-    from ragstone_langchain.recorder import contexts as contexts
+    from ragstone_langchain.record import contexts as contexts
 else:
     from ragstone._front_door import front_door
 
@@ -23,7 +23,7 @@ else:
             "ragstone_langchain.langsmith": "LangSmithFeedbackSink",
             "ragstone_langchain.middleware": "MonitorMiddleware",
             "ragstone_langchain.models": "LangChainEmbedder LangChainLLM",
-            "ragstone_langchain.recorder": "contexts",
+            "ragstone_langchain.record": "contexts",
         },
     )
 

@@ -1,5 +1,6 @@
 """One metric wherever LangChain evaluates."""
 
+import inspect
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,9 @@ from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import is_mapping
 from ragstone.registry import make_metric
 from ragstone.sample import Sample
-from ragstone_langchain.extraction import Arguments, Extraction, FieldFunction, FieldMapping
-from ragstone_langchain.messages import Unreadable, entries_of, tool_names
+from ragstone_langchain.arguments import Arguments
+from ragstone_langchain.messages import Unreadable, entries_of
+from ragstone_langchain.read import Fields, Reading
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -38,10 +40,9 @@ class RagEvaluator:
         writer: What writes for a metric without a judge of its own where `llm` does not (`Metric.writer`).
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The results' key; by default the metric's name.
-        fields: Where a sample's fields are when their names are not the usual ones: a mapping from field to key, such
-            as {"response": "draft"}, looked up in outputs, then inputs, then reference_outputs; or a function of the
-            keywords `inputs`, `outputs`, `reference_outputs` and `context` that returns a `ragstone.Sample` or a
-            mapping of its fields.
+        fields: Where a sample's fields are if not under a usual name: a mapping from field to key, such as
+            {"response": "data.draft"}, looked up in outputs, then inputs, then reference_outputs; or a function of
+            inputs and outputs that returns a `ragstone.Sample`, or a mapping of those fields that it knows.
         retriever_tools: Names of an agent's tools whose messages are contexts. Tools that keep Documents as their
             artifact need not be named.
 
@@ -74,7 +75,7 @@ class RagEvaluator:
         writer: "LLM | Runnable[Any, Any] | str | None" = None,
         embedder: "Embedder | Embeddings | str | None" = None,
         key: str | None = None,
-        fields: FieldMapping | FieldFunction | None = None,
+        fields: Fields | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
         if isinstance(metric, str):
@@ -85,39 +86,40 @@ class RagEvaluator:
         self.metric = metric
         self.key = metric.name if key is None else key
         self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it
-        self._extraction = Extraction(metric, fields, tool_names(retriever_tools))
+        self._reading = Reading(fields, retriever_tools)
+        self.__signature__ = _SIGNATURE  # LangSmith passes what is named in it
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self.metric.name}, key={self.key!r})"
 
-    def __call__(
-        self,
-        *,
-        inputs: object = None,
-        outputs: object,
-        reference_outputs: object = None,
-        context: object = None,
-        contexts: object = None,
-        **_others: object,
-    ) -> dict[str, Any]:
+    def __call__(self, *unnamed: object, **arguments: object) -> dict[str, Any]:
         """Score one sample, blocking.
 
-        `inputs` and `outputs` are each a text, a message, a list of messages, a mapping, or a graph's state (mapping,
-        pydantic model or dataclass); `context`, also `contexts`, is a text, a Document or a list of them.
-        `reference_outputs`, in the same forms, is the reference answer. Other keywords are not read.
+        Args:
+            unnamed: Nothing: a TypeError says so.
+            arguments: `inputs` and `outputs`, each a text, a message, a list of messages, a mapping, or a graph's state
+                (mapping, pydantic model or dataclass); `context`, also `contexts` or `retrieved_contexts`: a text, a
+                Document or a list of them; `reference_outputs`, in the same forms as outputs: the reference answer.
+                `run` is LangSmith's, for its error. Others are not read.
 
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
             `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON.
         """
-        return self.result(_arguments(outputs, inputs, reference_outputs, context, contexts))
+        return self.result(_arguments(unnamed, **arguments))
 
     async def acall(  # LangSmith passes what is named here
-        self, *, inputs: object = None, outputs: object, reference_outputs: object = None, **contexts: object
+        self,
+        *,
+        inputs: object = None,
+        outputs: object,
+        reference_outputs: object = None,
+        run: object = None,
+        **contexts: object,
     ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        return await self.aresult(_arguments(outputs, inputs, reference_outputs, **contexts))
+        return await self.aresult(_arguments((), outputs, inputs, reference_outputs, run=run, **contexts))
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
@@ -150,7 +152,7 @@ class RagEvaluator:
 
     def _sample(self, arguments: Arguments) -> Sample | Unscored:
         try:
-            return self._extraction.sample(arguments)
+            return arguments.sample(self.metric, self._reading)
         except Unreadable as problem:
             detail = str(problem)
         except Exception as error:  # from an object of the app's that fails when it is looked into
@@ -183,37 +185,23 @@ class RagEvaluator:
     async def _ascore_state(self, state: dict[str, Any]) -> dict[str, Any]:
         return await self.aresult(_in_chain(state))
 
-    def evaluate_strings(
-        self,
-        *,
-        prediction: object,
-        reference: object = None,
-        input: object = None,  # noqa: A002 - the name that LangChain's string evaluators have
-        contexts: object = None,
-        context: object = None,
-        **_others: object,
-    ) -> dict[str, Any]:
-        """Score as LangChain's string evaluators do: `prediction` is the answer, `input` the question.
+    def evaluate_strings(self, *, prediction: object, **others: object) -> dict[str, Any]:
+        """Score as LangChain's string evaluators do.
 
-        `contexts`, also `context`, is what was retrieved: a text, a Document, or a list of them. `reference` is the
-        reference answer. Other keywords are not read.
+        Args:
+            prediction: The answer.
+            others: `input`, the question; `reference`, the reference answer; `contexts`, also `context`, what was
+                retrieved: a text, a Document, or a list of them. More are not read.
 
         Returns:
             `score` (None where there is none), `value` ("passed" or "failed" by the metric's threshold, None without
             one), `reasoning` and `metadata`.
         """
-        return _strings_result(self.result(_arguments(prediction, input, reference, context, contexts)))
+        return _strings_result(self.result(_of_strings(prediction, **others)))
 
-    async def aevaluate_strings(
-        self,
-        *,
-        prediction: object,
-        reference: object = None,
-        input: object = None,  # noqa: A002 - as above
-        **contexts: object,
-    ) -> dict[str, Any]:
+    async def aevaluate_strings(self, *, prediction: object, **others: object) -> dict[str, Any]:
         """Score on the running event loop; otherwise as `evaluate_strings`."""
-        return _strings_result(await self.aresult(_arguments(prediction, input, reference, **contexts)))
+        return _strings_result(await self.aresult(_of_strings(prediction, **others)))
 
     @property
     def evaluation_name(self) -> str:
@@ -249,6 +237,15 @@ def _embedder(embedder: Any) -> Any:  # noqa: ANN401 - as above
     return LangChainEmbedder(embedder)
 
 
+def _keywords(
+    *, inputs: object = None, outputs: object, reference_outputs: object = None, run: object = None, **contexts: object
+) -> None:
+    """Have the signature of a call."""
+
+
+_SIGNATURE = inspect.signature(_keywords)
+
+
 def _in_chain(state: object) -> Arguments:
     if not is_mapping(state) or "outputs" not in state:
         # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
@@ -261,14 +258,31 @@ def _in_chain(state: object) -> Arguments:
 
 
 def _arguments(
-    outputs: object,
+    unnamed: tuple[object, ...],
+    outputs: object = None,
     inputs: object = None,
     reference_outputs: object = None,
-    context: object = None,
-    contexts: object = None,
-    **_others: object,
+    run: object = None,
+    **others: object,
 ) -> Arguments:
-    return Arguments(inputs, outputs, reference_outputs, contexts if context is None else context)
+    if unnamed:
+        raise TypeError(
+            f"a RagEvaluator takes its arguments by name: evaluator(inputs=..., outputs=...); it was given "
+            f"{len(unnamed)} without. It scores one sample and is no summary evaluator: pass it as evaluators=[...]"
+        )
+    given = [others.pop(name, None) for name in ("context", "contexts", "retrieved_contexts")]
+    context = next((value for value in given if value is not None), None)
+    error = getattr(run, "error", None)
+    return Arguments(inputs, outputs, reference_outputs, context, error=error, others=tuple(others))
+
+
+def _of_strings(
+    prediction: object,
+    reference: object = None,
+    input: object = None,  # noqa: A002 - the name that LangChain's string evaluators have
+    **others: object,
+) -> Arguments:
+    return _arguments((), prediction, input, reference, **others)
 
 
 def _strings_result(result: dict[str, Any]) -> dict[str, Any]:

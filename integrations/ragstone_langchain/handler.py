@@ -1,6 +1,6 @@
 """The callback handler that hands what a live chain was asked, found and answered to a monitor."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -9,8 +9,8 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.live.sampling import check_function
 from ragstone.metrics.models import check_members
-from ragstone_langchain.messages import tool_names
-from ragstone_langchain.recorder import Extract, Kind, Recorder, Where, safely
+from ragstone_langchain.read import Fields, Kind, Reading
+from ragstone_langchain.record import Recorder, Where, safely
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
@@ -39,8 +39,14 @@ class _Everywhere:
         return self.handler
 
 
-_KINDS: Mapping[str, Kind] = {"prompt": "step", "parser": "step", "llm": "model"}
-"""What begins as a chain and is none; "llm": a decision model."""
+_KINDS: Mapping[str, Kind] = {
+    "prompt": "step",
+    "parser": "step",
+    "tool": "tool",
+    "retriever": "retriever",
+    **dict.fromkeys(("llm", "chat_model", "embedding"), "model"),
+}
+"""What begins as a chain and is none, by its `run_type`: a decision model says "llm"."""
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -56,16 +62,18 @@ class MonitorHandler(BaseCallbackHandler):
 
     Args:
         monitor: Takes the samples: a `ragstone.live.Monitor`.
-        extract: A function of a run's inputs, outputs (None if it failed) and the texts that it retrieved.
-            It returns the sample, a mapping of its fields, or None for no sample, and runs in the app's thread.
+        fields: Where a sample's fields are if not under a usual name: a mapping from field to key, such as
+            {"response": "data.answer"}, looked up in the outputs, then the inputs; or a function of a run's inputs and
+            outputs (None if it failed) that returns the sample, a mapping of those fields that it knows, or None for
+            no sample. It runs in the app's thread.
         where: A function of a run's name, tags and metadata; true makes the run a sample. If it rejects a run, it is
             called for the runs inside, too.
         retriever_tools: Names of tools whose text is a context, if they run no retriever and return no Documents as
             their artifact.
 
     Raises:
-        TypeError: `monitor` is not a monitor, or `extract` or `where` is not a function.
-        ValueError: `retriever_tools` is one text.
+        TypeError: `monitor` is not a monitor, or `where` is not a function.
+        ValueError: `fields` is neither function nor mapping of a sample's fields, or `retriever_tools` is one text.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda
@@ -90,15 +98,14 @@ class MonitorHandler(BaseCallbackHandler):
         self,
         monitor: "Monitor",
         *,
-        extract: Extract | None = None,
+        fields: Fields | None = None,
         where: Where | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
-        check_function("extract", extract)
         check_function("where", where)
         check_monitor(monitor)
         self.monitor = monitor
-        self.recorder = Recorder(monitor, tool_names(retriever_tools), extract, where)
+        self.recorder = Recorder(monitor, Reading(fields, retriever_tools), where)
         self._everywhere: _Everywhere | None = None
 
     def __repr__(self) -> str:
@@ -135,9 +142,10 @@ class MonitorHandler(BaseCallbackHandler):
         name = str(event.get("name") or (serialized or {}).get("name") or "")
         safely(self.monitor, self.recorder.begin, what, run_id, event, name, inputs)
 
-    def on_tool_start(self, *_: object, run_id: UUID, **event: object) -> None:
+    def on_tool_start(self, serialized: Mapping[str, object] | None, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a tool."""
-        safely(self.monitor, self.recorder.begin, "tool", run_id, event)
+        name = str(event.get("name") or (serialized or {}).get("name") or "")
+        safely(self.monitor, self.recorder.begin, "tool", run_id, event, name)
 
     def on_retriever_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a retriever."""
@@ -151,31 +159,28 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_chain_end(self, outputs: object, *, run_id: UUID, **event: object) -> None:
         """End a chain, and submit the sample that it is."""
-        safely(self.monitor, self.recorder.end_chain, run_id, outputs, event.get("inputs"))
+        safely(self.monitor, self.recorder.end, run_id, outputs, None, event.get("inputs"))
+
+    def on_retriever_end(self, documents: object, *, run_id: UUID, **_event: object) -> None:
+        """End a retriever, and keep the texts of what it returned."""
+        safely(self.monitor, self.recorder.end, run_id, documents)
+
+    def on_tool_end(self, output: object, *, run_id: UUID, **_event: object) -> None:
+        """End a tool, and keep the texts of the Documents that it returned."""
+        safely(self.monitor, self.recorder.end, run_id, output)
+
+    def on_llm_end(self, response: object, *, run_id: UUID, **_event: object) -> None:
+        """End a model."""
+        safely(self.monitor, self.recorder.end, run_id, response)
+
+    def on_llm_new_token(self, token: object, *, run_id: UUID, chunk: object = None, **_event: object) -> None:
+        """Keep a piece that a model streams."""
+        safely(self.monitor, self.recorder.piece, run_id, token, chunk)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: object) -> None:
-        """End a chain that failed, was cancelled or interrupted."""
-        safely(self.monitor, self.recorder.fail_chain, run_id, error, event.get("inputs"))
+        """End a run that failed, was cancelled or interrupted."""
+        safely(self.monitor, self.recorder.end, run_id, None, error, event.get("inputs"))
 
-    def on_retriever_end(self, documents: Sequence[object], *, run_id: UUID, **_event: object) -> None:
-        """End a retriever, and keep the texts of what it returned."""
-        safely(self.monitor, self.recorder.end_retriever, run_id, documents)
-
-    def on_tool_end(self, output: object, *, run_id: UUID, **event: object) -> None:
-        """End a tool, and keep the texts of the Documents that it returned."""
-        safely(self.monitor, self.recorder.end_tool, run_id, output, event.get("name"))
-
-    def on_llm_new_token(self, *_: object, run_id: UUID, **event: object) -> None:
-        """Note the last piece that a model streams."""
-        safely(self.monitor, self.recorder.hear, run_id, event.get("chunk"))
-
-    def on_llm_end(self, *_: object, run_id: UUID, **_event: object) -> None:
-        """End a model."""
-        safely(self.monitor, self.recorder.end, run_id)
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_event: object) -> None:
-        """End a model, a retriever or a tool that failed or was interrupted."""
-        safely(self.monitor, self.recorder.end, run_id, error)
-
-    on_retriever_error = on_llm_error
-    on_tool_error = on_llm_error
+    on_llm_error = on_chain_error
+    on_retriever_error = on_chain_error
+    on_tool_error = on_chain_error

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, cast
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
+from ragstone.blocks import calls_tools, text_of_blocks
 from ragstone.judging.reply import find_thoughts
-from ragstone.options import checked
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
 from ragstone.sample import Turn
 
@@ -32,10 +32,8 @@ _ROLES: Mapping[object, Role] = {
     **dict.fromkeys(("system", "developer", "SystemMessage", "SystemMessageChunk"), "other"),
     **dict.fromkeys(("chat", "ChatMessage", "ChatMessageChunk", "remove", "RemoveMessage"), "other"),
 }
-_TOOL_BLOCKS = ("tool_use", "tool_call", "function_call")
 _PARTS = ("role", "type", "content", "tool_calls", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
-_GOES_ON = ".,;:!?)]}%'\"\u2019\u201d\u3002\uff0c"  # before these a block of text begins no new paragraph
 _LONGEST = 100  # messages of a conversation that are read for its history
 MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")
 _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
@@ -43,12 +41,6 @@ _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORE
 
 class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
     """Says which value is not what it should be, and what it is."""
-
-
-def tool_names(names: Collection[str]) -> frozenset[str]:
-    """Return the option `retriever_tools` as a set."""
-    known: frozenset[str] = checked("retriever_tools", names, frozenset[str])
-    return known
 
 
 def as_mapping(value: object) -> Mapping[object, object] | None:
@@ -73,6 +65,7 @@ class Message:
 
     role: Role
     text: str
+    content: object = None
     calls_tools: bool = False
     calls: Sequence[object] = ()
     name: object = None
@@ -81,40 +74,14 @@ class Message:
     failed: bool = False
 
     @property
-    def is_answer(self) -> bool:
-        """Whether it answers where it is the last word: it has text, or calls no tools."""
-        return not self.calls_tools or bool(self.text.strip())
+    def has_text(self) -> bool:
+        """Whether a person would read anything in it."""
+        return bool(self.text.strip())
 
 
 def text_of(message: "BaseMessage") -> str:
     """Return a message's text, of its text blocks alone; `message.text` was a method before langchain-core 1."""
-    return _text(cast("object", message.content), pieces=True) or ""
-
-
-def _text(content: object, *, pieces: bool = False) -> str | None:
-    """Return the text of a message's content, its blocks as paragraphs, or with `pieces` as parts of one text.
-
-    None if it is no message's content.
-    """
-    if isinstance(content, str):
-        return content
-    if content is None:  # a chat API's message that only calls tools
-        return ""
-    if not is_list(content) or isinstance(content, tuple):
-        return None
-    joined = ""
-    for block in content:
-        text = as_dict(block).get("text") if _type(block) == "text" else block
-        if isinstance(text, str) and text:
-            one_text = pieces and "index" not in as_dict(block)  # LangChain has joined those of one index
-            joined += text if not joined or one_text or _goes_on(joined[-1], text[0]) else f"\n\n{text}"
-    return joined
-
-
-def _goes_on(last: str, first: str) -> bool:
-    """Say, by the characters at the seam, whether a block is the same paragraph as the one before, cut in two."""
-    within_words = last.isalnum() and not first.isupper() and first not in "#*-"
-    return last.isspace() or first.isspace() or first in _GOES_ON or within_words
+    return text_of_blocks(cast("object", message.content), pieces=True) or ""
 
 
 def without_thoughts(text: str) -> str:
@@ -122,10 +89,6 @@ def without_thoughts(text: str) -> str:
     marked = "</" in text or "[/" in text or "<|" in text
     thoughts = find_thoughts(text) if marked and "`</" not in text else None
     return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
-
-
-def _type(block: object) -> object:
-    return as_dict(block).get("type")
 
 
 def _role(word: object) -> Role | None:
@@ -151,14 +114,19 @@ def read_message(value: object) -> Message | None:
 def _from_parts(parts: Mapping[object, object]) -> Message | None:
     role = _role(parts.get("role")) or _role(parts.get("type"))
     streamed = str(parts.get("type")).endswith("Chunk")
-    text = _text(parts["content"], pieces=streamed) if role and "content" in parts else None
+    content = parts.get("content")
+    text = text_of_blocks(content, pieces=streamed) if role and "content" in parts else None
     if role is None or text is None:
         return None
-    calls = parts.get("tool_calls") or as_dict(parts.get("additional_kwargs")).get("tool_calls")
+    further = as_dict(parts.get("additional_kwargs"))
+    calls = parts.get("tool_calls") or further.get("tool_calls")
+    if role == "ai":
+        text = without_thoughts(text) or str(further.get("refusal") or "")
     return Message(
         role=role,
-        text=without_thoughts(text) if role == "ai" else text,
-        calls_tools=role == "ai" and bool(calls or any(_type(b) in _TOOL_BLOCKS for b in as_list(parts["content"]))),
+        text=text,
+        content=content,
+        calls_tools=role == "ai" and (bool(calls) or calls_tools(content)),
         calls=as_list(calls),
         name=parts.get("name"),
         call_id=parts.get("tool_call_id"),
@@ -168,10 +136,10 @@ def _from_parts(parts: Mapping[object, object]) -> Message | None:
 
 
 def read_messages(value: object, *, named: bool = False) -> Sequence[Message]:
-    """Return the last turn of the conversation that `value` is, from the last human message on; empty if it is none.
+    """Return the last turn of the conversation that `value` is, from its last question on; empty if it is none.
 
-    A message by itself is a turn. With `named` the value stands under the key "messages", where a bare text is the
-    human's, as LangGraph has it.
+    A message by itself is a turn. Human messages in a row are one question, of which the last with text counts. With
+    `named` the value stands under the key "messages", where a bare text is the human's, as LangGraph has it.
     """
     if (one := _read_item(value, named)) is not None:
         return (one,)
@@ -179,8 +147,10 @@ def read_messages(value: object, *, named: bool = False) -> Sequence[Message]:
     for item in reversed(value) if is_list(value) else ():
         if (message := _read_item(item, named)) is None:
             return ()
+        if message.role != "human" and turn and turn[-1].role == "human":
+            break
         turn.append(message)
-        if message.role == "human":
+        if message.role == "human" and message.has_text:
             break
     return turn[::-1]
 
@@ -189,22 +159,25 @@ def _read_item(value: object, named: bool) -> Message | None:
     return Message("human", value) if named and isinstance(value, str) else read_message(value)
 
 
-def earlier_turns(value: object, question: str | None, *, asked: bool = False) -> tuple[Turn, ...]:
+def earlier_turns(
+    value: object, question: str | None, answer: str | None = None, *, asked: bool = False
+) -> tuple[Turn, ...]:
     """Return what was said before a question, oldest first: in a conversation, or in a state or memory that holds one.
 
-    With `asked` the value is what came with the question, so that all of a conversation without it is earlier.
+    With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
+    for the question with its answer, which the app may have added since.
     """
     entries = None if value is None or isinstance(value, str) else entries_of(value)
     for name, inside in ({"messages": value} if entries is None else entries).items():
         memory = name in MEMORIES
-        messages = _conversation(inside, memory)
+        messages = [m for m in _conversation(inside, memory) if m.role in ("human", "ai") and m.has_text]
         same = [i for i, message in enumerate(messages) if message.role == "human" and message.text == question]
         end = len(messages) if memory or (asked and name == "messages") else 0
-        if same and (same[-1] == len(messages) - 1 or not (asked and memory)):
+        own = [m.text for m in messages[same[-1] + 1 :]] in ([], [answer]) if same else False
+        if same and (own or not (asked and memory)):
             end = same[-1]
-        spoken = (message for message in messages[:end] if message.role in ("human", "ai") and message.text.strip())
-        if turns := tuple(Turn.model_validate({"role": m.role, "content": m.text}) for m in spoken):
-            return turns
+        if end:
+            return tuple(Turn.model_validate({"role": m.role, "content": m.text}) for m in messages[:end])
     return ()
 
 
@@ -226,58 +199,35 @@ def _conversation(value: object, memory: bool) -> Sequence[Message]:
 
 
 def question_in(turn: Sequence[Message]) -> str | None:
-    """Return the text of the human message."""
-    return turn[0].text if turn and turn[0].role == "human" else None
+    """Return the text of the question."""
+    texts = [message.text for message in turn if message.role == "human"]
+    return next((text for text in texts if text.strip()), texts[0] if texts else None)
 
 
 def answer_in(turn: Sequence[Message]) -> str | None:
-    """Return the text of the last AI message that calls no tools; None where an agent has not answered.
+    """Return the last text that the AI said; None where an agent has not answered.
 
-    The last message of all may call tools beside its text, such as one that takes the answer's sources.
+    After its answer it may have called a tool, such as one that saves a memory, and then said nothing.
     """
-    answers = (m for m in reversed(turn) if m.role == "ai" and (m.is_answer if m is turn[-1] else not m.calls_tools))
-    return next((m.text for m in answers), None)
+    said = [message for message in turn if message.role in ("ai", "tool")]
+    if not said or said[-1].role == "tool" or (said[-1].calls_tools and not said[-1].has_text):
+        return None
+    return next((message.text for message in reversed(said) if message.role == "ai" and message.has_text), "")
 
 
-def tool_texts(turn: Sequence[Message], retriever_tools: Collection[str] = ()) -> list[str] | None:
-    """Return the texts that tools retrieved in a turn; None where no tool that retrieves was run.
-
-    A tool retrieves if its artifact holds Documents, or by its name; then its text counts where it has no artifact.
-    """
-    calls = [as_dict(call) for message in turn for call in message.calls] if retriever_tools else []
-    names = {str(call.get("id")): call.get("name") or as_dict(call.get("function")).get("name") for call in calls}
-    retrieved: list[str] | None = None
-    for message in turn:
-        if message.role != "tool" or message.failed:
-            continue
-        artifact = message.artifact
-        items = [artifact] if is_document(artifact) else artifact if is_list(artifact) else ()
-        texts = [context_text(item, "a tool's artifact") for item in items if is_document(item)]
-        name = message.name or names.get(str(message.call_id))
-        if isinstance(name, str) and name in retriever_tools:
-            texts = texts if texts or (is_list(artifact) and not artifact) else [message.text]
-        elif not texts:
-            continue
-        retrieved = [*(retrieved or ()), *texts]
-    return None if retrieved is None else once_each(retrieved)
-
-
-_NO_DOCUMENT = object()
-
-
-def _content(value: object) -> object:
-    """Return the content of a document, or of a pair of a document and its score."""
+def _content(value: object, names: Sequence[str]) -> tuple[object, ...]:
+    """Return the content of a document, or of a pair of a document and its score; nothing for anything else."""
     if is_list(value) and len(value) == 2 and isinstance(value[1], Real):
         value = value[0]
     if isinstance(value, Document):
-        return value.page_content
+        return (value.page_content,)
     mapping = as_mapping(value)
-    return _NO_DOCUMENT if mapping is None else mapping.get("page_content", _NO_DOCUMENT)
+    return () if mapping is None else tuple(mapping[name] for name in names if name in mapping)[:1]
 
 
 def is_document(value: object) -> bool:
     """Say whether a value is a document (an object, or a mapping with "page_content"), or one with its score."""
-    return _content(value) is not _NO_DOCUMENT
+    return bool(_content(value, ("page_content",)))
 
 
 def are_documents(value: object) -> bool:
@@ -286,13 +236,13 @@ def are_documents(value: object) -> bool:
 
 
 def context_text(value: object, where: str) -> str:
-    """Return the text of one context: a text, a document, or a document with its score; else raise Unreadable."""
-    content = value if isinstance(value, str) else _content(value)
-    if content is _NO_DOCUMENT:
+    """Return the text of one context: a text, a document or a search's hit, with or without its score."""
+    content = (value,) if isinstance(value, str) else _content(value, ("page_content", "text", "content"))
+    if not content:
         raise Unreadable(f"{where} is {kind(value)}, not text or a Document")
-    if not isinstance(content, str):
-        raise Unreadable(f"{where}: its page_content is {kind(content)}, not text")
-    return content
+    if not isinstance(content[0], str):
+        raise Unreadable(f"{where}: its page_content is {kind(content[0])}, not text")
+    return content[0]
 
 
 def context_texts(value: object, where: str) -> list[str] | None:
@@ -313,7 +263,7 @@ def once_each(texts: Iterable[str]) -> list[str]:
 def entries_of(value: object) -> dict[str, object] | None:
     """Return what stands under names in a state: a mapping, a pydantic model or a dataclass. None for anything else.
 
-    None counts as absent. Messages and Documents, whose "name" or "id" is no one's question, have no entries.
+    Messages and Documents, whose "name" or "id" is no one's question, have no entries.
     """
     if is_list(value) or read_message(value) is not None or is_document(value):
         return None
@@ -327,7 +277,7 @@ def entries_of(value: object) -> dict[str, object] | None:
             return entries_of(entries["value"])
     if entries is None:
         return None
-    return {name: item for name, item in entries.items() if isinstance(name, str) and item is not None}
+    return {name: item for name, item in entries.items() if isinstance(name, str)}
 
 
 def kind(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 
@@ -12,8 +12,8 @@ except ImportError as error:
     raise ImportError("MonitorMiddleware needs langchain 1.x: pip install langchain") from error
 
 from ragstone_langchain.handler import check_monitor
-from ragstone_langchain.messages import tool_names
-from ragstone_langchain.recorder import LiveRun, Recorder, RunId, key_of, safely
+from ragstone_langchain.read import Reading
+from ragstone_langchain.record import LiveRun, Recorder, key_of, safely
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -43,7 +43,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         super().__init__()
         check_monitor(monitor)
         self.monitor = monitor
-        self.recorder = Recorder(monitor, tool_names(retriever_tools))
+        self.recorder = Recorder(monitor, Reading(None, retriever_tools))
 
     # LangGraph passes the config to whoever asks for it by this name and type, on every version of Python.
     def after_agent(
@@ -60,26 +60,26 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self.after_agent(state, runtime, config)
 
     def _submit(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
-        own_run: RunId | None = getattr(config.get("callbacks"), "parent_run_id", None)
-        heard = None if own_run is None else self.recorder.runs.get(key_of(own_run))
-        if heard is not None:
-            if heard.root.sample is not None:
+        own_run = key_of(getattr(config.get("callbacks"), "parent_run_id", None))
+        heard = self.recorder.runs.get(own_run)
+        if isinstance(heard, LiveRun):
+            if heard.sample_above() is not None:
                 return  # a handler of the same monitor will submit it
-            *_, top = heard.lineage()
-            top.kind = "around"
-        outputs = dict(state)
+            heard.count_no_more()
         metadata: Mapping[str, object] = config.get("metadata") or {}
         # LangGraph 1.1 and later say what the agent's run is, where the app has named it.
         run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)
         run = LiveRun(
-            recorder=self.recorder,
-            run_id=UUID(str(run_id)) if run_id else own_run or uuid4(),
+            id=str(run_id) if run_id else own_run or uuid4().int,
+            kind="chain",
             name=str(metadata.get("lc_agent_name") or "agent"),
-            tags=tuple(config.get("tags") or ()),
             # What LangGraph adds is about the middleware's own step.
             metadata={name: value for name, value in metadata.items() if not name.startswith("langgraph_")},
-            inputs=outputs,
+            inputs=dict(state),
+            output=dict(state),
+            recorder=self.recorder,
+            tags=tuple(config.get("tags") or ()),
             configurable=config.get("configurable"),
         )
         run.enter_block(own_run)
-        self.recorder.submit(run, outputs)
+        self.recorder.submit(run)

@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from langsmith.evaluation import EvaluationResult, RunEvaluator
 
-from ragstone_langchain.extraction import Arguments
+import ragstone.run as live
+from ragstone_langchain.arguments import Arguments
+from ragstone_langchain.read import attempt, found_by
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from langsmith.schemas import Example, Run
 
@@ -53,18 +55,23 @@ class RagRunEvaluator(RunEvaluator):
 
 # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
 def _arguments(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
-    # One that failed returned nothing.
-    retrieved = [inner.outputs for inner in _outermost_retrievers(run) if inner.outputs is not None]
-    return Arguments(run.inputs, run.outputs, None if example is None else example.outputs, retrieved=retrieved or None)
+    inside = tuple(_as_live(run).inside)
+    reference = None if example is None else example.outputs
+    return Arguments(run.inputs, run.outputs, reference, inside=inside, error=run.error)
 
 
-def _outermost_retrievers(run: Any) -> "Iterator[Any]":  # noqa: ANN401
-    """Yield a run's outermost retriever runs in the order of their start.
+def _as_live(run: Any) -> live.Run:  # noqa: ANN401
+    """Return a traced run as a handler would have recorded it."""
+    kind = {"prompt": "step", "parser": "step", "llm": "model"}.get(run.run_type, run.run_type)
+    failed = None if run.error is None else RuntimeError(run.error)
+    recorded = live.Run(run.id, kind, run.name, run.inputs, error=failed, open=False)
+    children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
+    recorded.inside = [_as_live(child) for child in children]
+    recorded.output = None if run.outputs is None else attempt(found_by, recorded, _unpacked(run), ())
+    return recorded
 
-    A retriever inside another one, as an ensemble or a reranker has them, found what the outer one chooses from.
-    """
-    if run.run_type == "retriever":
-        yield run
-        return
-    for child in sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp()):
-        yield from _outermost_retrievers(child)
+
+def _unpacked(run: Any) -> object:  # noqa: ANN401
+    """Return what a run returned, out of the mapping in which LangSmith keeps what is none."""
+    outputs: dict[str, object] = run.outputs
+    return outputs["output"] if list(outputs) == ["output"] else outputs

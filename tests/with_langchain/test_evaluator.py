@@ -28,7 +28,7 @@ from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 from ..core.judges import metrics  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .monitored import Around, Searching, rag, says
-from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, judge, relevancy
+from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, judge, relevancy
 from .test_models import SAMPLE, counted
 from .ways import ainvoke, named, sampled, stream
 
@@ -261,7 +261,8 @@ def test_in_langsmith_what_cannot_be_scored_has_no_score() -> None:
 
     for reply, app, comment in (
         (OSError("gone"), lambda inputs: OUTPUTS, "judge_error: OSError: gone"),
-        ({"ids": [1]}, broken, "missing_input: retrieved_contexts: "),
+        ({"ids": [1]}, broken, "missing_input: the app failed: the target raised OSError('down')"),
+        ({"ids": [1]}, lambda inputs: None, "missing_input: the app returned nothing"),
     ):
         evaluator = RagEvaluator(ContextRelevancy(llm=FakeLLM(lambda request, reply=reply: reply)))
         for form in (evaluator, evaluator.as_run_evaluator()):
@@ -310,19 +311,25 @@ def test_only_the_outermost_retrievers_count_in_the_order_of_their_start() -> No
     first = run_of(second=1, children=[search("first", second=2)])
     tool = run_of("tool", 8, children=[search("both 1", "last", second=9)])
     root, got = whole([tool, ensemble, run_of("retriever", 3), first]), []
-    evaluated(root, RagEvaluator(relevancy(), fields=lambda context, **_: got.append(context) or {}))
-    assert got == [["first", "both 1", "both 2", "last"]] * 2, "each text once"
+
+    class Seeing(NeedsNothing):
+        def _flow(self, sample):
+            got.append(sample.retrieved_contexts)
+            return (yield from super()._flow(sample))
+
+    evaluated(root, RagEvaluator(Seeing(llm=judge())))
+    assert got == [("first", "both 1", "both 2", "last")] * 2, "each text once"
 
 
 def test_a_run_s_contexts() -> None:
     traced = run_of("retriever", outputs={"output": [{"page_content": FIRST}, SECOND]})
-    textless = run_of("retriever", 1, outputs={"output": [{"text": "x"}]})
+    textless = run_of("retriever", 1, outputs={"output": [{"title": "x"}]})
     for run, comment in (
         (whole([search(SECOND)], context=[FIRST]), "The question needs 1 of 2 sentences"),
         (whole().model_copy(update={"child_runs": None}), "missing_input: retrieved_contexts: is not in context"),
         (whole([search()]), "empty_input: retrieved_contexts: "),
         (whole([traced]), "The question needs 1 of 4 sentences"),
-        (whole([search(FIRST), textless]), "missing_input: retrieved_contexts: retriever run 2['output'][0] is dict"),
+        (whole([search(FIRST), textless]), "missing_input: retrieved_contexts: a retriever's result[0] is dict"),
     ):
         assert evaluated(run).comment.startswith(comment)
     example = Example(id=uuid.uuid4(), inputs={}, outputs={"context": [FIRST]}, dataset_id=uuid.uuid4())

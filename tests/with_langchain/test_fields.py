@@ -16,8 +16,10 @@ from langchain_core.prompt_values import ChatPromptValue
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore, Turn
-from ragstone_langchain.extraction import FIELD_NAMES, Arguments, Extraction
+from ragstone.run import Run
+from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.messages import Unreadable
+from ragstone_langchain.read import FIELD_NAMES, Reading
 
 from .samples import ANSWER, FIRST, QUESTION, SECOND, NeedsAll, NeedsNothing, judge
 
@@ -28,11 +30,12 @@ CALL = {"name": "search", "args": {"query": "word1"}, "id": "1", "type": "tool_c
 
 def read(inputs=None, outputs=None, reference_outputs=None, context=None, retrieved=None, metric=NeedsAll, **options):
     """Read a sample, and see to it that nothing was changed on the way."""
-    whole = Arguments(inputs, outputs, reference_outputs, context, retrieved)
+    inside = () if retrieved is None else (Run("search", "retriever", output=retrieved),)
+    whole = (inputs, outputs, reference_outputs, context)
     before = copy.deepcopy(whole)
     metric = metric(llm=judge()) if isinstance(metric, type) else metric
     try:
-        return Extraction(metric, **options).sample(whole)
+        return Arguments(*whole, inside).sample(metric, Reading(**options))
     finally:
         assert whole == before
 
@@ -94,7 +97,7 @@ ANSWERS = {
     "names win over messages": {"answer": ANSWER, "messages": [HumanMessage("Hi."), AIMessage("Hello.")]},
     "pydantic state with more fields than declared": DeprecatedModel(question="x", answer=ANSWER),
     "dataclass state": QuestionState("x", ANSWER),
-    "alone beside None and what has no name": {"draft": ANSWER, "error": None, 3: "three"},
+    "in one inner mapping": {"data": {"answer": ANSWER}, "error": None, 3: "three"},
 }
 
 
@@ -145,7 +148,7 @@ def test_contexts_come_from_the_call_then_the_outputs_then_the_retrievers_then_t
     places = {
         "context": [FIRST],
         "outputs": {"answer": ANSWER, "docs": ["in outputs"]},
-        "retrieved": [{"documents": [Document("by the retriever")]}],
+        "retrieved": ["by the retriever"],
         "inputs": {"question": QUESTION, "docs": ["in inputs"]},
     }
     assert read(**places).retrieved_contexts == (FIRST,)
@@ -190,7 +193,7 @@ def test_other_places():
         assert read(QUESTION, outputs, metric=NeedsNothing) == WHOLE.model_copy(update={"response": None})
     # Nothing retrieved is known from not said.
     assert "retrieved_contexts" in read(QUESTION, {"answer": ANSWER, "context": []}).model_fields_set
-    assert read(QUESTION, {"answer": ANSWER, "docs": []}, retrieved=[[Document(FIRST)]]).retrieved_contexts == ()
+    assert read(QUESTION, {"answer": ANSWER, "docs": []}, retrieved=[FIRST]).retrieved_contexts == ()
 
 
 API_CALLS = {"type": "ai", "content": " ", "additional_kwargs": {"tool_calls": [{"id": "1"}]}}
@@ -208,6 +211,9 @@ REFUSED = [
     (QUESTION, {"error": "rate limited"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (QUESTION, {"thread_id": "u-42"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: is not in outputs (Questi"),
+    (QUESTION, {"answer": None, "confidence": "low"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
+    (QUESTION, {"a": {"answer": ANSWER}, "b": {"answer": "x"}}, DOCUMENTS, {}, "response: is not in outputs (dict"),
+    ({"file_path": "/data/x.pdf"}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'file_path')"),
     (None, searched()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, agent_messages()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
     (None, [("ai", "Hello."), ("user", QUESTION)], DOCUMENTS, {}, "response: is not in outputs (list)"),
@@ -237,13 +243,13 @@ REFUSED = [
         "response: fields= names the key 'draft', which",
     ),
     (QUESTION, {"draft": [1]}, DOCUMENTS, {"fields": {"response": "draft"}}, "response: outputs['draft'] is list, "),
-    (QUESTION, ANSWER, None, {"fields": lambda **_: {}["x"]}, "fields: the function raised KeyError: 'x'"),
-    (QUESTION, ANSWER, None, {"fields": lambda **_: {"response": 7}}, "fields: the function's 'response' is int"),
+    (QUESTION, ANSWER, None, {"fields": lambda *_: {}["x"]}, "fields: the function raised KeyError: 'x'"),
+    (QUESTION, ANSWER, None, {"fields": lambda *_: {"response": 7}}, "fields: the function's 'response' is int"),
     (
         QUESTION,
         ANSWER,
         None,
-        {"fields": lambda **_: {"question": "x"}},
+        {"fields": lambda *_: {"question": "x"}},
         "fields: the function's question: write user_input",
     ),
 ]
@@ -297,30 +303,21 @@ def test_an_original_goes_before_the_instruction_but_not_before_its_own_name():
 )
 def test_a_mapping_says_where_the_fields_are(whole):
     fields = {"user_input": "q", "response": "draft", "retrieved_contexts": "found"}
-    assert Extraction(NeedsAll(llm=judge()), fields).sample(whole) == WHOLE
+    assert whole.sample(NeedsAll(llm=judge()), Reading(fields)) == WHOLE
 
 
 def test_a_function_says_what_the_fields_are():
     called = []
 
-    def fields(**keywords):
-        called.append(keywords)
+    def fields(inputs, outputs):
+        called.append((inputs, outputs))
         return {"user_input": HumanMessage(QUESTION), "retrieved_contexts": DOCUMENTS, "response": ANSWER, "id": None}
 
     assert read({"a": 1}, 2, {"b": 3}, [4], fields=fields) == WHOLE
-    assert read(retrieved=[{"documents": DOCUMENTS}], fields=lambda **_: WHOLE) == WHOLE
-    assert called == [{"inputs": {"a": 1}, "outputs": 2, "reference_outputs": {"b": 3}, "context": [4]}]
-    found = read(retrieved=[{"documents": DOCUMENTS}], fields=lambda context, **_: {"retrieved_contexts": context})
-    assert found.retrieved_contexts == (FIRST, SECOND), "what the retrievers found is its context"
-
-
-def test_a_lone_text_is_the_question_only_where_there_is_no_other():
-    for inputs, outputs in (
-        ({"language": "en"}, {"messages": [("user", QUESTION), ("ai", ANSWER)]}),
-        ({"tenant": "u-42"}, {"question": QUESTION, "answer": ANSWER}),
-        ({"anything": QUESTION}, ANSWER),
-    ):
-        assert read(inputs, outputs, context=DOCUMENTS) == WHOLE
+    assert called == [({"a": 1}, 2)]
+    assert read(fields=lambda inputs, outputs: WHOLE) == WHOLE
+    for found in ({"context": DOCUMENTS}, {"retrieved": [FIRST, SECOND]}):  # what it does not say is read as always
+        assert read(QUESTION, {"told": ANSWER}, **found, fields=lambda _, told: {"response": told["told"]}) == WHOLE
 
 
 def test_nesting_without_end_ends_and_a_field_that_nobody_needs_may_be_anything():
@@ -331,7 +328,7 @@ def test_nesting_without_end_ends_and_a_field_that_nobody_needs_may_be_anything(
     several["response"] = several
     for value in (loop, several):
         with pytest.raises(Unreadable):
-            Extraction(NeedsAll(llm=judge())).sample(Arguments(value, value, None, value))
+            Arguments(value, value, None, value).sample(NeedsAll(llm=judge()), Reading())
 
 
 ROLES = ["user", "ai", "tool", "assistant", "constructor", "search", "HumanMessage"]
@@ -359,9 +356,9 @@ def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not
     inputs, outputs, context, metric, fields
 ):
     before = repr((inputs, outputs, context))
-    extraction = Extraction(metric(llm=judge()), fields, {"search"})
     try:
-        sample = extraction.sample(Arguments(inputs, outputs, None, context))
+        arguments = Arguments(inputs, outputs, None, context)
+        sample = arguments.sample(metric(llm=judge()), Reading(fields, {"search"}))
     except Unreadable as reason:
         named = re.match("user_input|retrieved_contexts|response", str(reason))
     else:

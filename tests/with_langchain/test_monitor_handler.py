@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from numpy import zeros
 
 from ragstone import ContextRelevancy, LLMRequest, Sample, Score
-from ragstone.live import CallableSink, Monitor, run_tree
+from ragstone.live import CallableSink, Monitor, runs
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.noting import Noting  # noqa: TID252
@@ -135,14 +135,14 @@ def test_an_error_of_the_monitor_s_never_reaches_the_app(caplog) -> None:
     assert caplog.records == [], "LangChain has noticed nothing either"
 
 
-@pytest.mark.parametrize("option", ["extract", "where"])
+@pytest.mark.parametrize("option", ["fields", "where"])
 def test_an_error_of_the_user_s_function_is_counted_once_and_there_is_no_sample(monitor, option) -> None:
     def function(*args):
         raise LookupError(option)
 
     assert RAG.invoke(QUESTION, heard(monitor, **{option: function})) == ANSWER
     assert monitor.samples == []
-    assert [str(error) for error in monitor.errors] == [option]
+    assert [str(error).rpartition(": ")[2] for error in monitor.errors] == [option]
     with pytest.raises(KeyboardInterrupt):  # what ends the process is not swallowed
         RAG.invoke(QUESTION, heard(monitor, **{option: lambda *_: failing(KeyboardInterrupt).invoke("x")}))
 
@@ -174,47 +174,58 @@ def test_objects_that_fail_when_they_are_looked_into(monitor, handler, where) ->
     [
         (zeros(3), ANSWER, [(None, (), ANSWER)]),
         ({"question": ""}, ANSWER, [("", (), ANSWER)]),
-        (QUESTION, None, [(QUESTION, (), None)]),
         ("NUL \x00", "half \ud83d", [("NUL \x00", (), "half \ufffd")]),
         (7, 8, []),
     ],
-    ids=["an array", "an empty question", "no answer", "what no encoding can carry", "nothing is found"],
+    ids=["an array", "an empty question", "what no encoding can carry", "nothing is found"],
 )
 def test_odd_inputs_and_outputs(monitor, asked, answered, samples) -> None:
     RunnableLambda(lambda _: answered).invoke(asked, heard(monitor))
     assert noted(monitor) == (samples, {} if samples else {"nothing_found": 1}, [])
 
 
-def test_extract_gets_inputs_outputs_and_texts_and_says_what_the_sample_is(monitor) -> None:
+def test_a_function_gets_inputs_and_outputs_and_says_what_the_fields_or_the_sample_are(monitor) -> None:
     got = []
 
-    def extract(inputs, outputs, documents):
-        got.append((inputs, outputs, documents))
-        found = [Document(text) for text in documents]
-        mine = {"user_input": ("user", "mine"), "retrieved_contexts": found, "response": outputs, "id": "mine"}
+    def fields(inputs, outputs):
+        got.append((inputs, outputs))
+        mine = {"user_input": ("user", "mine"), "response": outputs, "id": "mine"}
         return mine if outputs is None else Sample(user_input="mine", metadata={"mine": 1, "name": "mine"})
 
-    RAG.invoke(QUESTION, {**heard(monitor, extract=extract), "run_name": "rag"})
+    RAG.invoke(QUESTION, {**heard(monitor, fields=fields), "run_name": "rag"})
     with pytest.raises(ValueError, match="down"):
-        failing(ValueError("down")).invoke(QUESTION, heard(monitor, extract=extract))
-    assert got == [(QUESTION, ANSWER, FOUND), (QUESTION, None, FOUND)]
+        failing(ValueError("down")).invoke(QUESTION, heard(monitor, fields=fields))
+    assert got == [(QUESTION, ANSWER), (QUESTION, None)]
     first, failed = monitor.samples
     assert (parts(first), first.metadata) == (
         ("mine", (), None),
         {"name": "mine", "tags": [], "mine": 1, "run_id": first.id},
     )
     assert uuid.UUID(first.id)
-    assert (parts(failed), failed.id) == (("mine", FOUND, None), "mine")
+    assert (parts(failed), failed.id) == (("mine", FOUND, None), "mine"), "what it does not say is read as always"
     assert failed.metadata["error"] == "ValueError: down"
 
 
-def test_extract_may_decline_and_else_what_it_returns_is_checked(monitor) -> None:
+def test_a_function_may_decline_and_else_what_it_returns_is_checked(monitor) -> None:
     for made in (None, 7, {"user_input": 7}):
-        RAG.invoke(QUESTION, heard(monitor, extract=lambda *_, made=made: made))
-    assert (monitor.samples, dict(monitor.skipped)) == ([], {"declined": 1, "extract_failed": 2})
+        RAG.invoke(QUESTION, heard(monitor, fields=lambda *_, made=made: made))
+    assert (monitor.samples, dict(monitor.skipped)) == ([], {"declined": 1, "fields_failed": 2})
     returned, field = map(str, monitor.errors)
-    assert returned.startswith("extract: the function returned int; return a Sample")
-    assert field.startswith("extract: the function's 'user_input' is int")
+    assert returned.startswith("fields: the function returned int; return a Sample")
+    assert field.startswith("fields: the function's 'user_input' is int")
+
+
+def test_a_mapping_says_under_which_names_fields_are_and_without_them_there_is_no_answer(monitor) -> None:
+    app = RunnableLambda(lambda _: {"data": {"text": ANSWER, "n": 1}, "final_text": ANSWER})
+    for key in ("data.text", "final_text"):
+        app.invoke({"frage": QUESTION}, heard(monitor, fields={"user_input": "frage", "response": key}))
+        assert parts(monitor.samples.pop()) == (QUESTION, (), ANSWER)
+    for asked in (QUESTION, {"question": QUESTION}):
+        app.invoke(asked, heard(monitor))
+        app.invoke(asked, heard(monitor, fields={"response": "draft"}))
+    assert noted(monitor) == ([], {"no_answer": 4}, [])
+    assert monitor.names == [("data", "final_text")] * 4
+    assert monitor.advice["no_answer"] == 'Name it: MonitorHandler(monitor, fields={"response": "NAME"})'
 
 
 def test_where_chooses_the_topmost_run_for_which_it_says_yes(monitor) -> None:
@@ -232,7 +243,7 @@ def test_where_chooses_the_topmost_run_for_which_it_says_yes(monitor) -> None:
     assert len(asked) == 4, "nothing inside of what was chosen is asked about"
 
 
-@pytest.mark.parametrize("option", ["extract", "where", "monitor", "retriever_tools"])
+@pytest.mark.parametrize("option", ["fields", "where", "monitor", "retriever_tools"])
 def test_what_it_does_not_take(option) -> None:
     with pytest.raises((TypeError, ValueError), match=f"{option}: "):
         MonitorHandler(**{"monitor": Noting(), option: "search"})
@@ -263,7 +274,7 @@ def test_a_pickled_handler_keeps_its_options_and_drops_what_is_open_and_a_copied
     assert copy.deepcopy({"callbacks": [handler]})["callbacks"][0] is handler
     again = pickle.loads(pickle.dumps(handler))
     assert (len(handler.recorder.runs), len(again.recorder.runs)) == (1, 0)
-    assert (type(again.monitor), again.recorder.retriever_tools) == (Picklable, {"search"})
+    assert (type(again.monitor), again.recorder.reading.retriever_tools) == (Picklable, {"search"})
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -322,23 +333,28 @@ def test_a_judge_is_never_a_sample(monitor, handler, trace) -> None:
 # --- events as LangChain sends them, in an order that no chain makes on demand ---------------------------------------
 
 
-def test_runs_that_never_end_are_given_up_and_counted(monitor) -> None:
+def test_more_than_ten_thousand_open_runs_lose_the_quietest_alone(monitor) -> None:
     handler, beyond = MonitorHandler(monitor), 500
-    for i in range(run_tree.MOST_OPEN + beyond):
-        searched(begun(handler, {"question": f"{QUESTION} {i}"}).get_child().on_chain_start({}, "x"))
+    roots = [begun(handler, {"question": f"{QUESTION} {i}"}) for i in range(runs.MOST_OPEN + beyond)]
+    for root in roots:
+        step = root.get_child().on_chain_start({}, "x")
+        searched(step, FOUND)
+        step.on_chain_end("x")
     assert dict(monitor.skipped) == {"never_ended": beyond}
-    assert len(handler.recorder.runs) == 2 * run_tree.MOST_OPEN, "each with its open step"
-    assert RAG.invoke(QUESTION, {"callbacks": [handler]}) == ANSWER
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
+    for root in roots:
+        root.on_chain_end(ANSWER)
+    assert len(monitor.samples) == runs.MOST_OPEN
+    assert {parts(sample)[1:] for sample in monitor.samples} == {(FOUND, ANSWER)}
+    assert noted(monitor)[1:] == ({"never_ended": beyond}, [])
 
 
 def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_nothing(
     monitor, handler, monkeypatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(run_tree.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(runs.time, "monotonic", lambda: now[0])
     late = begun(handler)
-    now[0] += run_tree.TTL - 1
+    now[0] += 3_599
     fresh = begun(handler)
     assert dict(monitor.skipped) == {}
     now[0] += 2
@@ -352,10 +368,10 @@ def test_a_run_without_any_event_for_an_hour_is_given_up_and_its_late_end_is_not
 
 def test_a_loop_of_the_app_s_that_searches_for_ever_is_given_up(monitor, handler) -> None:
     root = begun(handler)
-    for _ in range(run_tree.MOST_COLLECTED + 10):
+    for _ in range(10_010):
         searched(root)
     root.on_chain_end(ANSWER)
-    assert noted(monitor) == ([], {"never_ended": 1}, [])
+    assert noted(monitor) == ([], {"too_large": 1}, [])
 
 
 def test_what_starts_late_is_part_of_a_run_that_is_open_and_else_of_none(monitor, handler) -> None:

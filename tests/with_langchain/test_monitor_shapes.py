@@ -18,7 +18,8 @@ from pydantic import BaseModel
 
 import ragstone
 from ragstone_langchain import MonitorHandler, RagEvaluator, contexts
-from ragstone_langchain.extraction import Arguments, Extraction
+from ragstone_langchain.arguments import Arguments
+from ragstone_langchain.read import Reading
 
 from ..support.noting import Noting  # noqa: TID252
 from .monitored import (
@@ -52,7 +53,11 @@ def turns(sample):
 
 def offline(inputs, outputs):
     """The sample that an evaluator reads."""
-    return Extraction(NeedsNothing(llm=judge())).sample(Arguments(inputs, outputs))
+    return Arguments(inputs, outputs).sample(NeedsNothing(llm=judge()), Reading())
+
+
+def heard(monitor, **options):
+    return {"callbacks": [MonitorHandler(monitor, **options)]}
 
 
 def gives(state, asked=QUESTION):
@@ -112,18 +117,20 @@ def test_a_model_that_a_chain_returns_is_an_answer_and_a_state_is_none() -> None
         title: str
         n: int
 
-    assert gives(State(question=QUESTION, title="x", n=1)).response is None
+    monitor = Noting()
+    RunnableLambda(lambda _: State(question=QUESTION, title="x", n=1)).invoke(QUESTION, heard(monitor))
+    assert (monitor.skipped, monitor.names) == ({"no_answer": 1}, [("n", "question", "title")])
 
 
 @pytest.mark.parametrize(
     ("asked", "answered"),
     [
-        ({"q": QUESTION, "k": 3}, {"html": ANSWER, "latency": 3}),
-        ({"q": QUESTION, "lang": "en", "k": 3}, {"html": ANSWER, "model": "m", "error": ""}),
-        *(({name: QUESTION, "x": "a"}, {"topic": QUESTION, "joke": ANSWER}) for name in ("request", "topic")),
+        *(({name: QUESTION, "x": "a"}, {"topic": QUESTION, "reply": ANSWER}) for name in ("request", "topic")),
+        ({"data": {"question": QUESTION}, "id": "7"}, {"data": {"answer": ANSWER}, "request_id": "r-1"}),
+        ({"input": {"content": QUESTION}}, {"answer": {"text": ANSWER, "sources": ["x"]}}),
         ({"input": {"message": QUESTION, "lang": "en"}}, {"output": {"reply": ANSWER, "x": "y"}}),
         ({"messages": [("user", QUESTION)], "topic": "billing"}, {"messages": [("user", QUESTION), ("ai", ANSWER)]}),
-        ({"question": QUESTION, "text": "x"}, {"question": "x", "text": ANSWER}),
+        ({"question": QUESTION, "text": "x"}, {"question": "x", "answer": ANSWER}),
         (("user", QUESTION), ("ai", ANSWER)),
         ([{"role": "user", "content": QUESTION}], {"role": "assistant", "content": ANSWER}),
     ],
@@ -393,13 +400,13 @@ def test_each_of_two_handlers_takes_what_it_chooses_and_reads_it_itself() -> Non
     monitor = Noting()
 
     def handler(tag):
-        extract = lambda inputs, outputs, found: {"user_input": tag, "response": outputs}  # noqa: E731
-        return MonitorHandler(monitor, where=lambda name, tags, metadata: tag in tags, extract=extract)
+        fields = lambda inputs, outputs: {"user_input": tag}  # noqa: E731
+        return MonitorHandler(monitor, where=lambda name, tags, metadata: tag in tags, fields=fields)
 
     config = {"callbacks": [handler("a"), handler("b")]}
     for tag in "abc":
         rag().invoke(QUESTION, {**config, "tags": [tag]})
-    assert [parts(sample) for sample in monitor.samples] == [("a", (), ANSWER), ("b", (), ANSWER)]
+    assert [parts(sample) for sample in monitor.samples] == [("a", FOUND, ANSWER), ("b", FOUND, ANSWER)]
     assert monitor.skipped == {"excluded": 1}
 
 
@@ -412,7 +419,7 @@ def test_every_topmost_run_is_a_sample_or_counted_by_a_reason_that_says_what_to_
     lookup.invoke("x", config)
     RunnableLambda(lambda _: {"docs": DOCUMENTS}).invoke(7, config)
     RunnableLambda(lambda _: 8).invoke(7, config)
-    for option in ("where", "extract"):
+    for option in ("where", "fields"):
         rag().invoke(QUESTION, {"callbacks": [MonitorHandler(monitor, **{option: lambda *_: 1 / 0})]})
     rag().invoke(QUESTION, {"callbacks": [MonitorHandler(monitor, where=lambda *_: False)]})
     excluded = MonitorHandler(monitor, where=lambda name, tags, metadata: name == "inner")
@@ -425,7 +432,7 @@ def test_every_topmost_run_is_a_sample_or_counted_by_a_reason_that_says_what_to_
         "no_question": 1,
         "nothing_found": 1,
         "where_failed": 1,
-        "extract_failed": 1,
+        "fields_failed": 1,
         "excluded": 1,
     }
     assert set(monitor.skipped) <= set(monitor.advice)

@@ -77,11 +77,11 @@ class Stats:
         names: Of runs that had no answer under a usual name, the names that were there, and how often; the first 20.
 
     Example:
-        >>> advice = {"no_question": "return the question from extract="}
+        >>> advice = {"no_question": "return the question from fields="}
         >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}, advice=advice))
         2 samples, 2 evaluations: 1 scored, 1 pending
         3 runs gave no sample: 3 no_question
-        no_question: return the question from extract=
+        no_question: return the question from fields=
     """
 
     samples: int = 0

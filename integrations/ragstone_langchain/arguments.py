@@ -1,0 +1,95 @@
+"""What an evaluator is called with, read as a run is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ragstone.metrics import Metric
+from ragstone.plain import printable
+from ragstone.run import Run
+from ragstone.sample import Sample, SampleField
+from ragstone_langchain.messages import Unreadable, kind
+from ragstone_langchain.read import FIELD_NAMES, Reading, fields_of, make_sample
+
+_ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
+_PLACES: Mapping[SampleField, tuple[str, ...]] = {
+    "user_input": ("inputs", "outputs"),
+    "response": ("outputs",),
+    "retrieved_contexts": ("context", "inputs", "outputs"),
+    "reference": ("reference_outputs",),
+}
+_WAYS_OUT: Mapping[SampleField, str] = {
+    "user_input": "pass inputs as text, a message or a mapping with one of %s",
+    "response": "pass outputs as text, an AI message with text, or a mapping with one of %s",
+    "retrieved_contexts": "pass context as texts or Documents, or outputs with one of %s; an agent's tool keeps "
+    "Documents in its artifact or is named in retriever_tools",
+    "reference": "pass reference_outputs as text, or a mapping with one of %s or with an answer",
+}
+_TAKEN = "inputs, outputs, reference_outputs, context, contexts and retrieved_contexts"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What an evaluator is called with, as LangSmith names it.
+
+    `inside` are the calls of a run that LangSmith has traced, `error` is what it raised, and `others` are keywords that
+    nobody reads.
+    """
+
+    inputs: object = None
+    outputs: object = None
+    reference_outputs: object = None
+    context: object = None
+    inside: tuple[Run, ...] = ()
+    error: str | None = None
+    others: tuple[str, ...] = ()
+
+    def sample(self, metric: Metric, reading: Reading) -> Sample:
+        """Return the sample; raise `Unreadable` where a field that the metric needs is not there."""
+        inside = [*self.inside]
+        if self.context is not None:
+            inside.append(Run("context", "named", output=self.context))
+        run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
+        originals = () if metric.source_field is None else _ORIGINAL_NAMES
+        asked = metric.source_field == "user_input"
+        found = fields_of(run, reading, self.reference_outputs, originals, original_asked=asked)
+        if found is None:
+            raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
+        if isinstance(found, Sample):
+            return found
+        problems = {field: value for field, value in found.items() if isinstance(value, Unreadable)}
+        values = {field: value for field, value in found.items() if field not in problems}
+        keys = reading.fields if isinstance(reading.fields, Mapping) else {}
+        wrong_keys = [field for field in keys if field in problems]
+        if not wrong_keys and not metric.source_chosen:
+            _fill_source(values, metric.source_field)
+        for field in wrong_keys or metric.required_fields:
+            if field not in values:
+                raise Unreadable(self._why_not(field, problems.get(field)))
+        return make_sample(values, run)
+
+    def _why_not(self, field: SampleField, problem: Unreadable | None) -> str:
+        if self.error is not None:
+            return f"the app failed: the target raised {printable(self.error.partition(chr(10))[0], 300)}"
+        if self.outputs == {"output": None}:  # as LangSmith packs it
+            return "the app returned nothing (None)"
+        places = [f"{name} ({kind(getattr(self, name))})" for name in _PLACES[field]]
+        why = problem or f"is not in {' or '.join(places)}"
+        names = ", ".join(map(repr, FIELD_NAMES[field]))
+        others = f"; not read: {', '.join(self.others)} (it takes {_TAKEN})" if self.others else ""
+        way_out = f"{_WAYS_OUT[field] % names}{others}; or name its key with fields={{{field!r}: KEY}}"
+        return f"{field}: {why}; {way_out}"
+
+
+def _fill_source(values: dict[str, object], source: SampleField | None) -> None:
+    """Take a summary's original from where the user has it, if not in the field that the metric reads."""
+    if source not in ("user_input", "retrieved_contexts") or _texts(values.get(source)):
+        return
+    if values.get(source) == []:  # nothing was retrieved
+        return
+    if other := _texts(values.get("retrieved_contexts" if source == "user_input" else "user_input")):
+        values[source] = other if source == "retrieved_contexts" else "\n".join(other)  # as AlignmentCoverage joins
+
+
+def _texts(value: object) -> list[str]:
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    return [text for text in texts if isinstance(text, str)] if any(str(text).strip() for text in texts) else []
