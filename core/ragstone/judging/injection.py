@@ -101,8 +101,11 @@ def _matches(text: str, *, filler: bool) -> list[tuple[SuspicionKind, re.Match[s
     if len(lower) != len(text):  # character for character, so that offsets hold
         lower = "".join([small if len(small := character.lower()) == 1 else character for character in text])
     for kind, cues, form in _SIGNS:
-        if any(cue in lower for cue in cues) and (match := re.search(form, lower, re.VERBOSE)):
-            found.append((kind, match))
+        for cue in cues:
+            if cue in lower:
+                if match := re.search(form, lower, re.VERBOSE):
+                    found.append((kind, match))
+                break
     if filler and text.strip() and (match := re.fullmatch(_FILLER, lower, re.VERBOSE)):
         found.append(("filler", match))
     return found

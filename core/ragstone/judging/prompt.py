@@ -8,7 +8,7 @@ template, so nothing in the data can act as one.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from ragstone.text.sentences import language_name
@@ -35,8 +35,8 @@ def fence(data: Mapping[str, str]) -> str:
         </question ppmc>
     """
     clean = {name: _UNSENDABLE.sub("\ufffd", text) for name, text in data.items()}
-    nonce = _nonce(clean)
-    return "\n".join(f"<{name} {nonce}>\n{text}\n</{name} {nonce}>" for name, text in clean.items())
+    nonce = _nonce(tuple(clean.values()))
+    return "\n".join([f"<{name} {nonce}>\n{text}\n</{name} {nonce}>" for name, text in clean.items()])
 
 
 def sendable(text: str) -> str:
@@ -44,18 +44,18 @@ def sendable(text: str) -> str:
     return _UNSENDABLE.sub("\ufffd", text)
 
 
-def _nonce(data: Mapping[str, str]) -> str:
-    """Return four consonants, or more, that stand nowhere in the data together, in either case.
+def _nonce(texts: Sequence[str]) -> str:
+    """Return four consonants, or more, that stand nowhere in the texts together, in either case.
 
     They come from the first text alone, so that requests which share it share their beginning, and a judge
     that keeps the state of a prompt's beginning need not read it again.
     """
-    digest = blake2b(next(iter(data.values()), "").encode(), digest_size=8)
-    length = 4
+    digest = blake2b(texts[0].encode() if texts else b"", digest_size=8)
+    length, lower = 4, "\n".join(texts).lower()
     while True:
         number = int.from_bytes(digest.digest(), "big")
-        nonce = "".join(_CONSONANTS[number // 20**i % 20] for i in range(length))
-        if not any(nonce in text.lower() for text in data.values()):
+        nonce = "".join([_CONSONANTS[number // 20**i % 20] for i in range(length)])
+        if nonce not in lower:
             return nonce
         digest.update(b"again")
         length += 1  # no text can hold them all
@@ -69,7 +69,7 @@ def numbered(items: Iterable[str], first: int = 1) -> str:
         [1] One.
         [2] Two [3] no.
     """
-    return "\n".join(f"[{i}] {_LINE_BREAKS.sub(' ', item).strip()}" for i, item in enumerate(items, first))
+    return "\n".join([f"[{i}] {one_line(item)}" for i, item in enumerate(items, first)])
 
 
 def one_line(text: str) -> str:
@@ -110,4 +110,4 @@ def tokens(*texts: str) -> int:
         >>> tokens("four letters")
         3
     """
-    return -(-sum(len(text.encode(errors="replace")) for text in texts) // 4)
+    return -(-len("".join(texts).encode(errors="replace")) // 4)

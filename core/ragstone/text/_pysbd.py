@@ -9,7 +9,7 @@ import importlib
 import re
 import threading
 import warnings
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 # Matches what pysbd's NUMBERED_REFERENCE_REGEX matches, with the same groups 2 and 7 (the only ones that are
@@ -47,28 +47,42 @@ def raw_sentences(text: str, language: str) -> list[str]:
 
     Raises whatever pysbd raises: it builds regular expressions from the text.
     """
-    rules = load()[language]
-    processor: Any = getattr(rules, "Processor", None) or importlib.import_module("pysbd.processor").Processor
-    own = {"NUMBERED_REFERENCE_REGEX": _REFERENCE, "Abbreviation": _abbreviations(text, rules)}
-    return [sentence for sentence in processor(text, type("Rules", (rules,), own)).process() if sentence]
+    known = _abbreviations(language)
+    there = tuple([abbreviation for abbreviation, _ in known])
+    if _ODD_CASE.isdisjoint(text):
+        words = {word.partition(".")[0] for word in text.lower().split() if "." in word}
+        there = tuple([abbreviation for abbreviation, word in known if word is None or word in words])
+    return [sentence for sentence in _processor(language)(text, _rules(language, there)).process() if sentence]
 
 
-def _abbreviations(text: str, rules: Any) -> Any:  # noqa: ANN401 - pysbd has no types
-    """Return the abbreviations of a language whose period is in the text.
+@cache
+def _processor(language: str) -> Any:  # noqa: ANN401 - pysbd has no types
+    return getattr(load()[language], "Processor", None) or importlib.import_module("pysbd.processor").Processor
+
+
+@cache
+def _abbreviations(language: str) -> list[tuple[str, str | None]]:
+    """Return the abbreviations of a language, each with the word without whose period a text cannot hold it.
 
     pysbd rewrites the text once for each word that begins like an abbreviation ("is", "no", "p"), which is
     where most of its time goes. Languages that replace abbreviations by rules of their own keep all.
     """
     base = importlib.import_module("pysbd.abbreviation_replacer").AbbreviationReplacer
-    known = rules.Abbreviation
-    if not _ODD_CASE.isdisjoint(text) or any(
-        getattr(rules.AbbreviationReplacer, rule) is not getattr(base, rule) for rule in _REPLACING
-    ):
-        return known
-    words = {word.partition(".")[0] for word in text.lower().split() if "." in word}
-    # "e.g" and the like are regular expressions to pysbd, whose dot matches anything: not ours to rule out.
-    there = [a for a in known.ABBREVIATIONS if a.strip() in words or not (a.isascii() and a.strip().isalnum())]
-    return type("Abbreviation", (known,), {"ABBREVIATIONS": there})
+    rules = load()[language]
+    own = any(getattr(rules.AbbreviationReplacer, rule) is not getattr(base, rule) for rule in _REPLACING)
+    words: list[tuple[str, str | None]] = []
+    for abbreviation in rules.Abbreviation.ABBREVIATIONS:
+        word = abbreviation.strip()
+        # "e.g" and the like are regular expressions to pysbd, whose dot matches anything: not ours to rule out.
+        words.append((abbreviation, word if word.isascii() and word.isalnum() and not own else None))
+    return words
+
+
+@lru_cache(256)
+def _rules(language: str, abbreviations: tuple[str, ...]) -> Any:  # noqa: ANN401 - pysbd has no types
+    rules = load()[language]
+    known = type("Abbreviation", (rules.Abbreviation,), {"ABBREVIATIONS": list(abbreviations)})
+    return type("Rules", (rules,), {"NUMBERED_REFERENCE_REGEX": _REFERENCE, "Abbreviation": known})
 
 
 def align(text: str, sentences: list[str]) -> list[int]:
