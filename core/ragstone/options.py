@@ -45,7 +45,7 @@ def checked(name: str, value: object, kind: Any) -> Any:  # noqa: ANN401 - what 
         return value
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = "".join(f"[{part!r}]" for part in first["loc"])
+        where = "".join(f"[{part!r}]" for part in first["loc"] if part != "[key]")
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         raise ValueError(f"{name}{where}: {first['input']!r} {problem}") from None
 

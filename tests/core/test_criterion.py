@@ -96,7 +96,7 @@ def test_what_is_no_choice_is_asked_again_and_then_no_score(reply):
     [
         (("", "Is it?"), {}, "name: ''"),
         (("a", " "), {}, "question: ' '"),
-        (("a", "Is it?"), {"choices": "yes"}, "choices: 'yes' is not a list"),
+        (("a", "Is it?"), {"choices": "yes"}, "choices: 'yes' should be a valid tuple"),
         (("a", "Is it?"), {"choices": ("yes",)}, "two words"),
         (("a", "Is it?"), {"choices": ("yes", "yes")}, "twice"),
         (("a", "Is it?"), {"choices": ("Yes", "no")}, "in lower case"),
@@ -104,7 +104,7 @@ def test_what_is_no_choice_is_asked_again_and_then_no_score(reply):
         (("a", "Is it?"), {"choices": {"yes": 2, "no": 0}}, "should be less than or equal to 1"),
         (("a", "Is it?"), {"choices": {"yes": math.nan, "no": 0}}, "nan should be"),
         (("a", "Is it?"), {"choices": {"yes": 1, "no": 1}}, "different values"),
-        (("a", "Is it?"), {"sees": ("answer",)}, "sees: "),
+        (("a", "Is it?"), {"sees": ("answer",)}, "sees.0.: 'answer'"),
         (("a", "Is it?"), {"sees": "response"}, "sees: "),
         (("a", "Is it?"), {"sees": ()}, "sees: "),
     ],

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast, get_args
+from functools import partial
+from typing import Annotated, Any, ClassVar, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ragstone.judging import Answer, Flow, listing, one_of, record, whole
 from ragstone.judging.prompt import digest
 from ragstone.metrics.asking import ask_word, listed, pointing
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
-from ragstone.options import Share, checked
+from ragstone.options import Share, Text, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -19,6 +22,34 @@ _CALLED: Mapping[SampleField, str] = {
     "response": "response",
     "reference": "reference",
 }
+
+
+def _one_word(word: str) -> str:
+    if not word.replace("_", "").replace("-", "").isalnum() or word != word.lower():
+        raise ValueError("must be one word in lower case, such as 'yes' or 'very_good'")
+    return word
+
+
+def _values(choices: object) -> object:
+    """Return the values of words, evenly spaced from 1 to 0."""
+    if isinstance(choices, Mapping):
+        return cast("Mapping[str, float]", choices)
+    words: tuple[str, ...] = checked("choices", choices, tuple[str, ...])
+    if len(set(words)) < len(words):
+        raise ValueError("has one word twice")
+    return {word: 1.0 - i / max(1, len(words) - 1) for i, word in enumerate(words)}
+
+
+def _different(values: dict[str, float]) -> dict[str, float]:
+    if len(set(values.values())) < 2:
+        raise ValueError("needs two words with different values")
+    return values
+
+
+_Choices = Annotated[
+    dict[Annotated[str, AfterValidator(_one_word)], Share], BeforeValidator(_values), AfterValidator(_different)
+]
+_Fields = Annotated[tuple[SampleField, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -66,24 +97,16 @@ class Criterion(SplittingMetric):
     has_expected: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for argument, text in (("name", self.name), ("question", self.question)):
-            if not isinstance(cast("object", text), str) or not text.strip():
-                raise ValueError(f"{argument}: {text!r} is not text; write Criterion(NAME, QUESTION, ...)")
-        values = _values(self.choices)
-        fields: object = self.sees
-        if isinstance(fields, str) or not self.sees or not set(self.sees) <= set(get_args(SampleField)):
-            raise ValueError(f"sees: {fields!r} may only name {', '.join(get_args(SampleField))}")
-        content = {"question": self.question, "choices": repr(values), "sees": repr(tuple(self.sees))}
-        facts: dict[str, object] = {
-            "choices": values,
-            "sees": tuple(self.sees),
-            "required_fields": tuple(self.sees),
-            "prompts": {"verdict": self.question, **(FOLLOW_UP if "user_input" in self.sees else {})},
-            "follows_history": "user_input" in self.sees,
-            "version": f"{type(self).version}+{digest(content)}",
-        }
-        for fact, value in facts.items():
-            object.__setattr__(self, fact, value)
+        for option, kind in (("name", Text), ("question", Text), ("choices", _Choices), ("sees", _Fields)):
+            self._set(**{option: checked(option, getattr(self, option), kind)})
+        content = {"question": self.question, "choices": repr(self.choices), "sees": repr(self.sees)}
+        follows = "user_input" in self.sees
+        self._set(
+            required_fields=self.sees,
+            prompts={"verdict": self.question, **(FOLLOW_UP if follows else {})},
+            follows_history=follows,
+            version=f"{type(self).version}+{digest(content)}",
+        )
         super().__post_init__()
 
     @property
@@ -100,13 +123,8 @@ class Criterion(SplittingMetric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         values = cast("Mapping[str, float]", self.choices)
-        words = tuple(values)
         self._fits(sample, *self.sees)
-        if self.asks_one_by_one:
-            data = {_CALLED[name]: "\n\n".join(sample.texts(name)) for name in self.sees}
-            answer = yield from ask_word(self, "verdict", data, words)
-        else:
-            answer = yield from self._ask_together(sample, words)
+        answer = yield from (self._alone(sample) if self.asks_one_by_one else self._together(sample))
         best = max(values, key=values.__getitem__)
         expected = None
         if answer.probabilities is not None:
@@ -128,49 +146,19 @@ class Criterion(SplittingMetric):
             verdicts=[verdict],
         )
 
-    def _ask_together(self, sample: Sample, words: tuple[str, ...]) -> Flow[Answer]:
+    def _alone(self, sample: Sample) -> Flow[Answer]:
+        data = {_CALLED[name]: "\n\n".join(sample.texts(name)) for name in self.sees}
+        return ask_word(self, "verdict", data, tuple(self.choices))
+
+    def _together(self, sample: Sample) -> Flow[Answer]:
+        words = tuple(self.choices)
         data: dict[str, str] = {}
         sentences: list[Evidence] = []
         for name in self.sees:
             more = yield from self.sentences(sample, name)
             data[_CALLED[name]] = listed(more, len(sentences) + 1)
             sentences += more
-
-        return (
-            yield from self.ask_json(
-                "verdict",
-                data,
-                f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
-                "evidence: numbers of the sentences that show it, [] if none.",
-                record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words)),
-                lambda value: pointing(value, sentences),
-            )
-        )
-
-
-def _values(choices: object) -> dict[str, float]:
-    """Return the value of each choice.
-
-    Example:
-        >>> _values(("good", "fair", "poor"))
-        {'good': 1.0, 'fair': 0.5, 'poor': 0.0}
-    """
-    if isinstance(choices, Mapping):
-        values = dict(cast("Mapping[str, float]", choices))
-    elif isinstance(choices, Sequence) and not isinstance(choices, str):
-        words = cast("Sequence[str]", choices)
-        values = {word: 1.0 - i / max(1, len(words) - 1) for i, word in enumerate(words)}
-        if len(values) < len(words):
-            raise ValueError("choices: has one word twice")
-    else:
-        raise ValueError(
-            f'choices: {choices!r} is not a list of words; write ("yes", "no") or {{"good": 1, "poor": 0}}'
-        )
-    for word, value in values.items():
-        bare = word.replace("_", "").replace("-", "") if isinstance(cast("object", word), str) else ""
-        if not bare.isalnum() or word != word.lower():
-            raise ValueError(f"choices: {word!r} must be one word in lower case, such as 'yes' or 'very_good'")
-        checked(f"choices[{word!r}]", value, Share)
-    if len(set(values.values())) < 2:
-        raise ValueError("choices: needs two words with different values")
-    return {word: float(value) for word, value in values.items()}
+        task = f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
+        task += "evidence: numbers of the sentences that show it, [] if none."
+        form = record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words))
+        return (yield from self.ask_json("verdict", data, task, form, partial(pointing, sentences=sentences)))
