@@ -222,7 +222,7 @@ class ReservingMeter(Meter, ABC):
         self._failed = 0  # calls that were made again
         self._reserved: Counter[str] = Counter()
         self._taken: Counter[str] = Counter()
-        self._round: Sequence[object] = ()
+        self._round: list[LLMRequest | DecisionRequest] = []  # under way
 
     @abstractmethod
     def _expect(self, need: Counter[str]) -> None:
@@ -242,15 +242,15 @@ class ReservingMeter(Meter, ABC):
         Raises:
             CannotScore: "over_budget" and the like; the calls are not made.
         """
-        requests = [request for request in round_ if isinstance(request, _ASKED)]
+        requests = [request for request in round_ if isinstance(request, (LLMRequest, DecisionRequest))]
         if requests:
-            need = self._taken + Counter(calls=len(requests), input=sum(map(prompt_tokens, requests)))
+            need = self._taken + _cost_of(requests)
             if not self._first:
                 self._first = len(requests)
                 self._expect(need)
             need["calls"] += self._failed
             self._reserve_up_to(need)
-        self._round = round_
+        self._round = requests
         super().asking(round_)
 
     def again(self) -> None:
@@ -260,8 +260,7 @@ class ReservingMeter(Meter, ABC):
             CannotScore: As `asking`.
         """
         self._failed += 1
-        under_way = sum(isinstance(request, _ASKED) for request in self._round)
-        self._reserve_up_to(Counter(calls=self._taken["calls"] + under_way + self._failed))
+        self._reserve_up_to(Counter(calls=self._taken["calls"] + len(self._round) + self._failed))
 
     def spared(self) -> None:
         """Uncount a call that was not needed."""
@@ -271,22 +270,17 @@ class ReservingMeter(Meter, ABC):
     def answered(self, replies: Sequence[object]) -> None:
         """Count the cost of the replies."""
         super().answered(replies)
-        for request, reply in zip(self._round, replies, strict=True):
-            if isinstance(request, _ASKED) and isinstance(reply, (LLMReply, DecisionReply)):
-                sent, received = reply.input_tokens, reply.output_tokens
-                written = tokens(reply.text) if isinstance(reply, LLMReply) else 0
-                self._taken.update(
-                    calls=1,
-                    input=prompt_tokens(request) if sent is None else sent,
-                    output=written if received is None else received,
-                )
-        self._round = ()
+        told = [reply for reply in replies if isinstance(reply, (LLMReply, DecisionReply))]
+        for request, reply in zip(self._round, told, strict=True):
+            sent, received = reply.input_tokens, reply.output_tokens
+            if received is None:
+                received = tokens(reply.text) if isinstance(reply, LLMReply) else 0
+            self._taken.update(_cost_of([request]) if sent is None else Counter(calls=1, input=sent), output=received)
+        self._round = []
 
     def settle(self) -> None:
         """Correct what was reserved to what was taken, when the evaluation has ended."""
-        for request in self._round:  # of a round that failed: its calls were made, and may have been paid for
-            if isinstance(request, _ASKED):
-                self._taken.update(calls=1, input=prompt_tokens(request))
+        self._taken.update(_cost_of(self._round))  # of a round that failed: its calls may have been paid for
         self._correct()
 
     def _reserve_up_to(self, need: Counter[str]) -> None:
@@ -295,7 +289,8 @@ class ReservingMeter(Meter, ABC):
         self._reserved += more
 
 
-_ASKED = (LLMRequest, DecisionRequest)  # of a judge or a writer
+def _cost_of(requests: Sequence[LLMRequest | DecisionRequest]) -> Counter[str]:
+    return Counter(calls=len(requests), input=sum(map(prompt_tokens, requests)))
 
 
 def prompt_tokens(request: LLMRequest | DecisionRequest) -> int:
