@@ -17,30 +17,34 @@ if TYPE_CHECKING:
     from ragstone_llama_index.evaluator import (
         MetricEvaluator as MetricEvaluator,
         MetricResult as MetricResult,
-        aevaluate_query_engine as aevaluate_query_engine,
-        evaluate_query_engine as evaluate_query_engine,
     )
-    from ragstone_llama_index.legacy import MonitorCallbackHandler as MonitorCallbackHandler
+    from ragstone_llama_index.handler import (
+        MonitorCallbackHandler as MonitorCallbackHandler,
+        contexts as contexts,
+        instrument as instrument,
+        uninstrument as uninstrument,
+    )
     from ragstone_llama_index.models import (
         LlamaIndexEmbedder as LlamaIndexEmbedder,
         LlamaIndexLLM as LlamaIndexLLM,
     )
-    from ragstone_llama_index.recorder import contexts as contexts
+    from ragstone_llama_index.query_engine import (
+        aevaluate_query_engine as aevaluate_query_engine,
+        evaluate_query_engine as evaluate_query_engine,
+    )
+    from ragstone_llama_index.read import Reading as Reading, sample_of as sample_of
     from ragstone_llama_index.shared_model import JUDGE_TAG as JUDGE_TAG
-    from ragstone_llama_index.spans import instrument as instrument, uninstrument as uninstrument
 else:
     from ragstone._front_door import front_door
 
     __all__, __getattr__, __dir__ = front_door(
         __name__,
         {
-            "ragstone_llama_index.evaluator": (
-                "MetricEvaluator MetricResult aevaluate_query_engine evaluate_query_engine"
-            ),
-            "ragstone_llama_index.legacy": "MonitorCallbackHandler",
+            "ragstone_llama_index.evaluator": "MetricEvaluator MetricResult",
+            "ragstone_llama_index.handler": "MonitorCallbackHandler contexts instrument uninstrument",
             "ragstone_llama_index.models": "LlamaIndexEmbedder LlamaIndexLLM",
-            "ragstone_llama_index.recorder": "contexts",
+            "ragstone_llama_index.query_engine": "aevaluate_query_engine evaluate_query_engine",
+            "ragstone_llama_index.read": "Reading sample_of",
             "ragstone_llama_index.shared_model": "JUDGE_TAG",
-            "ragstone_llama_index.spans": "instrument uninstrument",
         },
     )

@@ -1,12 +1,9 @@
-"""`MetricEvaluator`: a metric as one of LlamaIndex' evaluators; `evaluate_query_engine`: questions in, a report out."""
+"""`MetricEvaluator`: a metric as one of LlamaIndex' evaluators."""
 
-import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import aclosing
-from typing import Any, Literal
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from llama_index.core.llms import LLM
@@ -16,33 +13,27 @@ from llama_index.core.schema import MetadataMode
 from pydantic import Field, ValidationError
 
 import ragstone
-from ragstone import AlignmentCoverage, Report, aevaluate, evaluate
-from ragstone.errors import describe
+from ragstone import AlignmentCoverage
 from ragstone.judge import Embedder
 from ragstone.judging.prompt import filled
-from ragstone.limits.gate import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Suspicion, Unscored, UnscoredReason, Usage, Verdict
-from ragstone.registry import make_metric, metric_class, spread
-from ragstone.sample import Row, Sample, SampleField, first_problem
+from ragstone.registry import make_metric, metric_class
+from ragstone.run import Run
+from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
-from ragstone_llama_index.responses import (
-    Answered,
-    AnyResponse,
-    Mode,
-    Tools,
-    aread_response,
-    check_mode,
-    check_tools,
-    read_response,
-)
+from ragstone_llama_index.read import AnyResponse, Fields, Mode, Reading
+from ragstone_llama_index.record import is_called_in
+from ragstone_llama_index.streaming import aanswered, answered
 
 AnyLLM = LLM | ragstone.LLM | ragstone.DecisionModel | str
 AnyWriter = LLM | ragstone.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
+_RETRYING = ("llama_index.core.query_engine.retry",)
+_ENOUGH = 0.5
 _IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {
     "user_input": "query",
@@ -108,10 +99,10 @@ class MetricResult(EvaluationResult):
 class MetricEvaluator(BaseEvaluator):
     """A metric as a LlamaIndex evaluator: alone, in `BatchEvalRunner`, or wherever a `BaseEvaluator` goes.
 
-    `query` is the sample's `user_input`, `contexts` its `retrieved_contexts`, `reference` a right answer. An input that
-    the metric needs and the caller leaves out raises `ValueError`. All other failures (of the judge, of its reply, an
-    empty answer) give a result with `invalid_result=True`, because `BatchEvalRunner` would retry an exception for eight
-    seconds and then lose the whole batch.
+    `query` is the sample's `user_input`, `contexts` its `retrieved_contexts`, `reference` a right answer.
+    All failures (an input that is missing or empty, of the judge, of its reply) give a result with
+    `invalid_result=True`, because `BatchEvalRunner` would retry an exception for eight seconds and then lose the whole
+    batch.
 
     The sync methods work inside a running event loop; the async methods use it. `get_prompts` shows the metric's
     instructions to the judge, by step, and `update_prompts` replaces them, which changes the metric's version.
@@ -128,6 +119,7 @@ class MetricEvaluator(BaseEvaluator):
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.
         context_tools: Names of an agent's tools whose texts are contexts; nodes that tools return are contexts anyway.
+        fields: Where the fields of `(a)evaluate_response` stand; see `instrument`.
         options: The options of a metric by name.
 
     Raises:
@@ -152,10 +144,10 @@ class MetricEvaluator(BaseEvaluator):
         writer: AnyWriter | None = None,
         metadata_mode: Mode = MetadataMode.NONE,
         context_tools: Collection[str] = (),
+        fields: Fields | None = None,
         **options: object,
     ) -> None:
-        self._mode = check_mode(metadata_mode)
-        self._context_tools = check_tools(context_tools)
+        self._reading = Reading.of(metadata_mode, context_tools, fields)
         if isinstance(metric, str):
             self._metric = _metric_of(metric, llm, embed_model, options, writer)
             return
@@ -180,7 +172,7 @@ class MetricEvaluator(BaseEvaluator):
         reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002 - as BaseEvaluator has it
     ) -> MetricResult:
-        """Score one sample, blocking. An input that is left out or is no text is a ValueError."""
+        """Score one sample, blocking. An input that is no text is a ValueError; without one it is `missing_input`."""
         sample = self._sample(query, response, contexts, reference)
         return MetricResult.of(score_safely(self._metric, sample), sample)
 
@@ -208,17 +200,18 @@ class MetricEvaluator(BaseEvaluator):
         A stream is read to its end first; the user can still read it.
 
         Raises:
-            TypeError: `response` is none of LlamaIndex' responses.
-            ValueError: The metric needs an input that was not given, or `response` is an async stream that is yet to
-                be read and belongs to the running event loop.
+            TypeError: `response` is none of LlamaIndex' responses, and there are no `fields`.
+            ValueError: It is an async stream that is yet to be read and belongs to the running event loop.
         """
         if response is None:
-            return self.evaluate(query=query, reference=reference, **kwargs)
-        self._need("user_input", query)
-        self._need("reference", reference)
-        sample, problem = read_response(query, response, self._mode, self._context_tools)
-        sample = sample.model_copy(update={"reference": reference})
-        return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
+            result = self.evaluate(query=query, reference=reference, **kwargs)
+        else:
+            sample, problem = answered(self._run(query, response), self._reading)
+            sample = sample.model_copy(update={"reference": reference})
+            result = MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
+        if result.passing is None and is_called_in(_RETRYING):  # there None would be no
+            result.passing = (result.score or 0.0) >= _ENOUGH
+        return result
 
     async def aevaluate_response(
         self,
@@ -230,9 +223,7 @@ class MetricEvaluator(BaseEvaluator):
         """Score what a query engine, chat engine or agent returned; otherwise as `evaluate_response`."""
         if response is None:
             return await self.aevaluate(query=query, reference=reference, **kwargs)
-        self._need("user_input", query)
-        self._need("reference", reference)
-        sample, problem = await aread_response(query, response, self._mode, self._context_tools)
+        sample, problem = await aanswered(self._run(query, response), self._reading)
         sample = sample.model_copy(update={"reference": reference})
         return MetricResult.of(self._unanswered(problem) or await ascore_safely(self._metric, sample), sample)
 
@@ -241,16 +232,18 @@ class MetricEvaluator(BaseEvaluator):
     ) -> Sample:
         fields: dict[SampleField, object] = {"user_input": query, "retrieved_contexts": contexts, "response": response}
         fields["reference"] = reference
-        for field, value in fields.items():
-            self._need(field, value)
         try:
             return Sample.model_validate(fields)
         except ValidationError as error:
             raise ValueError(first_problem(error, _ARGUMENTS)) from None
 
-    def _need(self, field: SampleField, value: object) -> None:
-        if value is None and field in self._metric.required_fields:
-            raise ValueError(f"{_ARGUMENTS[field]}: is missing; {self._metric.name} needs it")
+    def _run(self, query: str | None, response: object) -> Run:
+        if not isinstance(response, AnyResponse) and self._reading.fields is None:
+            raise TypeError(
+                f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "
+                "or its text to evaluate(query=..., response=..., contexts=...)"
+            )
+        return Run("", "query", inputs={"query": query}, output=response)
 
     def _unanswered(self, problem: str | None) -> Unscored | None:
         """Return the outcome on a response that could not be had, of a metric that looks at it."""
@@ -304,138 +297,3 @@ def _text(step: str, prompt: object) -> str:
     if isinstance(prompt, str):
         return prompt
     raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate")
-
-
-Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
-
-
-def evaluate_query_engine(
-    engine: BaseQueryEngine,
-    questions: Sequence[str],
-    metrics: Metrics,
-    llm: AnyLLM | None = None,
-    embed_model: AnyEmbedder | None = None,
-    *,
-    writer: AnyWriter | None = None,
-    max_concurrency: int = 8,
-    progress: bool | Literal["auto"] = "auto",
-    metadata_mode: Mode = MetadataMode.NONE,
-    context_tools: Tools = (),
-) -> Report:
-    """Put each question to a query engine and score its answer by each metric, by `ragstone.evaluate`.
-
-    What the engine or a judge raises touches no other question. Without an answer, a metric that looks at it is
-    `Unscored("missing_input")` with the engine's error. Works in threads, so inside a running event loop too.
-
-    Args:
-        engine: The app.
-        questions: What to ask.
-        metrics: What to score by: metrics, evaluators, or names such as "rag" or "context_relevancy"; no two of one
-            name. An `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
-        llm: The judge of metrics by name; see `MetricEvaluator`.
-        embed_model: The embedder of metrics by name.
-        writer: What writes for metrics by name; see `MetricEvaluator`.
-        max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
-        progress: Whether to show a bar; "auto": on a terminal and in a notebook.
-        metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
-        context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
-
-    Returns:
-        The report; its results are in the order of the questions, and `report.sample(result)` holds question, answer
-        and contexts.
-
-    Raises:
-        TypeError: `engine` is no query engine, a question is no text, or one of `metrics` is no metric.
-        ValueError: Two metrics have the same name, there are none, `max_concurrency` is less than 1, or there is no
-            such `metadata_mode`.
-        ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
-
-    Example:
-        >>> from llama_index.core import MockEmbedding, VectorStoreIndex
-        >>> from llama_index.core.llms import MockLLM
-        >>> from llama_index.core.schema import TextNode
-        >>> from ragstone.testing import FakeLLM
-        >>> nodes = [TextNode(text="It is long. Jane Austen wrote Emma.")]
-        >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
-        >>> engine, judge = index.as_query_engine(llm=MockLLM()), FakeLLM(lambda request: {"ids": [2]})
-        >>> report = evaluate_query_engine(engine, ["Who wrote Emma?"], ["context_relevancy"], judge)
-        >>> report.summary()["context_relevancy"].mean
-        0.5
-    """
-    _check(engine, questions)
-    mode, tools = check_mode(metadata_mode), check_tools(context_tools)
-    made = _metrics(metrics, llm, embed_model, writer)
-
-    async def ask(question: str) -> Answered:
-        return await in_daemon(lambda: read_response(question, engine.query(question), mode, tools))
-
-    rows = _rows(ask, questions, max_concurrency)
-    return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(questions))
-
-
-async def aevaluate_query_engine(
-    engine: BaseQueryEngine,
-    questions: Sequence[str],
-    metrics: Metrics,
-    llm: AnyLLM | None = None,
-    embed_model: AnyEmbedder | None = None,
-    *,
-    writer: AnyWriter | None = None,
-    max_concurrency: int = 8,
-    progress: bool | Literal["auto"] = "auto",
-    metadata_mode: Mode = MetadataMode.NONE,
-    context_tools: Tools = (),
-) -> Report:
-    """Put each question to a query engine on the running event loop; otherwise as `evaluate_query_engine`."""
-    _check(engine, questions)
-    mode, tools = check_mode(metadata_mode), check_tools(context_tools)
-    made = _metrics(metrics, llm, embed_model, writer)
-
-    async def ask(question: str) -> Answered:
-        return await aread_response(question, await engine.aquery(question), mode, tools)
-
-    async with aclosing(_rows(ask, questions, max_concurrency)) as rows:
-        return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(questions))
-
-
-async def _rows(
-    ask: Callable[[str], Awaitable[Answered]], questions: Sequence[str], most: int
-) -> AsyncGenerator[Row, None]:
-    """Ask on the running loop, so many at once, and yield in order."""
-    slots = asyncio.Semaphore(most)
-
-    async def row(line: int, question: str) -> Row:
-        async with slots:
-            try:
-                return Row(line, *await ask(question))
-            except Exception as error:
-                return Row(line, Sample(user_input=question), f"the query engine failed ({describe(error)})")
-
-    asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
-    try:
-        for task in asked:
-            yield await task
-    finally:
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
-
-
-def _check(engine: object, questions: Iterable[object]) -> None:
-    check_members("engine", engine, ("query", "aquery"), "pass a query engine")
-    if isinstance(questions, str):
-        raise TypeError("questions: is str; pass a list of texts")
-    for i, question in enumerate(questions):
-        if not isinstance(question, str):
-            raise TypeError(f"questions[{i}]: is {type(question).__name__}, not text (str)")
-
-
-def _metrics(
-    metrics: Metrics, llm: AnyLLM | None, embed_model: AnyEmbedder | None, writer: AnyWriter | None
-) -> Sequence[Metric]:
-    several = [metrics] if isinstance(metrics, str | Metric | MetricEvaluator) else metrics
-    made: list[Metric] = []
-    for each, _ in spread(several):
-        evaluator = MetricEvaluator(each, llm, embed_model, writer=writer) if isinstance(each, str) else each
-        made.append(evaluator.metric if isinstance(evaluator, MetricEvaluator) else evaluator)
-    return made

@@ -4,18 +4,24 @@ import asyncio
 import inspect
 import sys
 import threading
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
 from dataclasses import dataclass
 from types import AsyncGeneratorType, GeneratorType
 from typing import TypeVar, cast
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
 from ragstone.errors import describe
+from ragstone.run import Run
+from ragstone.sample import Sample
+from ragstone_llama_index.read import Draft, Reading, Streamed, question_of, read, said
 
-Streamed = StreamingResponse | AsyncStreamingResponse
+Answered = tuple[Sample, str | None]
+"""A sample of what an app answered, and why it has no answer, where that is known."""
 _T = TypeVar("_T")
-_READING = "_ragstone_reading"  # the attribute by which a response remembers how it was read
+_SHARED: "dict[int, _SharedStream]" = {}  # by the id of their response, which is no key
 _READ_BEFORE = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
 _LOOKING = threading.RLock()  # held while a stream is looked at and replaced, never while it is read
 
@@ -63,16 +69,14 @@ class StreamText:
 def known_text(response: Streamed) -> StreamText | None:
     """Return what is known of a stream's text without reading it; None: it has yet to be read."""
     with _LOOKING:
-        shared: _SharedStream | None = vars(response).get(_READING)
+        shared = _SHARED.get(id(response))
         if shared is not None:
             return shared.result
         stream: object = response.response_gen
         if response.response_txt is None:
             if not _is_begun(stream):
                 return None
-            vars(response)[_READING] = lost = _SharedStream(response)
-            lost.result = StreamText(None, _READ_BEFORE)
-            return lost.result
+            return _SharedStream(response).lost()
         if isinstance(stream, AsyncGeneratorType) and stream.ag_frame is not None:
             return StreamText(None, "its stream is being read by others, or was left half-read")
         return StreamText(response.response_txt)
@@ -81,32 +85,42 @@ def known_text(response: Streamed) -> StreamText | None:
 def share(response: Streamed) -> StreamText | None:
     """Let user and evaluators each read a whole stream, which is read once; return what is known of its text."""
     with _LOOKING:
-        if (known := known_text(response)) is None and _READING not in vars(response):
-            shared = _SyncStream(response) if isinstance(response, StreamingResponse) else _AsyncStream(response)
-            vars(response).update({_READING: shared, "response_gen": shared.reader()})
+        if (known := known_text(response)) is None and id(response) not in _SHARED:
+            if isinstance(response, StreamingResponse):
+                response.response_gen = _SyncStream(response).reader()
+            else:
+                response.response_gen = _AsyncStream(response).reader()
         return known
 
 
 def read_stream(response: StreamingResponse) -> StreamText:
     """Read a stream to its end, blocking."""
-    return share(response) or cast("_SyncStream", vars(response)[_READING]).read()
+    return share(response) or cast("_SyncStream", _SHARED[id(response)]).read()
 
 
 async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
     """Read an async stream to its end on the running loop. ValueError: another event loop is reading it."""
-    return share(response) or await cast("_AsyncStream", vars(response)[_READING]).read()
+    return share(response) or await cast("_AsyncStream", _SHARED[id(response)]).read()
 
 
 class _SharedStream:
     """What was read of a response's stream; `result` once it has ended."""
 
     def __init__(self, response: Streamed) -> None:
-        self.response = response
+        self.response = weakref.ref(response)
+        _SHARED[id(response)] = self
+        weakref.finalize(response, _SHARED.pop, id(response), None).atexit = False
         self.pieces: list[str] = []
         self.error: BaseException | None = None
         self.result: StreamText | None = None
 
+    def lost(self) -> StreamText:
+        """Give up a stream that others have begun to read."""
+        self.result = StreamText(None, _READ_BEFORE)
+        return self.result
+
     def end(self, error: BaseException | None) -> StreamText:
+        """Keep the text once the stream has ended."""
         self.error = error
         text = ""
         try:
@@ -117,8 +131,9 @@ class _SharedStream:
             self.result = StreamText(None, f"its stream broke off ({describe(error, most=200)})")
             return self.result
         # Where it has a text, the user is reading it by LlamaIndex' methods, which add piece after piece to it.
-        if self.response.response_txt is None:
-            self.response.response_txt = text
+        response = self.response()
+        if response is not None and response.response_txt is None:
+            response.response_txt = text
         self.result = StreamText(text)
         return self.result
 
@@ -169,8 +184,9 @@ class _AsyncStream(_SharedStream):
     async def read(self) -> StreamText:
         if not self._task.done():
             if self._task.get_loop() is not asyncio.get_running_loop():  # waiting could last forever
-                self.response.response_txt = None  # str(response) puts there what it has read so far
-                cast("AsyncStreamingResponse", self.response).response_gen = self.reader()
+                response = cast("AsyncStreamingResponse", self.response())
+                response.response_txt = None  # str(response) puts there what it has read so far
+                response.response_gen = self.reader()
                 raise ValueError("response: another event loop is reading its stream; read it there, or later")
             await asyncio.wait([self._task])
         if self.result is not None:
@@ -193,3 +209,49 @@ def _is_begun(stream: object) -> bool:
         return inspect.getasyncgenstate(stream) != inspect.AGEN_CREATED
     frame = stream.ag_frame  # a new one stands in the line of its `def`; one of a single line does not tell
     return frame is None or frame.f_lineno != frame.f_code.co_firstlineno
+
+
+def answered(run: Run, reading: Reading) -> Answered:
+    """Read what a run answered. A stream is read to its end, once, and can still be read after that.
+
+    ValueError: It is an async stream that is yet to be read by the running event loop.
+    """
+    draft = read(run, reading)
+    if draft is None or not isinstance(draft.answer, Streamed):
+        return _answered(run, draft)
+    if isinstance(draft.answer, StreamingResponse):
+        return _answered(run, draft, read_stream(draft.answer))
+    return _answered(run, draft, known_text(draft.answer) or _run(draft.answer))
+
+
+async def aanswered(run: Run, reading: Reading) -> Answered:
+    """Read what a run answered, without holding up the running loop; otherwise as `answered`."""
+    draft = read(run, reading)
+    if draft is None or not isinstance(draft.answer, Streamed):
+        return _answered(run, draft)
+    if isinstance(draft.answer, StreamingResponse):  # shared before the thread begins: the user may read meanwhile
+        known = share(draft.answer)
+        return _answered(run, draft, known or await asyncio.to_thread(read_stream, draft.answer))
+    return _answered(run, draft, await aread_stream(draft.answer))
+
+
+def _run(response: AsyncStreamingResponse) -> StreamText:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(aread_stream(response))
+    raise ValueError("response: its stream belongs to the running event loop; await aevaluate_response(...)")
+
+
+def _answered(run: Run, draft: Draft | None, streamed: StreamText | None = None) -> Answered:
+    if draft is None:
+        return Sample(user_input=question_of(run)), "was declined by fields="
+    answer = draft.answer
+    if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):
+        return draft.sample, "is still being streamed; read it to its end first"
+    if streamed is None:
+        told = getattr(answer, "response", None)
+        is_no_text = told is not None and draft.sample.response is None
+        return draft.sample, f"is {type(told).__name__}, not text" if is_no_text else None
+    text = said(streamed.text) if isinstance(streamed.text, str) else None
+    return draft.sample.model_copy(update={"response": text}), streamed.problem

@@ -78,31 +78,6 @@ def notes():
 
 
 @pytest.fixture
-def called_back():
-    """What a callback handler in `Settings` told, put there before anything was built."""
-    from llama_index.core.callbacks import CallbackManager
-
-    from ragstone_llama_index import MonitorCallbackHandler
-
-    from ..support.noting import Noting  # noqa: TID252
-
-    notes = Noting()
-    handler = MonitorCallbackHandler(notes)
-    Settings.callback_manager = CallbackManager([handler])
-    yield notes
-    if len(handler.recorder.runs):
-        gc.collect()
-    assert notes.errors == []
-    assert len(handler.recorder.runs) == 0
-
-
-@pytest.fixture(params=["notes", "called_back"])
-def heard(request):
-    """What either handler told."""
-    return request.getfixturevalue(request.param)
-
-
-@pytest.fixture
 def openinference():
     """OpenInference's own instrumentation: what starts it, and what it has exported."""
     pytest.importorskip("workflows.runtime", reason="OpenInference needs a newer llama-index-core")

@@ -14,12 +14,15 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.schema import MetadataMode, TextNode
+from llama_index.core.schema import TextNode
 from llama_index_instrumentation import root_dispatcher
 from pydantic import PrivateAttr
 
-from ragstone_llama_index.responses import aread_response, read_response
-from ragstone_llama_index.spans import MonitorSpanHandler
+from ragstone.run import Run
+from ragstone_llama_index import Reading
+from ragstone_llama_index.handler import Live
+from ragstone_llama_index.record import Recorder
+from ragstone_llama_index.streaming import aanswered, answered
 
 ANSWER = "Jane Austen wrote it."
 TEXTS = ("Emma is a novel by Jane Austen.", "Dune is a novel by Frank Herbert.")
@@ -27,19 +30,19 @@ TEXTS = ("Emma is a novel by Jane Austen.", "Dune is a novel by Frank Herbert.")
 
 def kept_by_handlers():
     """How many things our handlers on the root dispatcher keep."""
-    ours = [handler for handler in root_dispatcher.span_handlers if isinstance(handler, MonitorSpanHandler)]
+    ours = [handler for handler in root_dispatcher.span_handlers if isinstance(handler, Recorder)]
     for handler in ours:
         assert (handler.open_spans, handler.completed_spans, handler.dropped_spans) == ({}, [], [])
-    return sum(len(handler.recorder.runs) for handler in ours)
+    return sum(len(handler.follower.trees) for handler in ours if isinstance(handler.follower, Live))
 
 
 def read(response):
     """(text, contexts, problem) of a response, read as an evaluator does."""
-    return _answer(*read_response(None, response, MetadataMode.NONE))
+    return _answer(*answered(Run("", "query", output=response), Reading()))
 
 
 async def aread(response):
-    return _answer(*await aread_response(None, response, MetadataMode.NONE))
+    return _answer(*await aanswered(Run("", "query", output=response), Reading()))
 
 
 def _answer(sample, problem):

@@ -239,11 +239,11 @@ def test_the_samples_of_a_block_have_its_id_and_the_contexts_named_before_them(n
         assert monitor.samples[2].metadata["run_id"] == f"RetrieverQueryEngine.query-{monitor.samples[2].id}"
 
 
-def test_tags_name_the_id_the_user_and_the_thread(heard):
+def test_tags_name_the_id_the_user_and_the_thread(notes):
     tags = {"ragstone_trace_id": "mine", "user_id": "ann", "thread_id": "t1", "team": "books"}
     with instrument_tags(tags):
         engine().query("Who?")
-    (sample,) = heard.samples
+    (sample,) = notes.samples
     assert sample.id == "mine"
     about = {key: sample.metadata[key] for key in ("tags", "user_id", "thread_id")}
     assert about == {"tags": {"team": "books"}, "user_id": "ann", "thread_id": "t1"}
@@ -400,30 +400,37 @@ class Ingest(Workflow):
         return StopEvent(result="3 files")
 
 
-def told_by_extract(notes, extract, flow=Own, **asked):
-    instrument(notes, extract=extract)
+def told_by(notes, fields, flow=Own, **asked):
+    instrument(notes, fields=fields)
     run(flow(), **asked)
     return notes.told
 
 
-def test_a_workflow_is_read_by_extract(notes):
+def test_fields_by_a_function_of_what_was_asked_and_returned(notes):
     seen = []
 
-    def extract(flow, start, result):
-        seen.append((type(flow), start.prompt, type(result)))
-        return {"response": result.words, "metadata": {"tone": start.tone}}
+    def fields(inputs, output):
+        seen.append((inputs, type(output)))
+        return {"response": output.words, "metadata": {"tone": inputs["tone"]}}
 
-    assert told_by_extract(notes, extract, prompt="Who?") == [("Who?", TEXTS, f"Who? {ANSWER}")]
-    assert seen == [(Own, "Who?", Done)]
+    assert told_by(notes, fields, prompt="Who?") == [("Who?", TEXTS, f"Who? {ANSWER}")]
+    assert seen == [({"prompt": "Who?", "tone": "kind"}, Done)]
     assert notes.samples[0].metadata["tone"] == "kind"
     assert notes.samples[0].metadata["name"] == "Own.run"
 
 
-def test_what_extract_may_return(notes):
+def test_fields_by_name(notes):
+    named = {"response": "words", "user_input": "tone", "reference": "deep.er"}
+    assert told_by(notes, named, prompt="Who?") == [("kind", TEXTS, f"Who? {ANSWER}")]
+    engine().query("Who?")  # has none of the names
+    assert notes.told[1] == DONE
+
+
+def test_what_the_function_may_return(notes):
     node = NodeWithScore(node=TextNode(text="A node."))
     given = Sample(user_input="Asked?", response="Said.", id="mine")
     for returned in ({"user_input": "Asked?", "retrieved_contexts": [node, "A text."], "response": "Said."}, given, {}):
-        told_by_extract(notes, lambda flow, start, result, returned=returned: returned, Ingest, query="Who?")
+        told_by(notes, lambda inputs, output, returned=returned: returned, Ingest, query="Who?")
     assert notes.told == [
         ("Asked?", ("A node.", "A text."), "Said."),
         ("Asked?", (), "Said."),
@@ -432,51 +439,44 @@ def test_what_extract_may_return(notes):
     assert notes.samples[1].id == "mine"
 
 
-def test_extract_may_return_a_stream(notes):
+def test_the_function_may_return_a_stream(notes):
     streams = []
 
-    def extract(flow, start, result):
+    def fields(inputs, output):
+        if output != "3 files":
+            return {}
         streams.append(engine(streaming=True).query("Again?"))
         return {"response": streams[0]}
 
-    assert told_by_extract(notes, extract, Ingest, query="Who?") == []
+    assert told_by(notes, fields, Ingest, query="Who?") == []
     assert "".join(streams[0].response_gen) == ANSWER
     assert DONE in notes.told
 
 
-def test_what_extract_declines_or_cannot_read_is_counted(notes):
-    told_by_extract(notes, lambda flow, start, result: None, prompt="Who?")
+def test_what_the_function_declines_or_cannot_read_is_counted(notes):
+    told_by(notes, lambda inputs, output: None, Ingest, query="Who?")
     assert (notes.told, notes.skipped, notes.errors) == ([], {"declined": 1}, [])
     for wrong in (lambda *_: 1 / 0, lambda *_: 7, lambda *_: {"questoin": "Who?"}, lambda *_: {"user_input": 7}):
-        told_by_extract(notes, wrong, prompt="Who?")
-    assert (notes.told, notes.skipped) == ([], {"declined": 1, "extract_failed": 4})
-    errors = [str(error) for error in notes.errors]
-    assert len(errors) == 4
-    assert errors[2:] == [
-        "extract: questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, id, history, metadata",
-        "extract: user_input: is int, not text (str)",
+        told_by(notes, wrong, Ingest, query="Who?")
+    assert (notes.told, notes.skipped) == ([], {"declined": 1, "fields_failed": 4})
+    assert [str(error) for error in notes.errors] == [
+        "fields: the function raised ZeroDivisionError: division by zero",
+        "fields: the function returned int; return a Sample or a mapping of fields",
+        "fields: questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, id, history, metadata",
+        "fields: user_input: is int, not text (str)",
     ]
     notes.errors.clear()
-    with pytest.raises(TypeError, match="extract: is str; "):
-        instrument(notes, extract="response")
+    with pytest.raises(ValueError, match="fields: 'response' should be a valid dictionary"):
+        instrument(notes, fields="response")
 
 
-def test_what_an_ingestion_takes_in_is_no_question(notes):
-    for asked in (
-        {"path": "handbook"},
-        {"input": "/data/my books/emma.pdf"},
-        {"query": r"C:\books\emma.pdf"},
-        {"input": "https://example.org/emma"},
-        {"input": "emma.pdf"},
-        {"folder": "books", "tone": "kind"},
-    ):
-        run(Ingest(), **asked)
-    assert (notes.told, notes.skipped) == ([], {"no_question": 6})
-    run(Ingest(), input="What is a/b testing?")
-    assert notes.samples[0].user_input == "What is a/b testing?"
+def test_without_a_question_or_chosen_away_there_is_no_sample(notes):
+    run(Ingest(), folder="books", tone="kind")
+    run(Ingest(), query="/summarize the contract of https://example.org")
+    assert (len(notes.told), notes.skipped) == (1, {"no_question": 1})
     instrument(notes, where=lambda app, name: not isinstance(app, Ingest))
     run(Ingest(), input="What is it?")
-    assert notes.skipped == {"no_question": 6, "excluded": 1}
+    assert notes.skipped == {"no_question": 1, "excluded": 1}
 
 
 # -------------------------------------------------------------------------------- evaluations
@@ -518,11 +518,6 @@ def test_an_evaluation_is_no_traffic(notes, name):
     assert (notes.told, notes.skipped) == ([], {"own_run": runs})
     engine().query("Who?")
     assert notes.told == [DONE]
-
-
-def test_older_callbacks_hear_no_evaluation(called_back):
-    batch()
-    assert (called_back.told, called_back.skipped) == ([], {"own_run": 1})
 
 
 # -------------------------------------------------------------------------------- history
@@ -575,14 +570,6 @@ class Chatty(Speaking):
     @property
     def metadata(self):
         return LLMMetadata(model_name="chatty", num_output=64, is_chat_model=True)
-
-
-@pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
-def test_older_callbacks_have_the_history_of_chat_models(called_back, kind):
-    app = kind.from_defaults(retriever(), llm=Chatty(), memory=memory())
-    app.chat("Who?")
-    app.chat("And when?")
-    assert [history(one) for one in called_back.samples] == [[], EARLIER]
 
 
 def test_an_agents_history_is_its_memory_before_the_turn(notes):

@@ -1,0 +1,359 @@
+"""`evaluate_query_engine`: questions to an app of LlamaIndex in, a report out."""
+
+import asyncio
+import inspect
+import json
+import os
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Hashable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, cast
+from uuid import uuid4
+
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.schema import MetadataMode
+from llama_index.core.workflow import StartEvent, Workflow
+from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
+from llama_index_instrumentation.span import active_span_id
+
+from ragstone import Report, aevaluate, evaluate
+from ragstone.errors import describe
+from ragstone.judging.adapting import without_waiting
+from ragstone.limits.gate import in_daemon
+from ragstone.metrics import Metric
+from ragstone.metrics.models import check_members
+from ragstone.plain import as_dict, fields_of, is_list
+from ragstone.registry import spread
+from ragstone.run import Run
+from ragstone.sample import Row, Sample
+from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, AnyWriter, MetricEvaluator
+from ragstone_llama_index.read import QUESTIONS, Fields, Mode, Reading, read
+from ragstone_llama_index.record import EVALUATION_TAG, AppRun, Recorder
+from ragstone_llama_index.streaming import Answered, aanswered, answered
+
+Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
+App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
+Questions = Iterable[Any] | str | os.PathLike[str]
+References = Sequence[str | Sequence[str | None] | None]
+
+
+class _Asked:
+    """Keeps the runs of an app that an evaluation asks, and no others. A `Follower`."""
+
+    guard = suppress(Exception)  # nothing is raised into the app, nor is anybody there to count it
+
+    def __init__(self, reading: Reading) -> None:
+        self.trees = self
+        self.reading = reading
+        self._runs: dict[Hashable, Run] = {}
+
+    def get(self, run_id: Hashable) -> Run | None:
+        """Return a run of a question that is being asked."""
+        return self._runs.get(run_id)
+
+    def begin(self, run: Run, parent_id: Hashable = None) -> bool:
+        """Open a run below another one."""
+        parent = self._runs.get(parent_id)
+        if parent is not None:
+            run.parent, self._runs[run.id] = parent, run
+            parent.inside.append(run)
+        return parent is not None
+
+    def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None) -> Run | None:
+        """Close a run."""
+        if (run := self._runs.get(run_id)) is not None:
+            run.output, run.error, run.open = output, error, False
+        return run
+
+    def begins(self, run: AppRun, instance: object, tags: Mapping[str, object]) -> bool:  # noqa: ARG002
+        """Keep nothing of what others ask."""
+        return False
+
+    def ended(self, run: AppRun) -> None:
+        """There is nothing to take: a question's run is read where it was asked."""
+
+    def writing(self, response: StreamingAgentChatResponse) -> None:
+        """Streamed chats are not asked."""
+
+    @contextmanager
+    def asking(self, question: str) -> Generator[AppRun, None, None]:
+        """Keep all runs that begin in here below one of the question."""
+        root = AppRun(f"ragstone.ask-{uuid4()}", "query", inputs={"question": question}, converses=True)
+        self._runs[root.id] = root
+        token = active_span_id.set(str(root.id))
+        try:
+            with instrument_tags({**active_instrument_tags.get(), EVALUATION_TAG: True}):
+                yield root
+        finally:
+            active_span_id.reset(token)
+            for run in (root, *root.walk()):
+                self._runs.pop(run.id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What to ask: alone, or as the next turn of a conversation."""
+
+    text: str
+    reference: str | None
+    begins: bool
+
+
+def evaluate_query_engine(
+    engine: App,
+    questions: Questions,
+    metrics: Metrics,
+    llm: AnyLLM | None = None,
+    embed_model: AnyEmbedder | None = None,
+    *,
+    references: References | None = None,
+    writer: AnyWriter | None = None,
+    max_concurrency: int = 8,
+    progress: bool | Literal["auto"] = "auto",
+    metadata_mode: Mode = MetadataMode.NONE,
+    context_tools: Collection[str] = (),
+    fields: Fields | None = None,
+) -> Report:
+    """Put each question to an app and score its answer by each metric, by `ragstone.evaluate`.
+
+    The app's calls are recorded and read as `instrument` reads them. What the app or a judge raises touches no other
+    question. Without an answer, a metric that looks at it is `Unscored("missing_input")` with the app's error. Works in
+    threads, so inside a running event loop too; a workflow gets an event loop of its own.
+
+    Args:
+        engine: The app: a query engine; a chat engine, which is asked in turn, and reset before each question; an agent
+            or a workflow, whose start event gets the question under its first usual name, else as `query`; or a
+            function of a question, plain or async.
+        questions: What to ask. For a chat engine an item may be the list of a conversation's turns, each of which is
+            scored. Or a `LabelledRagDataset`, or its saved file.
+        metrics: What to score by: metrics, evaluators, or names such as "rag" or "context_relevancy"; no two of one
+            name. An `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
+        llm: The judge of metrics by name; see `MetricEvaluator`.
+        embed_model: The embedder of metrics by name.
+        references: The right answers, in the form of the questions; a dataset has its own.
+        writer: What writes for metrics by name; see `MetricEvaluator`.
+        max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
+        progress: Whether to show a bar; "auto": on a terminal and in a notebook.
+        metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
+        context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
+        fields: Where a sample's fields stand; see `instrument`. "user_input" names the question of a workflow's start.
+
+    Returns:
+        The report; its results are in the order of the questions, and `report.sample(result)` holds question, answer
+        and contexts.
+
+    Raises:
+        TypeError: `engine` is no app, a question is no text, or one of `metrics` is no metric.
+        ValueError: Two metrics have the same name, there are none, one needs a reference and there is none, there are
+            more or fewer references than questions, `max_concurrency` is less than 1, or there is no such
+            `metadata_mode`.
+        ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
+
+    Example:
+        >>> from llama_index.core import MockEmbedding, VectorStoreIndex
+        >>> from llama_index.core.llms import MockLLM
+        >>> from llama_index.core.schema import TextNode
+        >>> from ragstone.testing import FakeLLM
+        >>> nodes = [TextNode(text="It is long. Jane Austen wrote Emma.")]
+        >>> index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2))
+        >>> engine, judge = index.as_query_engine(llm=MockLLM()), FakeLLM(lambda request: {"ids": [2]})
+        >>> report = evaluate_query_engine(engine, ["Who wrote Emma?"], ["context_relevancy"], judge)
+        >>> report.summary()["context_relevancy"].mean
+        0.5
+    """
+    asked = _questions(engine, questions, references)
+    app = _App(engine, Reading.of(metadata_mode, context_tools, fields))
+    made = _metrics(metrics, llm, embed_model, writer, asked)
+    awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
+
+    async def ask(question: _Question) -> Answered:
+        if awaited:
+            return await app.ask(question, awaited=True)
+        return await in_daemon(lambda: without_waiting(app.ask(question, awaited=False)))
+
+    with app.recorded():
+        rows = _rows(ask, asked, app.most(max_concurrency))
+        return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+
+
+async def aevaluate_query_engine(
+    engine: App,
+    questions: Questions,
+    metrics: Metrics,
+    llm: AnyLLM | None = None,
+    embed_model: AnyEmbedder | None = None,
+    *,
+    references: References | None = None,
+    writer: AnyWriter | None = None,
+    max_concurrency: int = 8,
+    progress: bool | Literal["auto"] = "auto",
+    metadata_mode: Mode = MetadataMode.NONE,
+    context_tools: Collection[str] = (),
+    fields: Fields | None = None,
+) -> Report:
+    """Put each question to an app on the running event loop; otherwise as `evaluate_query_engine`."""
+    asked = _questions(engine, questions, references)
+    app = _App(engine, Reading.of(metadata_mode, context_tools, fields))
+    made = _metrics(metrics, llm, embed_model, writer, asked)
+    with app.recorded():
+        async with aclosing(_rows(partial(app.ask, awaited=True), asked, app.most(max_concurrency))) as rows:
+            return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+
+
+class _App:
+    """An app that is asked, and whose calls are recorded."""
+
+    def __init__(self, engine: App, reading: Reading) -> None:
+        if not (callable(engine) or isinstance(engine, BaseChatEngine | Workflow)):
+            check_members("engine", engine, ("query", "aquery"), "pass a query engine, another app or a function")
+        self.engine: Any = engine
+        self.reading = reading
+        self.asked = _Asked(reading)
+
+    @contextmanager
+    def recorded(self) -> Generator[None, None, None]:
+        """Have LlamaIndex report the app's calls meanwhile."""
+        recorder = Recorder(self.asked)
+        recorder.place()
+        try:
+            yield
+        finally:
+            recorder.remove()
+
+    def most(self, max_concurrency: int) -> int:
+        """Return how many questions may be under way: a chat engine has one conversation."""
+        return 1 if isinstance(self.engine, BaseChatEngine) else max_concurrency
+
+    def _call(self, question: _Question, *, awaited: bool) -> object:
+        if isinstance(self.engine, BaseChatEngine):
+            if question.begins:
+                self.engine.reset()
+            return self.engine.achat(question.text) if awaited else self.engine.chat(question.text)
+        if isinstance(self.engine, Workflow):
+            asked: dict[str, Any] = {self._name(self.engine.start_event_class): question.text}
+            return self.engine.run(**asked)
+        if hasattr(self.engine, "query"):
+            return self.engine.aquery(question.text) if awaited else self.engine.query(question.text)
+        return self.engine(question.text)
+
+    def _name(self, start: type[StartEvent]) -> str:
+        """Return the name of a start event's question."""
+        named = {} if callable(self.reading.fields) else self.reading.fields or {}
+        return named.get("user_input") or next((name for name in QUESTIONS if name in start.model_fields), "query")
+
+    async def ask(self, question: _Question, *, awaited: bool) -> Answered:
+        """Ask a question and read the answer; without `awaited` all of it blocks, and waits for nothing."""
+        with self.asked.asking(question.text) as root:
+            try:
+                response = self._call(question, awaited=awaited)
+                root.output = await response if awaited and inspect.isawaitable(response) else response
+            except Exception as error:
+                root.error = error
+        run = next((each for each in root.inside if each.output is root.output and root.error is None), root)
+        if root.error is not None:
+            failed = read(root, self.reading)
+            problem: str | None = f"the query engine failed ({describe(root.error)})"
+            sample = Sample(user_input=question.text) if failed is None else failed.sample
+        else:
+            sample, problem = await aanswered(run, self.reading) if awaited else answered(run, self.reading)
+        known = {"user_input": sample.user_input or question.text, "reference": question.reference}
+        return sample.model_copy(update=known), problem
+
+
+async def _rows(
+    ask: Callable[[_Question], Awaitable[Answered]], questions: Sequence[_Question], most: int
+) -> AsyncGenerator[Row, None]:
+    """Ask on the running loop, so many at once, and yield in order."""
+    slots = asyncio.Semaphore(most)
+
+    async def row(line: int, question: _Question) -> Row:
+        async with slots:
+            try:
+                return Row(line, *await ask(question))
+            except Exception as error:
+                sample = Sample(user_input=question.text, reference=question.reference)
+                return Row(line, sample, f"the answer could not be read ({describe(error)})")
+
+    asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
+    try:
+        for task in asked:
+            yield await task
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+
+
+def _questions(engine: object, questions: Questions, references: References | None) -> Sequence[_Question]:
+    """Return what to ask, with what is right where that is known."""
+    right: list[object] = []
+    if (examples := _examples(questions)) is not None:
+        items = [example.get("query") for example in examples]
+        right = [example.get("reference_answer") or None for example in examples]
+    elif isinstance(questions, str):
+        raise TypeError("questions: is str; pass a list of texts")
+    else:
+        items, right = list(cast("Iterable[object]", questions)), []
+    right = right or [None] * len(items) if references is None else list(references)
+    if len(right) != len(items):
+        raise ValueError(f"references: has {len(right)}, for {len(items)} questions; pass one each, or None")
+    asked: list[_Question] = []
+    for i, (item, reference) in enumerate(zip(items, right, strict=True)):
+        turns = item if is_list(item) and isinstance(engine, BaseChatEngine) else [item]
+        known = reference if is_list(reference) else [*[None] * (len(turns) - 1), reference]
+        if len(turns) != len(known):
+            raise ValueError(f"references[{i}]: has {len(known)}, for {len(turns)} turns; pass one each, or None")
+        for j, turn in enumerate(turns):
+            answer = None if known[j] is None else _text(f"references[{i}]", known[j])
+            asked.append(_Question(_text(f"questions[{i}]", turn), answer, begins=j == 0))
+    return asked
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: is {type(value).__name__}, not text (str)")
+    return value
+
+
+def _examples(questions: object) -> Sequence[Mapping[str, object]] | None:
+    """Return the rows of a `LabelledRagDataset` or of its saved file; None: it is neither."""
+    examples: object = getattr(questions, "examples", None)
+    if isinstance(questions, os.PathLike) or (isinstance(questions, str) and questions.endswith(".json")):
+        examples = as_dict(json.loads(Path(questions).read_text(encoding="utf-8"))).get("examples")
+        if not is_list(examples):
+            raise ValueError(f"questions: {os.fspath(questions)} has no examples, as a LabelledRagDataset has")
+    return [fields_of(each) or as_dict(each) for each in examples] if is_list(examples) else None
+
+
+def _metrics(
+    metrics: Metrics,
+    llm: AnyLLM | None,
+    embed_model: AnyEmbedder | None,
+    writer: AnyWriter | None,
+    asked: Iterable[_Question],
+) -> Sequence[Metric]:
+    several = [metrics] if isinstance(metrics, str | Metric | MetricEvaluator) else metrics
+    made: list[Metric] = []
+    for each, _ in spread(several):
+        evaluator = MetricEvaluator(each, llm, embed_model, writer=writer) if isinstance(each, str) else each
+        made.append(evaluator.metric if isinstance(evaluator, MetricEvaluator) else evaluator)
+    known = any(question.reference is not None for question in asked)
+    lacking = [metric.name for metric in made if "reference" in metric.required_fields]
+    if lacking and not known:
+        raise ValueError(
+            f"metrics: {', '.join(lacking)} can never be scored: pass references=, a right answer for each question"
+        )
+    return made

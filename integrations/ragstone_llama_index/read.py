@@ -1,0 +1,461 @@
+"""What a run becomes: question, contexts and answer where LlamaIndex' apps say them, or why it is no sample.
+
+`sample_of` reads live runs, those of `evaluate_query_engine` and what evaluators are given alike. docs/llama_index.md
+has its order.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from llama_index.core.agent.workflow import AgentInput, AgentOutput, ToolCallResult
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
+from llama_index.core.base.response.schema import AsyncStreamingResponse, PydanticResponse, Response, StreamingResponse
+from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.tools import ToolOutput
+from llama_index.core.workflow import Event
+from pydantic import ValidationError
+
+from ragstone.errors import describe
+from ragstone.options import checked
+from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
+from ragstone.run import Run, Skipped
+from ragstone.sample import Sample, SampleField, Turn, first_problem
+
+Streamed = StreamingResponse | AsyncStreamingResponse
+Streams = (StreamingResponse, AsyncStreamingResponse, StreamingAgentChatResponse, AsyncGenerator, Generator)
+"""What is answered piece by piece, as the app reads it."""
+_WithNodes = Response | PydanticResponse | AgentChatResponse | StreamingAgentChatResponse | Streamed
+AnyResponse = _WithNodes | AgentOutput
+"""What query engines, chat engines and agents return."""
+
+Mode = MetadataMode | Literal["all", "embed", "llm", "none"]
+"""Which metadata of a node stand before its text in a context."""
+
+FieldFunction = Callable[[Mapping[str, object], object], Sample | Mapping[str, object] | None]
+"""A user's own reading of a run: by what it was asked, by name, and what it returned."""
+Fields = Mapping[SampleField, str] | FieldFunction
+
+Node = NodeWithScore | BaseNode
+Source = Node | str
+Entry = Literal["query", "chat", "workflow", "join"]
+Kind = Entry | Literal["retrieval", "synthesis", "text", "rerank", "named", "model", "tool", "writing", ""]
+"""What a run is. "text": a synthesis of texts; "join": a query of SQL rows and passages; "named": a `contexts(...)`."""
+
+ENTRIES: tuple[Kind, ...] = ("query", "chat", "workflow", "join")
+QUESTIONS = (  # of a workflow's start event, in this order
+    *("user_msg", "query", "question", "message", "input", "prompt", "user_input", "user_message"),
+    *("user_query", "user_question", "query_str", "request", "topic"),
+)
+_ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_response", "answer_text", "reply")
+_GIVING: tuple[Kind, ...] = ("retrieval", "synthesis", "rerank", "tool", *ENTRIES)
+_CONTEXTS = ("retrieved_contexts", "contexts", "source_nodes", "nodes", "documents")
+_SOURCES = "sources"  # nodes are contexts there; texts may be citations
+_MESSAGES = ("chat_history", "messages")
+_ABSENT = object()
+_EMPTY = "Empty Response"  # what LlamaIndex' synthesizers say where there is no answer
+_LABEL = re.compile(r"\ASource \d+:\n")  # before a text, by CitationQueryEngine
+_COMPOSED = re.compile(r"Sub question: .*?\nResponse: |\nQuestion: .*?\nAnswer: |Query: .*?\nResponse: ", re.DOTALL)
+"""How a node begins into which one of LlamaIndex' engines or retrievers has put an answer of an inner engine."""
+_TURN = re.compile(r"(?:\A|\n)(user|assistant|system|tool): ")
+_THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
+CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+
+
+class Unreadable(ValueError):  # noqa: N818 - what it says of a run
+    """A user's function failed, or returned what is no sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The options of reading: see `MetricEvaluator` and `instrument`."""
+
+    mode: MetadataMode = MetadataMode.NONE
+    tools: Collection[str] = frozenset()
+    fields: Fields | None = None
+
+    @classmethod
+    def of(cls, metadata_mode: Mode, context_tools: Collection[str], fields: Fields | None) -> "Reading":
+        """Check the options. ValueError: one is out of range."""
+        mode = checked("metadata_mode", metadata_mode, MetadataMode)
+        tools = checked("context_tools", context_tools, frozenset[str])
+        if not callable(fields):
+            fields = checked("fields", fields, dict[SampleField, str] | None)
+        return cls(mode, tools, fields)
+
+
+_AS_USUAL = Reading()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A sample as far as it is known, and what answers: a stream's text is yet to come."""
+
+    sample: Sample
+    answer: object
+
+
+def sample_of(run: Run, reading: Reading = _AS_USUAL) -> Sample | Skipped:
+    """Read a run that has ended. `Unreadable`: the user's function failed.
+
+    Example:
+        >>> sample_of(Run("1", "workflow", inputs={"query": "Who wrote Emma?"}, output={"answer": "Jane Austen."}))
+        Sample(user_input='Who wrote Emma?', retrieved_contexts=(), response='Jane Austen.', ...)
+        >>> sample_of(Run("1", "workflow", inputs={"query": "Who wrote Emma?"}, output={"told": "Jane Austen."}))
+        Skipped(reason='no_answer', names=('told',))
+    """
+    draft = draft_of(run, reading)
+    if isinstance(draft, Draft):
+        streamed = isinstance(draft.answer, Streams) and draft.sample.response is None
+        return Skipped("abandoned") if streamed and run.error is None else draft.sample
+    return draft
+
+
+def draft_of(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
+    """Read a run that has ended, and whose answer may be a stream."""
+    if isinstance(run.error, CALLED_OFF):
+        return Skipped("cancelled")
+    draft = read(run, reading)
+    if draft is None:
+        return Skipped("declined")
+    if draft.sample.user_input is None:
+        return Skipped("no_question")
+    if draft.sample.response is None and run.error is None and not isinstance(draft.answer, Streams):
+        return Skipped("no_answer", _names_in(run.output))
+    return draft
+
+
+def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | None:
+    """Read what a run says, little as it may be; None where the user's function declines it."""
+    given = _by_user(run, reading)
+    if given is None:
+        return None
+    answer = given.pop("response", _ABSENT)
+    if answer is _ABSENT:
+        answer = None if run.error else answer_in(run.output)
+    fields: dict[str, object] = {"response": text_of(answer)}
+    if (question := question_of(run)) is not None:
+        fields["user_input"] = question
+    contexts = given.pop("retrieved_contexts", _ABSENT)
+    fields["retrieved_contexts"] = _contexts(run, answer, reading) if contexts is _ABSENT else named(contexts, reading)
+    metadata = as_dict(given.pop("metadata", None))
+    error = {"error": describe(run.error, most=200)} if run.error else {}
+    try:
+        sample = Sample.model_validate({**fields, **given, "metadata": {**run.metadata, **error, **metadata}})
+    except ValidationError as problem:
+        raise Unreadable(f"fields: {first_problem(problem)}") from None
+    if not sample.history:
+        sample = sample.model_copy(update={"history": _history(run, sample.user_input)})
+    return Draft(sample, answer)
+
+
+def _by_user(run: Run, reading: Reading) -> dict[str, object] | None:
+    """Return the fields that the user's names or function give."""
+    inputs = as_dict(run.inputs)
+    if reading.fields is None or run.error is not None:
+        return {}
+    if not callable(reading.fields):
+        found = {field: _under(name, run.output, inputs) for field, name in reading.fields.items()}
+        return {field: value for field, value in found.items() if value is not _ABSENT}
+    try:
+        made: object = reading.fields(inputs, run.output)
+    except Exception as error:
+        raise Unreadable(f"fields: the function raised {describe(error, most=300)}") from error
+    if isinstance(made, Sample):
+        made = {name: getattr(made, name) for name in made.model_fields_set}
+    if made is not None and not is_mapping(made):
+        raise Unreadable(f"fields: the function returned {type(made).__name__}; return a Sample or a mapping of fields")
+    return None if made is None else {str(name): value for name, value in made.items() if value is not None}
+
+
+def _under(name: str, *values: object) -> object:
+    """Return what stands under a dotted name in the first value that has it."""
+    for value in values:
+        found: object = value
+        for part in name.split("."):
+            found = entries_of(found).get(part, _ABSENT)
+        if found is not _ABSENT:
+            return found
+    return _ABSENT
+
+
+def entries_of(value: object) -> Mapping[str, object]:
+    """Return the names and values of a mapping, an event, a pydantic model or a dataclass; none of anything else."""
+    if isinstance(value, Event):
+        result = getattr(value, "result", None)  # which a stop event of one's own need not have
+        return {**({} if result is None else {"result": result}), **(fields_of(value) or {}), **dict(value.items())}
+    if is_mapping(value):
+        return {str(name): each for name, each in value.items()}
+    return fields_of(value) or {}
+
+
+def _names_in(output: object) -> tuple[str, ...]:
+    """Return the names that stand in what was returned, those of texts last."""
+    entries = entries_of(output)
+    return tuple(sorted(entries, key=lambda name: isinstance(entries[name], str))) or (type(output).__name__,)
+
+
+# --- question and answer --------------------------------------------------------------------------
+
+
+def question_of(run: Run) -> str | None:
+    """Return a run's question: its call's first argument, or what stands under a usual name in a start event."""
+    inputs = entries_of(run.inputs)
+    if run.kind != "workflow":
+        return next((question_text(value) for value in inputs.values()), None)
+    for entries in (inputs, *_only_one(inputs, QUESTIONS)):
+        for name in QUESTIONS:
+            if (text := question_text(entries.get(name))) is not None:
+                return text
+    return _last_said(inputs, "user")
+
+
+def question_text(value: object) -> str | None:
+    """Return a question's text; None: it has none."""
+    text: object = value
+    if isinstance(value, QueryBundle):
+        text = value.query_str
+    elif isinstance(value, ChatMessage):
+        text = value.content
+    return text if isinstance(text, str) else None
+
+
+def _only_one(entries: Mapping[str, object], names: Sequence[str]) -> Sequence[Mapping[str, object]]:
+    """Return the inner mapping that has one of some names, where it is the only one."""
+    inner = [entries_of(value) for value in entries.values() if not isinstance(value, AnyResponse)]
+    having = [each for each in inner if any(name in each for name in names)]
+    return having if len(having) == 1 else ()
+
+
+def _last_said(entries: Mapping[str, object], role: str) -> str | None:
+    for name in _MESSAGES:
+        lines = [text for said_by, text in _lines(entries.get(name)) if said_by == role]
+        if texts := [text for text in lines if isinstance(text, str) and text]:
+            return texts[-1]
+    return None
+
+
+def answer_in(output: object) -> object:
+    """Return what answers: a text, a response, a message or a stream, by itself or under a usual name."""
+    if isinstance(output, (str, AnyResponse, ChatMessage, ChatResponse, CompletionResponse, *Streams)):
+        return output
+    entries = entries_of(output)
+    for level in (entries, *_only_one(entries, _ANSWERS)):
+        for name in _ANSWERS:
+            if name in level:
+                value = level[name]
+                return value if value is None or not entries_of(value) or text_of(value) else answer_in(value)
+    return _last_said({"messages": output, **entries}, "assistant")
+
+
+def text_of(answer: object) -> str | None:
+    """Return an answer's text; None where there is none, or not yet. Where LlamaIndex found none it is empty."""
+    text: object = answer
+    if isinstance(answer, PydanticResponse):
+        text = None if answer.response is None else answer.response.model_dump_json()
+    elif isinstance(answer, AgentOutput):
+        text = answer.response.content
+    elif isinstance(answer, Streamed):
+        text = answer.response_txt
+    elif isinstance(answer, StreamingAgentChatResponse):
+        text = answer.response or None
+    elif isinstance(answer, Response | AgentChatResponse):
+        text = answer.response
+    elif isinstance(answer, ChatResponse):
+        text = answer.message.content
+    elif isinstance(answer, ChatMessage):
+        text = answer.content
+    elif isinstance(answer, CompletionResponse):
+        text = answer.text
+    return said(text) if isinstance(text, str) else None
+
+
+def said(text: str) -> str:
+    """Return an answer's text, which is empty where LlamaIndex says in its own words that there is none."""
+    return "" if text.strip() == _EMPTY else text
+
+
+# --- contexts -------------------------------------------------------------------------------------
+
+
+def _contexts(run: Run, answer: object, reading: Reading) -> Sequence[str]:
+    """Return a run's contexts: named by the app, else stated in what it returned, else retrieved on the way to it."""
+    by_app = [text for each in run.walk() if each.kind == "named" for text in as_list(each.output)]
+    if by_app:
+        return [*dict.fromkeys(str(text) for text in by_app)]
+    return _texts(_stated(run, answer, reading) or _sources(run, reading), reading)
+
+
+def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
+    if run.kind == "text":
+        return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
+    nodes = [] if run.kind == "join" else nodes_in(answer)
+    entries = entries_of(run.output) if not nodes and not isinstance(run.output, AnyResponse) else {}
+    for name in _CONTEXTS:
+        if texts := [each for each in as_list(entries.get(name)) if isinstance(each, Source)]:
+            return texts
+    nodes = nodes or nodes_in(entries.get(_SOURCES))
+    if run.inside:
+        return _without_answers(nodes, run, reading)
+    return [node for node in nodes if not _is_composed(node)] or _of_tools(answer, reading)
+
+
+def _sources(run: Run, reading: Reading) -> Sequence[Source]:
+    """Return what the calls inside of a run gave. What a synthesizer or reranker was given is chosen from the rest."""
+    chosen: list[Source] = []
+    found: list[Source] = []
+    for each in _calls(run):
+        given = _given(each, reading)
+        if each.kind == "rerank":
+            chosen = _without(chosen, each.inputs) + list(given)
+            found = _without(found, each.inputs)
+        elif each.kind == "synthesis":
+            chosen += given
+            if given or not nodes_in(each.output):  # else all that it was given was written on the way
+                found = found if each.output is None else []
+        else:
+            found += given
+    return chosen + found
+
+
+def _without(sources: Iterable[Source], nodes: object) -> list[Source]:
+    ids = {node.node_id for node in nodes_in(nodes)}
+    return [each for each in sources if isinstance(each, str) or each.node_id not in ids]
+
+
+def _calls(run: Run) -> Iterator[Run]:
+    """Yield the outermost calls inside of a run that may give sources."""
+    for each in run.inside:
+        if each.kind in _GIVING:
+            yield each
+        else:
+            yield from _calls(each)
+
+
+def _given(run: Run, reading: Reading) -> Sequence[Source]:
+    """Return the sources that a call gave, in place of what the calls inside of it gave."""
+    if run.kind in ("synthesis", "rerank"):
+        around = run.parent or run
+        while around.parent is not None and around.kind not in _GIVING:
+            around = around.parent
+        return _without_answers(nodes_in(run.output), around, reading)
+    if run.kind == "retrieval" and run.output is not None:
+        return _without_answers(nodes_in(run.output), run, reading)
+    if run.kind in ENTRIES:
+        return _stated(run, answer_in(run.output), reading) or _sources(run, reading)
+    own = tool_sources(run.output, reading.tools) if isinstance(run.output, ToolOutput) else ()
+    return _without_answers(own, run, reading) or _sources(run, reading)
+
+
+def _without_answers(sources: Sequence[Source], run: Run, reading: Reading) -> Sequence[Source]:
+    """Return sources, but in place of a node that holds what an engine inside of a run answered, that engine's."""
+    inner = [each for each in run.walk() if each.kind in ENTRIES and each.output is not None]
+    answers = [(each, question_of(each), text_of(answer_in(each.output))) for each in inner]
+    found: list[Source] = []
+    for source in sources:
+        text = "" if isinstance(source, str) or not answers else source.get_content().strip()
+        engine = next((each for each, *asked in answers if _holds(text, *asked)), None)
+        found += [source] if engine is None else _given(engine, reading)
+    return found
+
+
+def _holds(text: str, question: str | None, answer: str | None) -> bool:
+    """Whether a text is an answer, or is composed of an answer and its question."""
+    if not answer or not answer.strip():
+        return False
+    return text == answer.strip() or (question is not None and question in text and answer in text)
+
+
+def _is_composed(node: Node) -> bool:
+    """Whether a node looks like an inner engine's answer. What was read from a source has metadata or relations."""
+    inner = node.node if isinstance(node, NodeWithScore) else node
+    return not (inner.metadata or inner.relationships) and _COMPOSED.match(inner.get_content()) is not None
+
+
+def _of_tools(answer: object, reading: Reading) -> Sequence[Source]:
+    # Declared as the choice of a tool; what an agent puts there is the call with its result.
+    calls: Sequence[object] = answer.tool_calls if isinstance(answer, AgentOutput) else ()
+    outputs = [call.tool_output for call in calls if isinstance(call, ToolCallResult)]
+    return [source for output in outputs for source in tool_sources(output, reading.tools)]
+
+
+def tool_sources(output: ToolOutput, tools: Collection[str]) -> Sequence[Source]:
+    """Return the sources in what a tool returned: its nodes, or the texts of one whose name is among those given."""
+    nodes = nodes_in(output.raw_output)
+    if nodes or output.is_error or output.tool_name not in tools:
+        return nodes
+    return [each for each in as_list(output.raw_output) if isinstance(each, str)] or [output.content]
+
+
+def nodes_in(result: object) -> Sequence[Node]:
+    """Return the nodes of a response, or those in a list."""
+    nodes = result.source_nodes if isinstance(result, _WithNodes) else result
+    return [node for node in nodes if isinstance(node, Node)] if is_list(nodes) else []
+
+
+def _texts(sources: Iterable[Source], reading: Reading) -> Sequence[str]:
+    """Return the texts of sources, with the metadata of a mode before each: no text twice, and none empty."""
+    texts = (each if isinstance(each, str) else _LABEL.sub("", each.get_content(reading.mode)) for each in sources)
+    return [*dict.fromkeys(text for text in texts if text.strip())]
+
+
+def named(sources: object, reading: Reading = _AS_USUAL) -> Sequence[str]:
+    """Return the texts of what an app names as contexts. TypeError: it is neither nodes nor texts."""
+    items: Sequence[object] = sources if is_list(sources) else nodes_in(sources) or [sources]
+    for item in items:
+        if not isinstance(item, Source):
+            raise TypeError(f"contexts: has {type(item).__name__}; pass nodes or texts")
+    return _texts([item for item in items if isinstance(item, Source)], reading)
+
+
+# --- history --------------------------------------------------------------------------------------
+
+
+def _history(run: Run, question: str | None) -> Sequence[Turn]:
+    """Return the turns before a question: those given with it, else those that a model or synthesizer was shown."""
+    given = as_dict(run.inputs).get("chat_history")
+    if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
+        return turns
+    return next(filter(None, (_shown(each, question) for each in run.walk())), ())
+
+
+def _shown(run: Run, question: str | None) -> Sequence[Turn]:
+    if isinstance(run.output, AgentInput):
+        return turns_before(run.output.input, question)
+    inputs = as_dict(run.inputs)
+    if run.kind == "synthesis":
+        return turns_before(inputs.get("messages"), "{query_str}")
+    condensed = as_dict(inputs.get("prompt_args")).get("chat_history")
+    if isinstance(condensed, str):  # in a prompt that condenses the question
+        _, *parts = _TURN.split(condensed)
+        turns = [{"role": role, "content": text} for role, text in zip(parts[::2], parts[1::2], strict=True)]
+        return turns_before([*turns, {"role": "user", "content": question}], question)
+    return turns_before(inputs.get("messages"), question) if run.kind == "model" else ()
+
+
+def _lines(messages: object) -> list[tuple[object, object]]:
+    lines: list[tuple[object, object]] = []
+    for one in messages if is_list(messages) else ():
+        if isinstance(one, ChatMessage):
+            lines.append((one.role.value, one.content))
+        elif is_mapping(one):
+            lines.append((one.get("role"), one.get("content")))
+    return lines
+
+
+def turns_before(messages: object, question: str | None) -> Sequence[Turn]:
+    """Return what was said before the user's last message that asks a question, or is a prompt around it."""
+    lines = _lines(messages)
+    asks = [i for i, (role, text) in enumerate(lines) if role == "user" and question and question in str(text)]
+    exactly = [i for i in asks if lines[i][1] == question]
+    at = max(exactly or asks, default=0)
+    while at and lines[at - 1] == lines[at]:  # given with the history, and added to it
+        at -= 1
+    return [
+        Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)})
+        for role, text in lines[:at]
+        if role in ("user", "assistant") and isinstance(text, str) and text
+    ]

@@ -1,0 +1,300 @@
+"""What LlamaIndex reports of an app's calls, kept as trees of runs: its spans, and what rerankers say in events.
+
+LlamaIndex calls handlers on the app's own thread, and swallows whatever they raise.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from llama_index.core.agent.workflow import AgentInput
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.query_engine import SQLJoinQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.tools import BaseTool
+from llama_index.core.workflow import StopEvent, Workflow
+from llama_index_instrumentation import root_dispatcher
+from llama_index_instrumentation.base import BaseEvent
+from llama_index_instrumentation.dispatcher import active_instrument_tags
+from llama_index_instrumentation.event_handlers import BaseEventHandler
+from llama_index_instrumentation.span import BaseSpan, active_span_id
+from llama_index_instrumentation.span_handlers import BaseSpanHandler
+from pydantic import BaseModel
+
+from ragstone.plain import as_dict, is_list
+from ragstone.run import Run
+from ragstone_llama_index.read import ENTRIES, Kind, Reading, entries_of, named, nodes_in
+from ragstone_llama_index.shared_model import JUDGE_TAG
+
+_KINDS: tuple[tuple[Kind, type, str], ...] = (
+    ("query", BaseQueryEngine, "query aquery"),
+    ("chat", BaseChatEngine, "chat achat stream_chat astream_chat"),
+    ("workflow", Workflow, "run"),  # all agents are workflows
+    ("retrieval", BaseRetriever, "retrieve aretrieve"),
+    ("synthesis", BaseSynthesizer, "synthesize asynthesize"),
+    ("text", BaseSynthesizer, "get_response aget_response"),
+    ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
+)
+_BY_NAME = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
+TOPMOST: tuple[Kind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "model")
+"""Kinds of which an outermost call is a run of the app."""
+EVALUATION_TAG = "ragstone:evaluation"
+"""Stands in the tags of what an evaluation asks an app."""
+EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset")
+_READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
+UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
+
+
+@dataclass(slots=True, eq=False)
+class AppRun(Run):
+    """A run with what its tree is read by.
+
+    Attributes:
+        sample_id: Of the topmost one: the id of its sample.
+        converses: Of the topmost one: whether earlier turns show in what a model or synthesizer is given.
+        returned: What it returned, where `output` is a stop event's result.
+        reranked: The nodes that a reranker was given last, and has not returned.
+    """
+
+    sample_id: str = ""
+    converses: bool = False
+    returned: object = None
+    reranked: object = None
+
+
+class Trees(Protocol):
+    """Where runs are kept while their tree is open, as `ragstone.live.runs.OpenRuns` keeps them."""
+
+    def get(self, run_id: Hashable, /) -> Run | None:
+        """Return a run of an open tree."""
+
+    def begin(self, run: Run, parent_id: Hashable = None, /) -> bool:
+        """Open a run."""
+
+    def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None, /) -> Run | None:
+        """Close a run."""
+
+
+class Follower(Protocol):
+    """Who wants to know of the runs."""
+
+    @property
+    def trees(self) -> Trees:
+        """The runs of open trees."""
+
+    @property
+    def reading(self) -> Reading:
+        """How they are read."""
+
+    @property
+    def guard(self) -> AbstractContextManager[None]:
+        """Out of which nothing is raised into the app."""
+
+    def begins(self, run: AppRun, instance: object, tags: Mapping[str, object], /) -> bool:
+        """Whether to keep the tree of a topmost run that begins."""
+
+    def ended(self, run: AppRun, /) -> None:
+        """Take the tree of a topmost run that has ended."""
+
+    def writing(self, response: StreamingAgentChatResponse, /) -> None:
+        """Take note of a chat's stream that LlamaIndex is about to read into its memory."""
+
+
+class Recorder(BaseSpanHandler[BaseSpan], BaseEventHandler):
+    """Keeps runs for a follower; keeps no spans in `open_spans`, `completed_spans` or `dropped_spans`."""
+
+    follower: Any
+
+    def __init__(self, follower: Follower) -> None:
+        # Not by BaseSpanHandler's, which knows no fields but its own.
+        BaseModel.__init__(self, follower=follower)
+        self._lock = None
+
+    def place(self) -> None:
+        """Have LlamaIndex call this handler, before all others: a tracer's span of a call that ends is still there."""
+        root_dispatcher.span_handlers = [self, *_all_handlers()]
+        root_dispatcher.event_handlers = [*root_dispatcher.event_handlers, self]
+
+    def remove(self) -> None:
+        """Have LlamaIndex call this handler no longer."""
+        # New lists: another thread may be walking the old ones. Handlers are equal by their fields.
+        root_dispatcher.span_handlers = [each for each in _all_handlers() if each is not self]
+        root_dispatcher.event_handlers = [each for each in root_dispatcher.event_handlers if each is not self]
+
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any = None,  # noqa: ANN401 - here and below as BaseSpanHandler has it
+        parent_id: str | None = None,
+        tags: dict[str, Any] | None = None,
+        **kwargs: Any,  # noqa: ANN401, ARG002
+    ) -> None:
+        """Open a run below another one, or a tree."""
+        follower: Follower = self.follower
+        with follower.guard:
+            kind = _kind(id_, instance)
+            if kind == "writing":
+                follower.writing(instance)
+            parent = follower.trees.get(parent_id)
+            if kind in TOPMOST and _is_beside(parent, parent_id, kind):
+                parent = parent_id = None
+            if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
+                return
+            run = AppRun(id_, kind, id_[: -UUID - 1])
+            if kind in ENTRIES or parent is None or top_of(parent).converses:
+                run.inputs = _inputs(kind, instance, bound_args.arguments, topmost=parent is None)
+            tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
+            if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
+                parent_id, run.kind = None, ""  # its sources are the evaluator's, not the app's
+            elif parent is None and not follower.begins(run, instance, tags):
+                return
+            follower.trees.begin(run, parent_id)
+
+    def span_exit(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,  # noqa: ARG002
+        instance: Any = None,  # noqa: ANN401
+        result: Any = None,  # noqa: ANN401
+        **kwargs: Any,  # noqa: ANN401, ARG002
+    ) -> None:
+        """Close a run; with the topmost one its tree is whole."""
+        with self.follower.guard:
+            run = self.follower.trees.get(id_)
+            error: BaseException | None = None
+            if result is None and run is not None and isinstance(instance, Workflow) and run.kind == "workflow":
+                error = _why_no_result(run)
+            self._end(run, result, error)
+
+    def span_drop(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,  # noqa: ARG002
+        instance: Any = None,  # noqa: ANN401, ARG002
+        err: BaseException | None = None,
+        **kwargs: Any,  # noqa: ANN401, ARG002
+    ) -> None:
+        """Close a run that was left by an exception. What a call retrieved before it failed still counts."""
+        with self.follower.guard:
+            self._end(self.follower.trees.get(id_), None, asyncio.CancelledError() if err is None else err)
+
+    def _end(self, run: Run | None, result: object, error: BaseException | None) -> None:
+        if not isinstance(run, AppRun):
+            return
+        run.returned = result if run.kind == "workflow" else None
+        output = result.result if type(result) is StopEvent else result
+        if run.kind == "retrieval":
+            output = tuple(nodes_in(result)) if error is None else None
+        elif run.kind == "model" or (run.kind == "" and not isinstance(result, AgentInput)):
+            output = None
+        if self.follower.trees.end(run.id, output, error) is not None and run.parent is None:
+            self.follower.ended(run)
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Keep what a reranker was given and chose."""
+        if not isinstance(event, ReRankStartEvent | ReRankEndEvent):
+            return
+        with self.follower.guard:
+            run = self.follower.trees.get(event.span_id)
+            if isinstance(run, AppRun) and isinstance(event, ReRankStartEvent):
+                run.reranked = tuple(event.nodes)
+            elif isinstance(run, AppRun):
+                call = AppRun(event.id_, "rerank", inputs=run.reranked)
+                self.follower.trees.begin(call, run.id)
+                self.follower.trees.end(call.id, tuple(event.nodes), None)
+
+    def name_contexts(self, nodes: object) -> bool:
+        """Keep contexts that the app names in the run under way; False: there is none. TypeError: they are none."""
+        run = self.follower.trees.get(active_span_id.get())
+        if run is not None:
+            call = AppRun(object(), "named")
+            self.follower.trees.begin(call, run.id)
+            self.follower.trees.end(call.id, named(nodes, self.follower.reading), None)
+        return run is not None
+
+    def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        """Not called: `span_enter` and the others are replaced as a whole."""
+
+    prepare_to_exit_span = prepare_to_drop_span = new_span
+
+
+def recorders() -> list[Recorder]:
+    """Return our handlers in place."""
+    return [each for each in _all_handlers() if isinstance(each, Recorder)]
+
+
+def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
+    return cast("list[BaseSpanHandler[BaseSpan]]", root_dispatcher.span_handlers)  # pyright: ignore[reportUnknownMemberType]
+
+
+def top_of(run: Run) -> AppRun:
+    """Return the topmost run of a run's tree."""
+    while run.parent is not None:
+        run = run.parent
+    return cast("AppRun", run)
+
+
+def _kind(id_: str, instance: object) -> Kind:
+    """Return what a call is; the name first, for most are nothing and instances take longer to look at."""
+    known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -UUID - 1])
+    if known is not None and isinstance(instance, known[1]):
+        return "join" if isinstance(instance, SQLJoinQueryEngine) else known[0]
+    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else ""
+
+
+def _is_beside(parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
+    """Whether a call that could begin a run is none of its parent's.
+
+    An engine below a model, which chose it as a tool, answers the app. In LlamaIndex 0.13 whatever a task does after it
+    started a workflow has the workflow's span for a parent: what really belongs to it is called by one of its steps.
+    """
+    if parent is not None and (top := top_of(parent)).kind == "model" and kind != "model":
+        top.kind = ""  # it is not a model alone
+        return True
+    of_workflow = parent_id is not None and parent_id[-UUID - 5 : -UUID - 1] == ".run"
+    return of_workflow and (parent is None or parent.parent is None)
+
+
+def _is_read(kind: Kind, parent_id: str | None) -> bool:
+    """Whether a call is part of a run that has ended with a stream, as the app reads that."""
+    return kind in ("model", "text") and (parent_id is not None or is_called_in(_READING))
+
+
+def is_called_in(modules: tuple[str, ...]) -> bool:
+    """Whether code of one of some modules has called what runs now, or awaits it."""
+    frame = inspect.currentframe()
+    while frame is not None and not frame.f_globals.get("__name__", "").startswith(modules):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _inputs(kind: Kind, instance: object, call: Mapping[str, Any], *, topmost: bool) -> Mapping[str, object]:
+    """Return what a call was given, as far as it is read."""
+    if kind == "workflow":
+        given = entries_of(call.get("start_event")) or as_dict(call.get("kwargs"))
+    elif kind == "synthesis" and not topmost and isinstance(instance, BaseSynthesizer):
+        template = instance.get_prompts().get("text_qa_template")
+        return {"messages": getattr(template, "message_templates", ())}
+    elif kind == "model":
+        given = {name: call.get(name) for name in ("messages", "prompt_args")}
+    else:
+        given = call
+    return {name: [*value] if is_list(value) else value for name, value in given.items()}
+
+
+def _why_no_result(workflow: Run) -> BaseException | None:
+    """Return why a workflow has ended without a stop event: it was cancelled, or is one of LlamaIndex 0.13's.
+
+    There a failed run ends so too, and one that answered None; both show in the step that failed last.
+    """
+    failed = [each.error for each in workflow.walk() if each.kind == "" and each.error is not None]
+    last = failed[-1] if failed else asyncio.CancelledError()
+    return None if type(last).__name__ == "WorkflowDone" else last
