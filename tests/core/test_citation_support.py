@@ -122,7 +122,7 @@ def test_one_by_one_each_call_sees_the_contexts_that_it_is_about():
 def test_marks_of_ones_own():
     outcome, _ = score("Ann ran <<2>>. Bob sat [1].", {"Ann ran.": [{2}]}, marks=r"<<\d+>>")
     assert outcome.breakdown == {"recall": 0.5, "precision": 1.0, "sentences": 2.0, "citations": 1.0}
-    with pytest.raises(ValueError, match=r"marks: '\(' is no regular expression"):
+    with pytest.raises(ValueError, match=r"marks: '\(' should be a valid regular expression"):
         score("", marks="(")
 
 

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
 
 from pydantic import Field
@@ -25,8 +26,9 @@ from ragstone.judge import (
 from ragstone.judging.decisions import in_few_requests
 from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
 from ragstone.judging.injection import suspected
-from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens
-from ragstone.judging.reply import Answer, BadReply, Schema, as_shares, bare_json, one_of, parse
+from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens, write_in
+from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, bare_json, one_of, parse, record
+from ragstone.metrics.history import last_turns
 from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
@@ -97,6 +99,7 @@ FOLLOW_UP = {
     "question": "Given the conversation and the follow-up question, say in a few words what the follow-up question is "
     "about, then rephrase it to be a standalone question that names this, in its original language.{language}"
 }
+_STANDALONE = record(topic=TEXT, standalone_question=TEXT)
 _NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
@@ -381,13 +384,23 @@ class Metric(ABC):
         """Run the algorithm on the question as it stands alone, and say which that is."""
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
-        from ragstone.metrics.history import last_turns, standalone  # loaded when first used
-
+        asked, turns = sample.user_input or "", last_turns(sample.history)
         if self.decides and self.writer is None:
-            turns = f"{last_turns(sample.history)}\nuser: {sample.user_input}"
+            turns = f"{turns}\nuser: {asked}"
             return (yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": turns}))))
-        make = partial(self.request, writes=True)
-        question = yield from standalone(make, sample, alone=self.writes_alone)
+        # without the response, and the same whatever the metric: several in one run share its reply
+        meant: str = yield from self.ask_json(
+            "question",
+            {"conversation": turns, "follow_up_question": asked},
+            "Rephrase the follow-up question to be a standalone question.",
+            _STANDALONE,
+            itemgetter("standalone_question"),
+            names={"topic": "TOPIC", "standalone_question": "QUESTION"},
+            fill={"language": write_in(asked, *reversed(sample.texts("history")))},
+            writes=True,
+            whose="history",
+        )
+        question = meant if meant.strip() else asked
         score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"
@@ -457,6 +470,7 @@ class Metric(ABC):
         choices: tuple[str, ...] | None = None,
         fill: Mapping[str, str] | None = None,
         writes: bool = False,
+        whose: str = "",
     ) -> LLMRequest:
         """Build a request: instructions, fenced data, reminder; asked one by one fenced data, instructions, reminder.
 
@@ -472,6 +486,7 @@ class Metric(ABC):
             choices: The words one of which is the whole reply.
             fill: What stands for each {NAME} in the instructions.
             writes: Whether the reply is texts, which the writer writes where there is one.
+            whose: What the request's task names in place of the metric, where several metrics ask the same.
 
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
@@ -485,7 +500,7 @@ class Metric(ABC):
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
         self._check_size(step, ", ".join(data), system, user)
         return (WriterRequest if writes and self.writer is not None else LLMRequest)(
-            task=f"{self.name}.{step}",
+            task=f"{whose or self.name}.{step}",
             system=system,
             user=user,
             schema=schema,
@@ -576,6 +591,7 @@ class Metric(ABC):
         sample_index: int = 0,
         fill: Mapping[str, str] | None = None,
         writes: bool = False,
+        whose: str = "",
     ) -> Flow[T]:
         """Ask for a JSON value of a schema: it is sent to the judge, checks the reply and writes the example.
 
@@ -590,7 +606,8 @@ class Metric(ABC):
             temperature: Above 0 for different draws.
             sample_index: Which draw it is.
             fill: For each {NAME} in the instructions.
-            writes: As for `request`.
+            writes: As for `request`; likewise `whose`.
+            whose: Where several metrics ask the same.
 
         Raises:
             CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
@@ -607,6 +624,7 @@ class Metric(ABC):
             sample_index=sample_index,
             fill=fill,
             writes=writes,
+            whose=whose,
         )
         return ask(request, lambda reply: read(parse(reply.text, schema)))
 

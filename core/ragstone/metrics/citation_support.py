@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from ragstone.judging import Answer, CannotScore, Flow, each, numbered
-from ragstone.metrics.asking import ask_items, ask_word, by_map
+from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric, whole_context
 from ragstone.metrics.factual_correctness import f1
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import share_of
-from ragstone.options import Text
+from ragstone.options import Text, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -85,10 +85,7 @@ class CitationSupport(SplittingMetric):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            re.compile(self.marks)
-        except re.error as error:
-            raise ValueError(f"marks: {self.marks!r} is no regular expression: {error}") from None
+        checked("marks", self.marks, re.Pattern[str])
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -151,21 +148,19 @@ class CitationSupport(SplittingMetric):
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each claim whether the contexts of its numbers support it."""
         if self.asks_one_by_one and not self.decides:
-            texts = ["\n".join(contexts[n - 1] for n in group) for _, group in claims]
-            pairs = zip(texts, claims, strict=True)
-            asking = [ask_word(self, "verdict", {"text": text, "claim": claim}) for text, (claim, _) in pairs]
-            answers = yield from each(asking)
-            more = [{"length": length(text)} for text in texts]
-            mapped = [by_map(self, SUPPORTED, [one], signal) for one, signal in zip(answers, more, strict=True)]
-            return [answer for (answer,) in mapped]
+            alone: list[Flow[list[Answer]]] = []
+            for claim, group in claims:
+                text = "\n".join([contexts[n - 1] for n in group])
+                data, more = {"text": text}, {"length": length(text)}
+                alone.append(ask_items(self, "verdict", data, [claim], kind="claim", fitted=SUPPORTED, more=more))
+            return [answer for (answer,) in (yield from each(alone))]
         if not claims:
             return []
         used = sorted({n for _, group in claims for n in group})
         listed = "\n".join(numbered([contexts[n - 1]], n) for n in used)
         items = [f"{claim} (cites {', '.join(map(str, group))})" for claim, group in claims]
         task = f"Say of each of the {len(items)} claims whether the contexts that it cites support it"
-        asking_all = ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task)
-        return (yield from asking_all)
+        return (yield from ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task))
 
 
 def _groups(sentence: _Cited, contexts: int) -> Iterator[tuple[int, ...]]:
