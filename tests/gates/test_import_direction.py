@@ -46,7 +46,7 @@ def copied(tmp_path: Path) -> Path:
     for name in ("langchain_core", "ragstone_langchain", "ragstone_llama_index"):
         package = tmp_path / "installed" / name
         package.mkdir(parents=True)
-        for module in ("__init__", "classic", "evaluator", "query_engine"):
+        for module in ("__init__", "classic", "evaluator", "query_engine", "run_evaluator"):
             (package / f"{module}.py").write_text("RagEvaluator = None\n")
     return tmp_path
 
