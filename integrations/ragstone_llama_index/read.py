@@ -52,6 +52,7 @@ QUESTIONS = (  # of a workflow's start event, in this order
 )
 _ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_response", "answer_text", "reply")
 _GIVING: tuple[Kind, ...] = ("retrieval", "synthesis", "rerank", "tool", *ENTRIES)
+_ANSWERING: tuple[Kind, ...] = ("synthesis", *ENTRIES)
 _CONTEXTS = ("retrieved_contexts", "contexts", "source_nodes", "nodes", "documents")
 _SOURCES = "sources"  # nodes are contexts there; texts may be citations
 _MESSAGES = ("chat_history", "messages")
@@ -341,7 +342,7 @@ def _given(run: Run, reading: Reading) -> Sequence[Source]:
         around = run.parent or run
         while around.parent is not None and around.kind not in _GIVING:
             around = around.parent
-        return _without_answers(nodes_in(run.output), around, reading)
+        return _without_answers(nodes_in(run.output), around, reading, before=run)
     if run.kind == "retrieval" and run.output is not None:
         return _without_answers(nodes_in(run.output), run, reading)
     if run.kind in ENTRIES:
@@ -350,23 +351,28 @@ def _given(run: Run, reading: Reading) -> Sequence[Source]:
     return _without_answers(own, run, reading) or _sources(run, reading)
 
 
-def _without_answers(sources: Sequence[Source], run: Run, reading: Reading) -> Sequence[Source]:
-    """Return sources, but in place of a node that holds what an engine inside of a run answered, that engine's."""
-    inner = [each for each in run.walk() if each.kind in ENTRIES and each.output is not None]
-    answers = [(each, question_of(each), text_of(answer_in(each.output))) for each in inner]
+def _without_answers(
+    sources: Sequence[Source], run: Run, reading: Reading, before: Run | None = None
+) -> Sequence[Source]:
+    """Return sources, but in place of a node that holds what a call inside of a run answered, what that rests on."""
+    answers: list[tuple[Run, str | None, str]] = []
+    for each in run.walk():
+        if each is before:
+            break
+        answer = text_of(answer_in(each.output)) if each.kind in _ANSWERING and each.output is not run.output else None
+        if answer and answer.strip():
+            answers.append((each, question_of(each), answer.strip()))
     found: list[Source] = []
     for source in sources:
         text = "" if isinstance(source, str) or not answers else source.get_content().strip()
-        engine = next((each for each, *asked in answers if _holds(text, *asked)), None)
-        found += [source] if engine is None else _given(engine, reading)
+        inner = next((each for each, *said in answers if _holds(text, *said)), None)
+        found += [source] if inner is None else _given(inner, reading)
     return found
 
 
-def _holds(text: str, question: str | None, answer: str | None) -> bool:
+def _holds(text: str, question: str | None, answer: str) -> bool:
     """Whether a text is an answer, or is composed of an answer and its question."""
-    if not answer or not answer.strip():
-        return False
-    return text == answer.strip() or (question is not None and question in text and answer in text)
+    return text == answer or (question is not None and question in text and answer in text)
 
 
 def _is_composed(node: Node) -> bool:
