@@ -32,7 +32,7 @@ _ROLES: Mapping[object, Role] = {
     **dict.fromkeys(("system", "developer", "SystemMessage", "SystemMessageChunk"), "other"),
     **dict.fromkeys(("chat", "ChatMessage", "ChatMessageChunk", "remove", "RemoveMessage"), "other"),
 }
-_PARTS = ("role", "type", "content", "tool_calls", "name", "tool_call_id", "artifact", "status")
+_PARTS = ("role", "type", "content", "tool_calls", "additional_kwargs", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
 _LONGEST = 100  # messages of a conversation that are read for its history
 MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")

@@ -85,17 +85,21 @@ class Reading:
         object.__setattr__(self, "retriever_tools", checked("retriever_tools", self.retriever_tools, frozenset[str]))
 
 
-def sample_of(run: Run, reading: Reading) -> Sample | Skipped:
-    """Read a run that has ended; raise `Unreadable` where the user's function fails."""
+def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:
+    """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
     answer = streamed_answer(run)
     if (reason := _stopped(run, answer)) is not None:
         return Skipped(reason)
+    if resumes is not None:
+        run = joined(resumes, run)
     found = fields_of(run, reading)
     if found is None:
         return Skipped("declined")
     if isinstance(found, Sample):
         return found
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
+    if answer is None and "response" not in fields:
+        answer = _said_directly(run)
     if answer is not None:
         fields["response"] = answer
     if "response" not in fields and run.error is None and not callable(reading.fields):
@@ -141,8 +145,7 @@ def _stopped(run: Run, streamed: str | None) -> str | None:
         return "cancelled"
     if run.error is None and any(each.open for each in run.walk()):
         return "abandoned"
-    waits = run.error is None and _waits_for_tools(run.output, "thread_id" in run.metadata)
-    return "interrupted" if waits else None
+    return "interrupted" if run.error is None and _waits(run) else None
 
 
 def streamed_answer(run: Run) -> str | None:
@@ -154,16 +157,29 @@ def streamed_answer(run: Run) -> str | None:
     return without_thoughts(said) if isinstance(said, str) and said.strip() else None
 
 
-def _waits_for_tools(outputs: object, resumable: bool) -> bool:
-    """Say whether an agent has stopped before the tools that it calls, as `interrupt_before` makes it.
+def _waits(run: Run) -> bool:
+    """Say whether an agent has stopped before the tools that it calls, or after them, as a breakpoint makes it.
 
-    A last message of text and tool calls is an answer, except in the state of a graph that can be resumed: nothing
-    says of that whether it has ended.
+    A last message of text and tool calls is an answer, and a tool's that of one that returns directly, except in the
+    state of a graph that can be resumed: nothing says of that whether it has ended.
     """
-    messages = _state_messages(outputs)
-    if not messages or messages[-1].role != "ai" or not messages[-1].calls_tools:
+    *_, last = [None, *_state_messages(run.output)]
+    resumable = "thread_id" in run.metadata and read_message(run.output) is None
+    if last is None or not (last.calls_tools or last.role == "tool"):
         return False
-    return not messages[-1].has_text or (resumable and read_message(outputs) is None)
+    return resumable or (last.calls_tools and not last.has_text)
+
+
+def _said_directly(run: Run) -> str | None:
+    """Return the text of a tool that ended its agent by `return_direct`; a breakpoint needs what can be resumed."""
+    *_, last = [None, *(_state_messages(run.output) if run.error is None else ())]
+    return last.text if last is not None and last.role == "tool" and not last.failed else None
+
+
+def joined(before: Run, run: Run) -> Run:
+    """Return a run together with what it resumes, whose question it has not been told again."""
+    inside = [*before.inside, *run.inside]
+    return Run(run.id, run.kind, run.name, before.inputs, run.output, run.error, run.metadata, inside=inside)
 
 
 def _state_messages(state: object) -> Sequence[Message]:

@@ -14,9 +14,10 @@ from ragstone.errors import describe
 from ragstone.live.runs import OpenRuns
 from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
 from ragstone.plain import is_list, is_mapping
-from ragstone.run import Run, Skipped
+from ragstone.run import Run
+from ragstone.sample import Sample
 from ragstone_langchain.messages import JUDGE_TAG, Unreadable, read_messages, text_of
-from ragstone_langchain.read import Kind, Reading, found_by, holds_memory, readable_texts, sample_of
+from ragstone_langchain.read import Kind, Reading, found_by, holds_memory, joined, readable_texts, sample_of
 
 if TYPE_CHECKING:
     from ragstone.live import Monitor
@@ -210,10 +211,11 @@ class Recorder:
         else:
             run.metadata = dict(event.get("metadata") or {})
             run.around = parent if isinstance(parent, LiveRun) else None
-            self._begin_tree(run, inputs)
+            self._begin_tree(run, inputs, inside=parent_key is not None)
         self.runs.begin(run, parent_key if parent is None else parent.id)
 
-    def _begin_tree(self, run: LiveRun, inputs: object) -> None:
+    def _begin_tree(self, run: LiveRun, inputs: object, *, inside: bool) -> None:
+        """Begin a topmost run, whether or not it is inside of one that the handler was not told of."""
         try:
             run.is_sample = run.kind == "chain" and (
                 self.where is None or bool(self.where(run.name, run.tags, run.metadata))
@@ -231,7 +233,8 @@ class Recorder:
             run.enter_block(run.id)
             return
         run.transparent = run.kind not in ("model", "retriever")
-        run.alone = None if run.around is not None else _ALONE.get(run.kind, "excluded")
+        if run.around is None and (run.kind == "chain" or not inside):
+            run.alone = _ALONE.get(run.kind, "excluded")
 
     def end(self, run_id: RunId, output: object, error: BaseException | None = None, streamed: object = None) -> None:
         """Close a run, with its error if it failed; hand over its sample where it is the topmost one.
@@ -274,33 +277,30 @@ class Recorder:
         if block and not any(each.kind == "named" for each in run.walk()):
             run.inside.append(Run("", "named", output=block, open=False))
         thread = str(run.metadata.get("thread_id") or (run.configurable or {}).get("thread_id") or "")
-        whole = self._resumed(run, thread)
+        before = self._resumed(run, thread)
         try:
-            sample = sample_of(whole, self.reading)
+            sample = sample_of(run, self.reading, before)
         except Unreadable:
             self.monitor.skip("fields_failed")
             raise
-        if isinstance(sample, Skipped):
-            if sample.names:
-                self.monitor.skip(sample.reason, names=sample.names)
-            else:
-                self.monitor.skip(sample.reason)
-            if thread and sample.reason in ("interrupted", "no_answer"):
-                self.waiting[thread] = time.monotonic(), whole
+        if isinstance(sample, Sample):
+            own = {"id": sample.id or run.own_id or id_of(run), "metadata": {**_about(run), **sample.metadata}}
+            self.monitor.submit(sample.model_copy(update=own))
+            return
+        if thread and sample.reason in ("interrupted", "no_answer"):
+            self.waiting[thread] = time.monotonic(), run if before is None else joined(before, run)
             if len(self.waiting) > _MOST_WAITING:
                 self.waiting.popitem(last=False)
-            return
-        own = {"id": sample.id or run.own_id or id_of(run), "metadata": {**_about(run), **sample.metadata}}
-        self.monitor.submit(sample.model_copy(update=own))
+        if sample.names:
+            self.monitor.skip(sample.reason, names=sample.names)
+        else:
+            self.monitor.skip(sample.reason)
 
-    def _resumed(self, run: LiveRun, thread: str) -> Run:
-        """Return a run together with what it resumes, whose question it has not been told again."""
+    def _resumed(self, run: LiveRun, thread: str) -> Run | None:
+        """Return the run of the same thread that this one resumes."""
         since, before = self.waiting.pop(thread, (0.0, None))
         resumes = run.inputs is None or type(run.inputs).__name__ == "Command"
-        if before is None or not resumes or since < time.monotonic() - _LONGEST_WAIT:
-            return run
-        inside = [*before.inside, *run.inside]
-        return Run(run.id, run.kind, run.name, before.inputs, run.output, run.error, run.metadata, inside=inside)
+        return before if resumes and since > time.monotonic() - _LONGEST_WAIT else None
 
     def collect_named(self, key: Hashable, docs: object) -> None:
         """Keep what can be read of contexts that the app names; raise `Unreadable` if that is not all."""
