@@ -159,6 +159,9 @@ class MetricEvaluator(BaseEvaluator):
             raise TypeError(f"metric: {metric.name} already has a judge and options; pass it alone, or pass its name")
         self._metric = metric
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._metric.name!r})"
+
     @property
     def metric(self) -> Metric:
         """What is scored by."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from uuid import uuid4
 
+from llama_index.core.agent.workflow.workflow_events import AgentWorkflowStartEvent
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
@@ -252,7 +253,8 @@ class _App:
     def _name(self, start: type[StartEvent]) -> str:
         """Return the name of a start event's question."""
         named = {} if callable(self.reading.fields) else self.reading.fields or {}
-        return named.get("user_input") or next((name for name in QUESTIONS if name in start.model_fields), "query")
+        usual = "user_msg" if issubclass(start, AgentWorkflowStartEvent) else "query"
+        return named.get("user_input") or next((name for name in QUESTIONS if name in start.model_fields), usual)
 
     async def ask(self, question: _Question, *, awaited: bool) -> Answered:
         """Ask a question and read the answer; without `awaited` all of it blocks, and waits for nothing."""

@@ -323,8 +323,8 @@ def _sources(run: Run, reading: Reading) -> Sequence[Source]:
 
 
 def _without(sources: Iterable[Source], nodes: object) -> list[Source]:
-    ids = {node.node_id for node in nodes_in(nodes)}
-    return [each for each in sources if isinstance(each, str) or each.node_id not in ids]
+    texts = {node.get_content() for node in nodes_in(nodes)}  # two indexes may name their nodes alike
+    return [each for each in sources if isinstance(each, str) or each.get_content() not in texts]
 
 
 def _calls(run: Run) -> Iterator[Run]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.evaluation import EvaluationResult
+from llama_index.core.evaluation import BatchEvalRunner, EvaluationResult
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 
 from ragstone import ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Score
@@ -242,14 +242,29 @@ def test_a_wrong_one_is_refused_at_once() -> None:
     assert evaluator.metric.version == ContextRelevancy.version
 
 
+CLAIM = {"evidence": [1], "verdict": "supported"}
+
+
 @BOTH_WAYS
 def test_a_reference(way):
-    claim = {"evidence": [1], "verdict": "supported"}
-    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": claim}})
+    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
     evaluator = MetricEvaluator("context_recall", llm)
     assert way(evaluator, **INPUTS, reference="It is by Austen.").score == 1.0
     assert "It is by Austen." in llm.requests[0].user
     assert way(evaluator, **INPUTS).invalid_reason.startswith("missing_input: reference: is missing")
+
+
+def test_a_row_without_an_input_is_its_own_outcome_and_no_other_rows():
+    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
+    runner = BatchEvalRunner({"recall": MetricEvaluator("context_recall", llm)})
+    rows = {"queries": ["Who?"] * 3, "response_strs": ["She."] * 3, "contexts_list": [["She did."]] * 3}
+    results = asyncio.run(runner.aevaluate_response_strs(**rows, reference=["She did.", None, "She did."]))
+    assert [(each.score, each.unscored) for each in results["recall"]] == [
+        (1, None),
+        (None, "missing_input"),
+        (1, None),
+    ]
+    assert repr(runner.evaluators["recall"]) == "MetricEvaluator('context_recall')"
 
 
 def test_a_decision_model_judges_and_a_writer_writes():

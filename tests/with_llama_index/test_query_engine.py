@@ -1,15 +1,20 @@
 """evaluate_query_engine: bounded calls, failures that touch no other question, a report."""
 
 import asyncio
+import json
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
+from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.response.schema import Response, StreamingResponse
+from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -17,12 +22,18 @@ from ragstone_llama_index import (
     LlamaIndexLLM,
     MetricEvaluator,
     aevaluate_query_engine,
+    contexts,
     evaluate_query_engine,
 )
 
 from ..support.waiting import soon  # noqa: TID252
 from .models import Chatting, Completing, Placing, truth
+from .monitored import ANSWER, TEXTS, Calling, Speaking, engine, memory, retriever
 
+# LlamaIndex' agents look at all attributes of themselves for steps, pydantic's deprecated ones among them.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pydantic.PydanticDeprecatedSince20", "ignore::pydantic.PydanticDeprecatedSince211"
+)
 QUESTIONS = [f"Which say word{i}?" for i in range(6)]
 
 
@@ -195,6 +206,8 @@ def test_what_it_cannot_be_called_with_is_refused_at_once():
         ({"metrics": two}, ValueError, "metrics: holds two of the name 'context_relevancy'"),
         ({"engine": None}, TypeError, "engine: NoneType has no query, aquery; pass a query engine"),
         ({"questions": "Why?"}, TypeError, "questions: is str; pass a list of texts"),
+        ({"questions": ["Why?", 3]}, TypeError, r"questions\[1\]: is int, not text"),
+        ({"questions": ["Why?"], "references": ["x", "y"]}, ValueError, "has 2, for 1 questions"),
         ({"metrics": "bleu"}, ValueError, "there is no metric 'bleu'"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
         ({"max_concurrency": 0}, ValueError, "max_concurrency"),
@@ -202,6 +215,124 @@ def test_what_it_cannot_be_called_with_is_refused_at_once():
         for way in (sync_way, async_way):
             with pytest.raises(error, match=message):
                 way(**{**call, **change})
+
+
+def read_of(report):
+    return [
+        (sample.user_input, sample.retrieved_contexts, sample.response)
+        for sample in (report.sample(record) for record in report.results())
+    ]
+
+
+class Textual(CustomQueryEngine):
+    """Retrieves, and returns a text: LlamaIndex' own example."""
+
+    def custom_query(self, query_str):
+        return str(len(retriever().retrieve(query_str)))
+
+
+class Naming(CustomQueryEngine):
+    def custom_query(self, query_str):
+        contexts(["Named."])
+        return ANSWER
+
+
+class Flow(Workflow):
+    @step
+    async def answer(self, ev: StartEvent) -> StopEvent:
+        await retriever().aretrieve(ev.query)
+        return StopEvent(result={"told": "No.", "answer": ANSWER})
+
+
+class Asked(StartEvent):
+    ticket: str
+
+
+class Tickets(Workflow):
+    @step
+    async def answer(self, ev: Asked) -> StopEvent:
+        return StopEvent(result={"data": {"told": f"{ev.ticket} {ANSWER}"}})
+
+
+async def search(query: str) -> str:  # a plain one is called without its run's context before LlamaIndex 0.14.22
+    """Search."""
+    return str(await engine().aquery(query))
+
+
+async def by_hand(question):
+    return str(await engine().aquery(question))
+
+
+APPS = {
+    "a text": (Textual, TEXTS, "2"),
+    "named": (Naming, ("Named.",), ANSWER),
+    "a stream": (lambda: engine(streaming=True), TEXTS, ANSWER),
+    "a workflow": (Flow, TEXTS, ANSWER),
+    "an agent": (lambda: FunctionAgent(tools=[search], llm=Calling(("search", {"query": "x"}), ANSWER)), TEXTS, ANSWER),
+    "a function": (lambda: lambda question: str(engine().query(question)), TEXTS, ANSWER),
+    "an async function": (lambda: by_hand, TEXTS, ANSWER),
+}
+
+
+@pytest.mark.parametrize("way", [sync_way, async_way, notebook_way])
+@pytest.mark.parametrize("name", APPS)
+def test_apps_of_all_kinds_are_read_as_a_monitor_reads_them(notes, name, way):
+    make, found, answer = APPS[name]
+    report = way(make(), ["Who?"], ["context_relevancy"], FakeLLM(truth))
+    assert read_of(report) == [("Who?", found, answer)]
+    assert notes.told == []  # the monitor beside it takes it for no traffic
+    assert set(notes.skipped) == {"own_run"}
+
+
+def test_the_fields_of_a_workflow_of_other_names():
+    named = {"user_input": "ticket", "response": "data.told"}
+    report = sync_way(Tickets(), ["Who?"], ["context_relevancy"], FakeLLM(truth), fields=named)
+    assert read_of(report) == [("Who?", (), f"Who? {ANSWER}")]
+    (outcome,) = outcomes_of(
+        sync_way(Tickets(), ["Who?"], ["response_completeness"], FakeLLM(truth), fields={"user_input": "ticket"})
+    )
+    assert outcome["response_completeness"].reason == "missing_input"
+
+
+@pytest.mark.parametrize("way", [sync_way, async_way])
+def test_a_chat_engine_is_asked_in_turn_and_reset_before_each_conversation(way):
+    app = ContextChatEngine.from_defaults(retriever(), llm=Speaking(), memory=memory())
+    report = way(app, ["Who?", ["And when?", "And where?"]], ["context_relevancy"], FakeLLM(truth))
+    assert [sample.user_input for sample in samples_of(report)] == ["Who?", "And when?", "And where?"]
+    history = [[turn.content for turn in sample.history] for sample in samples_of(report)]
+    assert history == [[], [], ["And when?", ANSWER]]
+
+
+def test_what_was_retrieved_before_the_engine_failed_is_scored():
+    failing = engine(ConnectionError("down"))
+    (outcomes,) = outcomes_of(sync_way(failing, ["Who?"], metrics(FakeLLM(truth))))
+    scored = [name for name, outcome in outcomes.items() if isinstance(outcome, Score)]
+    assert scored == ["context_relevancy"]
+
+
+def recall(request):
+    claim = {"evidence": [1], "verdict": "supported"}
+    return {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": claim}}
+
+
+def test_references_of_a_list_or_a_data_set(tmp_path):
+    saved = tmp_path / "rag_dataset.json"
+    saved.write_text(json.dumps({"examples": [{"query": "Who?", "reference_answer": "She did."}]}, indent=1))
+    unsaved = SimpleNamespace(examples=json.loads(saved.read_text())["examples"])
+    for questions, references in ((["Who?"], ["She did."]), (str(saved), None), (saved, None), (unsaved, None)):
+        report = sync_way(engine(), questions, ["context_recall"], FakeLLM(recall), references=references)
+        assert [report.sample(record).reference for record in report.results()] == ["She did."]
+        assert report.summary()["context_recall"].mean == 1.0
+    report = sync_way(engine(), ["Who?", "When?"], "context_recall", FakeLLM(recall), references=["She did.", None])
+    assert [getattr(row["context_recall"], "reason", "") for row in outcomes_of(report)][1] == "missing_input"
+
+
+def test_a_metric_that_can_never_be_scored_is_refused_before_the_app_is_asked():
+    asked = []
+    app = Engine(answer=asked.append)
+    with pytest.raises(ValueError, match="context_recall, factual_correctness can never be scored: pass references="):
+        sync_way(app, ["Who?"], "golden", FakeLLM(truth))
+    assert asked == []
 
 
 COUNT, FAILING = 12, 7
