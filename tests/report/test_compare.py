@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+import time
 
 import numpy as np
 import pytest
@@ -44,6 +45,16 @@ def test_repeated_ids_are_paired_in_their_order_and_said_so():
     assert (each.pairs, each.left_out["only in a"], each.ties, each.wins) == (2, 1, 1, 1)
     assert [(m.row_a, m.row_b, m.a, m.b) for m in each.moved] == [(1, 1, 0.2, 0.9)]
     assert "1 id stands more than once: their rows are paired in order." in str(found)
+
+
+def test_rows_of_one_id_take_time_in_proportion_to_their_number():
+    def seconds(rows):
+        both = [report([0.5] * rows, ids=["x"] * rows) for _ in range(2)]
+        began = time.process_time()
+        compare(*both)
+        return time.process_time() - began
+
+    assert seconds(8_000) < 12 * seconds(1_000)
 
 
 def test_unscored_samples_are_left_out_and_counted():

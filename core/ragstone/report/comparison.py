@@ -401,11 +401,14 @@ class _Scores:
 
     def of(self, key: Key) -> dict[Place, _Cell]:
         """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
-        return {(name, self._rank(name, n)): cell for (name, n), cell in self.rows.get(key, {}).items()}
+        ranks = {name: _ranks(rows) for name, rows in self.places.items()}
+        return {(name, ranks[name][n]): cell for (name, n), cell in self.rows.get(key, {}).items()}
 
-    def _rank(self, sample_id: str, n: int) -> int:
-        rows = self.places[sample_id]
-        return sorted(range(len(rows)), key=rows.__getitem__).index(n)
+
+def _ranks(rows: Sequence[int]) -> dict[int, int]:
+    """Ranks of an id's rows, as they came, in the order of the input."""
+    order = sorted(range(len(rows)), key=rows.__getitem__)
+    return {n: rank for rank, n in enumerate(order)}
 
 
 def _compared(
