@@ -154,7 +154,7 @@ def test_outcomes_that_wait_for_other_sinks_need_no_judge_and_what_delivers_them
     here = Path("ragstone.db").absolute()
     ways = {
         f"sqlite:{here}": f"to deliver what waits for it: ragstone live worker --outbox outbox.db --db {here}",
-        "sql:postgresql+psycopg://me@db.test/rag": "--db postgresql+psycopg://me@db.test/rag (add the password, if it",
+        "sql:postgresql+psycopg://me@db.test/rag": "--db postgresql+psycopg://me@db.test/rag (with the password if it has one)",
         "call:print": "start the app, or name the app's monitor (--monitor MODULE:NAME)",
     }
     keep(*ways)

@@ -27,7 +27,7 @@ def test_what_is_no_address_and_who_needs_a_key():
     for url in ("127.0.0.1:8080", "ftp://host/v1", "http://", "/v1"):
         with pytest.raises(ValueError, match="must look like http"):
             resolve(url, None, {})
-    with pytest.raises(ValueError, match="set OPENAI_API_KEY, or pass api_key"):
+    with pytest.raises(ValueError, match="set OPENAI_API_KEY or pass api_key"):
         resolve(None, None, {})
 
 

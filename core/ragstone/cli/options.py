@@ -148,7 +148,7 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
     try:
         yield
     except MissingKeyError:
-        way_out = "set the environment variable OPENAI_API_KEY, or name another server: MODEL@URL"
+        way_out = "set the environment variable OPENAI_API_KEY or name another server: MODEL@URL"
         raise click.UsageError(f"{option} {name}: no API key for OpenAI: {way_out}") from None
     except ValueError as error:
         raise click.UsageError(f"{option} {name}: {error}") from None

@@ -52,7 +52,7 @@ def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str
     ambient = base_url is None or ours
     key = api_key or (environ.get("OPENAI_API_KEY") if ambient else None)
     if not key and ours:
-        raise MissingKeyError("no API key for OpenAI: set OPENAI_API_KEY, or pass api_key=..., or base_url=...")
+        raise MissingKeyError("no API key for OpenAI: set OPENAI_API_KEY or pass api_key or base_url")
     return Access(url, key or NO_KEY, ambient)
 
 

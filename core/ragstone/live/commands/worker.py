@@ -309,4 +309,4 @@ def _way(name: str, outbox: str, *, again: bool) -> str:
     if kind not in ("sqlite", "sql"):
         return "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)"
     command = printable(f"ragstone live worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
-    return f"to deliver what waits for it: {command}" + (" (add the password, if it has one)" if kind == "sql" else "")
+    return f"to deliver what waits for it: {command}" + (" (with the password if it has one)" if kind == "sql" else "")
