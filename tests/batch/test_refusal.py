@@ -9,7 +9,7 @@ from ragstone import ContextRelevancy, Criterion, ResponseRelevancy, Score, eval
 from ragstone.clients import OpenAICompatible
 
 from ..core.judges import filled  # noqa: TID252
-from ..support.openai_server import Answer, error  # noqa: TID252
+from ..support.openai_server import CLOSE, Answer, error  # noqa: TID252
 
 YES = '{"ids": [1]}'
 
@@ -32,6 +32,23 @@ def test_an_outage_is_waited_for(openai_server):
     scored = outcomes(evaluate(rows(4), [ContextRelevancy(llm=client(server))], max_concurrency=2))
     assert [type(each) for each in scored] == [Score] * 4
     assert not down
+
+
+def test_only_the_run_tries_again(openai_server):
+    server = openai_server(lambda body: Answer({}, 503, {"Retry-After-Ms": "10"}))
+    judge = OpenAICompatible("m", base_url=server.url)
+    report = evaluate(rows(1), [ContextRelevancy(llm=judge)])
+    assert [each.reason for each in outcomes(report)] == ["judge_error"]
+    assert len(server.seen) == report.spent.llm_calls == 6
+
+
+def test_a_connection_that_breaks_in_a_run_is_tried_again(openai_server):
+    answers = [YES, CLOSE, YES]
+    server = openai_server(lambda body: answers.pop(0))
+    judge = OpenAICompatible("m", base_url=server.url)
+    report = evaluate(rows(2), [ContextRelevancy(llm=judge)], max_concurrency=1)
+    assert [type(each) for each in outcomes(report)] == [Score] * 2
+    assert report.spent.llm_calls == 3
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -183,3 +185,17 @@ def test_no_message_has_the_key(scripted, caplog):
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("ragstone")]
     assert key not in "".join(said + ours)
     assert ours
+
+
+def test_the_package_brings_all_that_is_asked_for(openai_server):
+    pytest.importorskip("httpx2")  # older ones bring httpx, which recent ones do without
+    server = openai_server(lambda _: "good")
+    program = f"""
+import sys
+sys.modules["httpx"] = None
+from ragstone import LLMRequest
+from ragstone.clients import OpenAICompatible
+print(OpenAICompatible("m", base_url={server.url!r}).generate(LLMRequest("demo.ask", "sys", "user", {{}})).text)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("good\n", "")

@@ -40,7 +40,7 @@ class OpenAICompatible(LeavesOut):
     these once.
 
     The `openai` package tries rate limits (429), server errors (5xx) and broken connections again, as long as
-    `timeout` lasts.
+    `timeout` lasts. In a run, `evaluate` does instead.
 
     Safe to use from many threads and event loops at once: all calls run on one event loop in a thread of its own.
     Connections are closed when the object goes away or the program ends; `close` and `aclose`, or `with` and
@@ -54,7 +54,7 @@ class OpenAICompatible(LeavesOut):
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
         gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
         timeout: Seconds for one call in all: its tries, and the waits between them.
-        max_retries: Tries after the first, per call, while its time lasts.
+        max_retries: Tries after the first of a call outside of a run, while its time lasts.
         max_concurrency: Calls in flight at most, of all threads and event loops together. A call that waits for a
             retry counts, so an overloaded server gets fewer calls.
         batch_size: Texts in one request for embeddings, at most; more go out in several, one after the other. Servers

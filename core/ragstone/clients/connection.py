@@ -12,10 +12,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragstone.clients.access import Access, AnswerError
-from ragstone.judging.refusals import NO_QUOTA
+from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
 
 if TYPE_CHECKING:
     import openai
@@ -41,6 +41,7 @@ class _Opened:
     pid: int
     loop: asyncio.AbstractEventLoop
     client: "openai.AsyncOpenAI"
+    http: Any
     slots: asyncio.Semaphore
     closed: asyncio.Event
     calls: "set[Future[Any]]"
@@ -59,6 +60,7 @@ class Connection:
         self.access = access
         self._options = options
         self._lock = threading.Lock()
+        self._answered = False
         self._opened: _Opened | None = None
         self._close: weakref.finalize[[_Opened], Any] | None = None
 
@@ -100,20 +102,20 @@ class Connection:
             async with opened.slots:
                 return await asyncio.wait_for(flow(partial(self._ask, opened.client)), self._options.timeout)
         except (asyncio.TimeoutError, TimeoutError):
-            httpx = importlib.import_module("httpx")
-            error = load_openai().APITimeoutError(httpx.Request("POST", self.access.url))
+            error = load_openai().APITimeoutError(opened.http.build_request("POST", self.access.url))
             raise self._explained(error) from None
 
     async def _ask(self, client: "openai.AsyncOpenAI", path: str, body: dict[str, Any] | None = None) -> bytes:
-        httpx = importlib.import_module("httpx")
+        tries: openai.RequestOptions = {"max_retries": 0 if TRIED_AGAIN.get() else self._options.max_retries}
         try:
             if body is None:
-                response = await client.get(path, cast_to=httpx.Response)
+                content = await client.get(path, cast_to=bytes, options=tries)
             else:
-                response = await client.post(path, cast_to=httpx.Response, body=body)
+                content = await client.post(path, cast_to=bytes, body=body, options=tries)
         except load_openai().APIError as error:
             raise self._explained(error) from error.__cause__
-        return cast("bytes", response.content)
+        self._answered = True
+        return content
 
     def _explained(self, error: "openai.APIError") -> Exception:
         """Return the error, its message without the key and, if the server was not reached, with its name."""
@@ -125,6 +127,8 @@ class Connection:
         elif isinstance(error, load_openai().APIConnectionError):
             cause = self.access.redact(str(error.__cause__ or message))
             message = f"no answer from {self.access.shown} ({cause}): is the server running?"
+            if self._answered:  # it broke, and may come back
+                vars(error)["retry_after"] = 0
         error.message = message
         error.args = (message, *error.args[1:])
         return error
@@ -132,15 +136,15 @@ class Connection:
 
 def _open(access: Access, options: Options) -> _Opened:
     """Start a thread whose event loop serves calls until it is closed."""
-    load_openai()  # whole, before another thread can see a part of it: the package looks for httpx by name
-    importlib.import_module("httpx")
+    load_openai()  # whole, before another thread can see a part of it
     opened: Future[_Opened] = Future()
 
     async def serve() -> None:
-        async with _client(access, options) as client:
+        http = _bounded_client(access, options.max_reply_bytes)
+        async with _client(access, options, http) as client:
             slots, closed = asyncio.Semaphore(options.max_concurrency), asyncio.Event()
             calls: set[Future[Any]] = set()
-            opened.set_result(_Opened(os.getpid(), asyncio.get_running_loop(), client, slots, closed, calls))
+            opened.set_result(_Opened(os.getpid(), asyncio.get_running_loop(), client, http, slots, closed, calls))
             await closed.wait()
             for call in list(calls):  # each once: a second time would end the closing of its connection
                 call.cancel()
@@ -168,14 +172,14 @@ def _close(opened: _Opened) -> None:
             opened.loop.call_soon_threadsafe(opened.closed.set)
 
 
-def _client(access: Access, options: Options) -> "openai.AsyncOpenAI":
+def _client(access: Access, options: Options, http: Any) -> "openai.AsyncOpenAI":  # noqa: ANN401 - httpx's
     theirs = not access.ambient
     client: openai.AsyncOpenAI = load_openai().AsyncOpenAI(
         api_key=access.key,
         base_url=access.url,
         timeout=options.timeout,
         max_retries=options.max_retries,
-        http_client=_bounded_client(access, options.max_reply_bytes),
+        http_client=http,
         default_headers={
             "Accept-Encoding": "identity",  # a reply's size is then what is read of it
             # else OPENAI_CUSTOM_HEADERS may bring another key

@@ -126,7 +126,7 @@ class OpenAIDecisions(_Decisions):
         api_key: The key; None: OPENAI_API_KEY, if the server is OpenAI or that of OPENAI_BASE_URL.
         most_questions: Questions in one request at most: 400 at OpenAI.
         timeout: Seconds for a call in all.
-        max_retries: How often the `openai` package tries a failed call again.
+        max_retries: How often the `openai` package tries a failed call again outside of a run.
         max_concurrency: Calls in flight at most.
         max_input_tokens: The longest request that the model takes, in tokens; None: unknown.
 

@@ -16,7 +16,7 @@ from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, of_draw, prompt_tokens
-from ragstone.judging.refusals import read_refusal
+from ragstone.judging.refusals import TRIED_AGAIN, read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.outcome import Usage, known_sum
 
@@ -347,12 +347,14 @@ class RequestGate:
             late = f"the {model.kind} {model.name!r} did not reply within {time.seconds:g} s (call_timeout)"
             loop, mark, failed = asyncio.get_running_loop(), object(), 1
             self._begun_at[mark] = loop.time()
+            caller = TRIED_AGAIN.set(True)
             try:
                 with watch or nullcontext():
                     reply = await within(None if time.left == math.inf else max(0.0, time.left), call(), late)
                 failed = 0
                 return reply
             finally:
+                TRIED_AGAIN.reset(caller)
                 time.left -= loop.time() - self._begun_at.pop(mark)
                 self.calls_done += 1
                 self.calls_failed += failed
