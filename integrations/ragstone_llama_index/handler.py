@@ -119,6 +119,7 @@ class _Pieces:
             self.over, self.error = True, error
             if self.waiting is not None:
                 self.waiting(error)
+                self.waiting = None
 
 
 class Live:
@@ -223,6 +224,8 @@ class Live:
             except Unreadable:
                 self.monitor.skip("fields_failed")
                 raise
+        for each in run.walk():
+            each.parent = None  # lest what the app returned, such as a stream that it left, waits for the collector
         self._remove_if_done()
 
     def _take(self, run: AppRun) -> None:

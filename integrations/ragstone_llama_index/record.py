@@ -279,7 +279,9 @@ def is_called_in(modules: tuple[str, ...]) -> bool:
 def _inputs(kind: Kind, instance: object, call: Mapping[str, Any], *, topmost: bool) -> Mapping[str, object]:
     """Return what a call was given, as far as it is read."""
     if kind == "workflow":
-        given = entries_of(call.get("start_event")) or as_dict(call.get("kwargs"))
+        start, fields = call.get("start_event"), as_dict(call.get("kwargs"))  # a run that goes on has neither
+        made = cast("Workflow", instance).start_event_class(**fields) if start is None and fields else start
+        given = entries_of(made)
     elif kind == "synthesis" and not topmost and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
         return {"messages": getattr(template, "message_templates", ())}

@@ -15,7 +15,6 @@ from llama_index.core import (
 )
 from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import ContextChatEngine
-from llama_index.core.chat_engine.multi_modal_context import MultiModalContextChatEngine
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -144,7 +143,8 @@ class Pictured(Speaking):
 
 
 def test_the_history_of_a_chat_whose_model_sees_a_prompt_around_the_question(notes):
-    app = MultiModalContextChatEngine(
+    newer = pytest.importorskip("llama_index.core.chat_engine.multi_modal_context")
+    app = newer.MultiModalContextChatEngine(
         retriever=retriever(), multi_modal_llm=Pictured(), memory=memory(), system_prompt="Be brief."
     )
     for question in ("Who?", "And when?"):
@@ -211,6 +211,7 @@ async def read(stream):
     ],
 )
 async def test_a_stream_that_a_workflow_returns_is_read_as_the_app_reads_it(notes, flow, gives, stream_of):
+    pytest.importorskip("workflows.runtime", reason="older workflows hand a stream out before it can be listened to")
     result = await flow().run(query="Who?", gives=gives)
     assert notes.told == []
     assert await read(stream_of(result)) == ANSWER
@@ -218,6 +219,7 @@ async def test_a_stream_that_a_workflow_returns_is_read_as_the_app_reads_it(note
 
 
 async def test_a_stream_of_no_text_is_no_answer_and_an_unread_one_is_abandoned(notes):
+    pytest.importorskip("workflows.runtime", reason="older workflows hand a stream out before it can be listened to")
     assert [piece async for piece in await Streaming().run(query="Who?", gives=numbers)] == [0, 1, 2]
     stream = await Streaming().run(query="Who?", gives=generator)
     await anext(stream)
