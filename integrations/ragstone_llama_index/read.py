@@ -365,7 +365,7 @@ def _without_answers(
     found: list[Source] = []
     for source in sources:
         text = "" if isinstance(source, str) or not answers else source.get_content().strip()
-        inner = next((each for each, *said in answers if _holds(text, *said)), None)
+        inner = next((each for each, asked, answer in answers if _holds(text, asked, answer)), None)
         found += [source] if inner is None else _given(inner, reading)
     return found
 
