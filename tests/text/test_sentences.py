@@ -300,4 +300,5 @@ def test_a_long_list_of_references_does_not_hang():
 )
 def test_sentences_are_found_back(monkeypatch, found, starts):
     monkeypatch.setattr(Processor, "process", lambda self: found)
-    assert [each.start for each in split_sentences("One. 2!? Three. Four.")] == starts
+    text = "One. 2!? Three. Four." + " " * len("".join(found))  # no two alike: what was split is remembered
+    assert [each.start for each in split_sentences(text)] == starts

@@ -315,7 +315,8 @@ def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, b
         >>> bare_answer("**Yes.**", ("yes", "no"))
         ('yes', False)
     """
-    thoughts = None if _MARK.search(text) is None or is_answer(text, choices) else find_thoughts(text, choices)
+    closed = any(["</" in text, "[/" in text, "<|" in text])  # without one of these no mark closes thoughts
+    thoughts = None if not closed or is_answer(text, choices) else find_thoughts(text, choices)
     if thoughts is None:
         return _unwrapped(text, choices), False
     end, outside = thoughts

@@ -269,7 +269,7 @@ class Metric(ABC):
         """What a person can judge beside the whole sample."""
         return ()
 
-    @property
+    @cached_property
     def judge(self) -> Judge:
         """The judge: `llm`, which may have been a name; one that cannot be asked where there is none."""
         return _NO_JUDGE if self.llm is None else cast("Judge", self.llm)
@@ -279,7 +279,7 @@ class Metric(ABC):
         """Who answers its requests."""
         return Models(self.judge, self.judge_embedder, cast("LLM | None", self.writer))
 
-    @property
+    @cached_property
     def decides(self) -> bool:
         """Whether the judge is a decision model."""
         return decides(self.llm)

@@ -4,6 +4,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from ragstone.text import _pysbd
@@ -268,18 +269,19 @@ def _context(starts: list[int], begin: int, most: int) -> int:
     return begin
 
 
-def _window_starts(window: str, language: str) -> list[int]:
+@lru_cache(128)  # several metrics split one sample's texts, and several samples share a document
+def _window_starts(window: str, language: str) -> tuple[int, ...]:
     """Return where sentences begin behind the first one of the window."""
     own = _INK.search(window)
     if own is None:
-        return []
+        return ()
     try:
         places = _pysbd.align(window, _pysbd.raw_sentences(window, language))
     except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
         places = [ink.start() for mark in _BREAK.finditer(window) if (ink := _INK.search(window, mark.end()))]
     if language != "en":
         places = [closers.end() if (closers := _CLOSERS.match(window, start)) else start for start in places]
-    return sorted({start for start in places if own.start() < start < len(window)})
+    return tuple(sorted({start for start in places if own.start() < start < len(window)}))
 
 
 def language_of(text: str) -> str:
