@@ -167,7 +167,9 @@ def earlier_turns(
     With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
     for the question with its answer, which the app may have added since.
     """
-    entries = None if value is None or isinstance(value, str) else entries_of(value)
+    if value is None or isinstance(value, str):
+        return ()
+    entries = entries_of(value)
     for name, inside in ({"messages": value} if entries is None else entries).items():
         memory = name in MEMORIES
         messages = [m for m in _conversation(inside, memory) if m.role in ("human", "ai") and m.has_text]

@@ -112,11 +112,11 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
 def make_sample(fields: Mapping[str, object], run: Run) -> Sample:
     """Make the sample of what was read, with the turns before its question."""
     sample = Sample.model_validate(fields)
-    return sample if sample.history else sample.model_copy(update={"history": _history(run, sample)})
+    history = sample.history or _history(run, sample.user_input, sample.response)
+    return sample.model_copy(update={"history": history}) if history else sample
 
 
-def _history(run: Run, sample: Sample) -> Sequence[object]:
-    question, answer = sample.user_input, sample.response
+def _history(run: Run, question: str | None, answer: str | None) -> Sequence[object]:
     history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question)
     loaded = (earlier_turns(each.inputs, question) for each in _successful(run) if holds_memory(each.inputs))
     return history or next(filter(None, loaded), ())
