@@ -358,7 +358,7 @@ _OF_TRAFFIC = {name: _OF_RECORD[name] for name in ("judge", "submitted_at", "sco
 
 def _set(model: BaseModel) -> dict[str, object]:
     defaults = _defaults(type(model))
-    return {name: value for name, value in model if name not in defaults or value != defaults[name]}
+    return {name: value for name, value in vars(model).items() if name not in defaults or value != defaults[name]}
 
 
 def encode_reply(reply: LLMReply | DecisionReply) -> str:
@@ -416,10 +416,13 @@ def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
     return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
 
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode  # made once
+
+
 def json_of(value: object) -> str:
     """Return any value as JSON, made plain where it has to be. Never raises."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODE(value)
     except Exception:  # metadata of any kind
         text = json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -91,8 +91,10 @@ _WORDS = {
     "Hindi": """है हैं में के की का को से और पर यह वह ने था थे थी नहीं क्या कब कहाँ कौन कैसे कि एक भी हो या लिए कर
         इस""",
 }
-_COMMON = {language: frozenset(words.split()) for language, words in _WORDS.items()}
-_SHARED = Counter(word for words in _COMMON.values() for word in words)
+_LANGUAGES: dict[str, list[str]] = {}  # of each common word
+for _language, _words in _WORDS.items():
+    for _word in dict.fromkeys(_words.split()):
+        _LANGUAGES.setdefault(_word, []).append(_language)
 _LETTER = r"[^\W\d_]"
 _WORD = rf"{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0900-\u0963])*"
 
@@ -335,8 +337,13 @@ def language_name(text: str) -> str | None:
         if counts[most] * 2 > len(letters):
             return None if most == "Arabic" and re.search(_NOT_ARABIC, letters) else most
     words = [word.casefold() for word in re.findall(_WORD, text)]
-    hits = {language: [word for word in words if word in common] for language, common in _COMMON.items()}
-    weights = {language: sum(1 / _SHARED[word] for word in own) for language, own in hits.items()}
+    hits: dict[str, list[str]] = {language: [] for language in _WORDS}
+    weights = dict.fromkeys(_WORDS, 0.0)
+    for word in words:
+        having = _LANGUAGES.get(word, ())
+        for language in having:
+            hits[language].append(word)
+            weights[language] += 1 / len(having)
     first, second = sorted(weights, key=weights.__getitem__, reverse=True)[:2]
     own = hits[first]
     plain = len(set(own)) > 1 and len(own) * 7 >= len(words) and weights[first] * 2 >= weights[second] * 3
