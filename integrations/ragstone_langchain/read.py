@@ -59,7 +59,10 @@ FIELD_NAMES: Mapping[SampleField, Names] = {
         *("retrieved_contexts", "contexts", "context", "documents", "docs"),
         *("source_documents", "input_documents", "retrieval_context"),
     ),
-    "reference": ("reference", "reference_answer", "ground_truth", "expected_output", "expected"),
+    "reference": (
+        *("reference", "reference_answer", "ground_truth", "expected_output", "expected"),
+        *("expected_answer", "target"),
+    ),
 }
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
