@@ -11,7 +11,6 @@ from ragstone.judging import (
     FLAG,
     TEXT,
     BadReply,
-    keyed,
     listing,
     one_of,
     parse,
@@ -89,7 +88,7 @@ def test_half_characters_are_replaced_whole_ones_kept(text, read):
 
 
 FORM = record(
-    number=whole(1, 9), words=listing(TEXT, 1, 2), flag=FLAG, ids=keyed({"1": one_of("ab"), "10": one_of("ab")})
+    number=whole(1, 9), words=listing(TEXT, 1, 2), flag=FLAG, ids=record(**{"1": one_of("ab"), "10": one_of("ab")})
 )
 GOOD = {"number": 1, "words": ["a"], "flag": True, "ids": {"1": "a", "10": "b"}}
 

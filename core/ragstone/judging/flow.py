@@ -371,9 +371,9 @@ async def arun(
 def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | Outcome:
     """Advance the flow to its next round, or its outcome. StopIteration cannot cross a thread."""
     try:
-        step: object = flow.send(replies)
+        step = cast("object", flow.send(replies))
     except StopIteration as stop:
-        step = stop.value
+        step = cast("object", stop.value)
         if not isinstance(step, (Score, Unscored)):
             raise TypeError(f"a flow must return self._score(...), not {type(step).__name__}") from None
         return step

@@ -92,18 +92,13 @@ def record(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
-def keyed(fields: Mapping[str, Schema]) -> Schema:
-    """Return the schema of an object with exactly these keys: how one answer per item is demanded."""
-    return record(**fields)
-
-
 def bare_json(schema: Schema, names: Mapping[str, str] | None = None) -> str:
     """Return the sentence that asks for a reply of a schema, by its example; `names` stand for texts under a key.
 
     Example:
         >>> bare_json(record(questions=listing(TEXT, 3, 3)), {"questions": "QUESTION"})
         'Reply with bare JSON: {"questions": [QUESTION]}, 3 in the list.'
-        >>> bare_json(record(answers=keyed({"1": one_of(("yes", "no"))})))
+        >>> bare_json(record(answers=record(**{"1": one_of(("yes", "no"))})))
         'Reply with bare JSON: {"answers": {NUMBER: WORD}}.'
     """
     fields: Mapping[str, Schema] = schema["properties"]

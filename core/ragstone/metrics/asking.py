@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragstone.judging import Answer, Flow, each, listing, numbered, one_of, record, whole
+from ragstone.judging.reply import Schema
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import Fitted
 from ragstone.metrics.values import log_odds
@@ -86,29 +87,43 @@ def ask_items(
         return by_map(metric, fitted, (yield from each(asking)), more)
     name, *_ = texts
     task = task or f"Answer each of the {len(items)} {kind}s from the {name} alone"
-    one, ids = one_of(words), [str(i) for i in range(1, len(items) + 1)]
     if sentences is None:
         task = f"{task}: {', '.join(words[:-1])} or {words[-1]}."
     else:
         task = f"{task}. evidence: numbers of the {name}'s sentences that show it, [] if none."
-        one = record(evidence=listing(whole(1, len(sentences))), verdict=one)
     return (
         yield from metric.ask_json(
             step,
             {**texts, f"{kind}s": numbered(items)},
             task,
-            record(**{reply: record(**dict.fromkeys(ids, one))}),
-            lambda value: [pointing(value[reply][i], sentences) for i in ids],
+            record(**{reply: form_of(len(items), words, sentences)}),
+            lambda value: answers_in(value[reply], sentences),
             names={reply: "ANSWER"} if sentences is None else None,
         )
     )
 
 
-def pointing(answer: Any, sentences: Sequence[Evidence] | None) -> Answer:  # noqa: ANN401 - a JSON value
-    """Return an answer; its evidence are the sentences whose numbers it names, each once."""
-    if sentences is None:
-        return Answer(answer)
-    return Answer(answer["verdict"], evidence=tuple([sentences[n - 1] for n in sorted(set(answer["evidence"]))]))
+def form_of(items: int, words: tuple[str, ...], sentences: Sequence[Evidence] | None) -> Schema:
+    """Return the schema of an answer to each item, by its number."""
+    one = one_of(words) if sentences is None else pointing_form(words, sentences)
+    return record(**{str(i): one for i in range(1, items + 1)})
+
+
+def pointing_form(words: tuple[str, ...], sentences: Sequence[Evidence]) -> Schema:
+    """Return the schema of an answer with the numbers of sentences that show it."""
+    return record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words))
+
+
+def answers_in(value: Mapping[str, Any], sentences: Sequence[Evidence] | None) -> list[Answer]:
+    """Return the answers of a reply of `form_of`, in the order of the items."""
+    replies = [value[str(i)] for i in range(1, len(value) + 1)]
+    return [Answer(each) if sentences is None else pointing(each, sentences) for each in replies]
+
+
+def pointing(answer: Mapping[str, Any], sentences: Sequence[Evidence]) -> Answer:
+    """Return an answer of `pointing_form`; its evidence are the sentences that it names, each once."""
+    numbers: set[int] = set(answer["evidence"])
+    return Answer(answer["verdict"], evidence=tuple([sentences[number - 1] for number in sorted(numbers)]))
 
 
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:

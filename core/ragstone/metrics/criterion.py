@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ragstone.judging import Answer, Flow, listing, one_of, record, whole
+from ragstone.judging import Answer, Flow
 from ragstone.judging.prompt import digest
-from ragstone.metrics.asking import ask_word, listed, pointing
+from ragstone.metrics.asking import ask_word, listed, pointing, pointing_form
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.options import Share, Text, checked
@@ -160,5 +160,5 @@ class Criterion(SplittingMetric):
             sentences += more
         task = f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
         task += "evidence: numbers of the sentences that show it, [] if none."
-        form = record(evidence=listing(whole(1, len(sentences))), verdict=one_of(words))
-        return (yield from self.ask_json("verdict", data, task, form, partial(pointing, sentences=sentences)))
+        form, read = pointing_form(words, sentences), partial(pointing, sentences=sentences)
+        return (yield from self.ask_json("verdict", data, task, form, read))

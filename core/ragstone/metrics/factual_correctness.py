@@ -11,18 +11,15 @@ from ragstone.judging import (
     Flow,
     both,
     distinct,
-    keyed,
     listing,
     numbered,
-    one_of,
     record,
-    whole,
 )
-from ragstone.metrics.asking import listed, pointing
+from ragstone.metrics.asking import answers_in, form_of, listed
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, Claim, SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
-from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 _CLAIMS = (
@@ -155,14 +152,6 @@ class FactualCorrectness(SplittingMetric):
             "response": (yield from self.sentences(sample, "response")),
             "reference": (yield from self.sentences(sample, "reference")),
         }
-
-        def form(claims: Sequence[Claim], against: Sequence[Evidence]) -> Any:  # noqa: ANN401 - a schema
-            one = record(evidence=listing(whole(1, len(against))), verdict=one_of(CLAIM_WORDS))
-            return keyed({str(i): one for i in range(1, len(claims) + 1)})
-
-        def read(value: Any, against: Sequence[Evidence]) -> list[Answer]:  # noqa: ANN401 - of the schema above
-            return [pointing(value[str(number)], against) for number in range(1, len(value) + 1)]
-
         return (
             yield from self.ask_json(
                 "verdicts",
@@ -175,10 +164,13 @@ class FactualCorrectness(SplittingMetric):
                 f"Check each of the {len(response)} claims of the response against the reference, and each of the "
                 f"{len(reference)} claims of the reference against the response. evidence: numbers of the other text's "
                 "sentences that show it, [] if none.",
-                record(response=form(response, texts["reference"]), reference=form(reference, texts["response"])),
+                record(
+                    response=form_of(len(response), CLAIM_WORDS, texts["reference"]),
+                    reference=form_of(len(reference), CLAIM_WORDS, texts["response"]),
+                ),
                 lambda value: (
-                    read(value["response"], texts["reference"]),
-                    read(value["reference"], texts["response"]),
+                    answers_in(value["response"], texts["reference"]),
+                    answers_in(value["reference"], texts["response"]),
                 ),
             )
         )
