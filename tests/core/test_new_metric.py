@@ -8,7 +8,7 @@ import pytest
 
 from ragstone import Sample
 from ragstone.registry import make_metric
-from ragstone.testing import FakeLLM
+from ragstone.testing import FakeDecisions, FakeLLM
 
 POLITE = '''
 from dataclasses import dataclass
@@ -62,16 +62,31 @@ def name(tmp_path, monkeypatch):
     sys.modules.pop("manners", None)
 
 
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_it_is_named_as_the_others_are_and_scores_in_both_ways(name, asking):
-    metric = make_metric(name, {"at_most": 2}, FakeLLM(reply, asking=asking))
+def polite(question, texts):
+    """A decision model, which writes none of the requests."""
+    assert texts == {"response": SAMPLE.response}
+    return float("Please sit.\n</question" in question.instruction)
+
+
+JUDGES = {
+    "together": (FakeLLM(reply), 2),
+    "one by one": (FakeLLM(reply, asking="one_by_one"), 3),
+    "decisions": (FakeDecisions(polite), 2),
+}
+
+
+@pytest.mark.parametrize("way", JUDGES)
+def test_it_is_named_as_the_others_are_and_scores_in_all_three_ways(name, way):
+    judge, calls = JUDGES[way]
+    writer = FakeLLM(reply) if way == "decisions" else None
+    metric = make_metric(name, {"at_most": 2}, judge, writer=writer)
     outcome = metric.score(SAMPLE)
     assert outcome.value == asyncio.run(metric.ascore(SAMPLE)).value == 0.5
     assert [(v.kind, v.verdict, v.lowers_score) for v in outcome.verdicts] == [
         ("request", "yes", False),
         ("request", "no", True),
     ]
-    assert outcome.usage.llm_calls == (2 if asking == "together" else 3)
+    assert outcome.usage.llm_calls == calls
 
 
 def test_its_options_and_replies_are_checked(name):

@@ -614,7 +614,7 @@ class Metric(ABC):
         """
         if self.decides and self.writer is None:
             raise TypeError(f"writer: is None; {self.name}.{step} asks for what a decision model does not write")
-        form = bare_json(schema, names)
+        form, writes = bare_json(schema, names), writes or self.decides
         request = self.request(
             step,
             data,
