@@ -14,7 +14,7 @@ from tqdm import tqdm
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
 from ragstone.batch import Journal
-from ragstone.registry import needs_embedder
+from ragstone.registry import metric_class
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
 from .rows import METRICS, GoldSplitter, Row, judged_places
@@ -56,7 +56,7 @@ class Settings:
 def embeds(data: Mapping[str, list[Row]], settings: Settings) -> bool:
     """Return whether a metric that is to be run cannot do without an embedder."""
     wanted = {name for rows in data.values() for name in settings.wanted(rows)}
-    return any(needs_embedder(name) for name in wanted)
+    return any(metric_class(name).needs_embedder for name in wanted)
 
 
 def score_folder(

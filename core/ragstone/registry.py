@@ -386,9 +386,9 @@ def needs_llm(name: str) -> bool:
     return metric_class(name).needs_llm
 
 
-def needs_embedder(name: str) -> bool:
-    """Whether a metric cannot do without an embedder."""
-    return metric_class(name).needs_embedder
+def gets_embedder(metric: "type[Metric]", llm: object, *, named: bool) -> bool:
+    """Whether a metric needs an embedder, or takes the one that the user named or that goes with the judge."""
+    return metric.needs_embedder or (hasattr(metric, "embedder") and (named or is_embedded(llm)))
 
 
 def model_of(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import inspect
 import json
 import os
@@ -13,11 +14,12 @@ from typing import ClassVar
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.journal import Journal
 from ragstone.batch.run import Interrupted
+from ragstone.local import LocalEmbedder
 from ragstone.registry import GROUPS
 from ragstone.sources import BadLine, SourceError
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -379,3 +381,18 @@ def test_a_named_embedder_is_made_once_for_all_metrics(tmp_path, monkeypatch, fi
     judge = FakeLLM(synthetic_reply, asking="one_by_one", gives_probabilities=True)
     evaluate([SAMPLE], names, llm=judge, embedder=f"embeds_for_{first}:embedder", progress=False)
     assert len(sys.modules[f"embeds_for_{first}"].MADE) == 1
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["by name", "objects"])
+def test_the_embedder_that_goes_with_the_judge_is_made_once_for_all_metrics(made):
+    class Embedded(FakeLLM):
+        embedder = "local"
+
+    def there():
+        gc.collect()
+        return {id(each) for each in gc.get_objects() if isinstance(each, LocalEmbedder)}
+
+    before, during = there(), []
+    metrics = [ResponseRelevancy(), ContextRelevancy()] if made else ["response_relevancy", "context_relevancy"]
+    evaluate([Sample(id="1")], metrics, llm=Embedded(yes), on_result=lambda _: during.append(there() - before))
+    assert [len(each) for each in during] == [1]

@@ -22,7 +22,6 @@ from ragstone.registry import (
     metric_names,
     metrics_of,
     model_of,
-    needs_embedder,
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -62,7 +61,6 @@ def test_the_metrics_are_those_that_the_package_exports():
     }
     assert {metric_class(name) for name in metric_names()} == classes
     assert metric_class(f"{HERE}:Mine") is Mine
-    assert [needs_embedder(name) for name in ("context_relevancy", "response_relevancy")] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from ragstone.registry import (
     GROUPS,
     NullJudge,
     RegistryError,
+    gets_embedder,
     make_embedder,
     make_llm,
     make_metric,
@@ -421,10 +422,10 @@ def metrics_from(metrics: object, options: RunOptions, calls: int) -> list[Metri
         if asks and isinstance(writer, str):
             with _naming("writer"):
                 writer = make_llm(writer, max_concurrency=calls)
-        if isinstance(metric, Metric):
-            made.append(replace(metric, llm=judge, writer=metric.writer or writer) if asks else metric)
+        if isinstance(metric, Metric) and not asks:
+            made.append(metric)
             continue
-        embeds = kind.needs_embedder or (named is not None and hasattr(kind, "embedder"))
+        embeds = gets_embedder(kind, judge, named=named is not None)
         if embeds and (embedder is None or isinstance(embedder, str)):
             with _naming("embedder"):
                 embedder = make_embedder(
@@ -433,14 +434,23 @@ def metrics_from(metrics: object, options: RunOptions, calls: int) -> list[Metri
                     llm_name=llm if isinstance(llm, str) else "",
                     max_concurrency=calls,
                 )
+        if isinstance(metric, Metric):
+            models: dict[str, Any] = {"llm": judge, "writer": metric.writer or writer}
+            if embeds:
+                models["embedder"] = getattr(metric, "embedder", None) or embedder
+            made.append(replace(metric, **models))
+            continue
         with _naming("metrics"):
             made.append(make_metric(metric, its_options, judge, embedder if embeds else None, writer))
-    names = [metric.name for metric in made]
+    _check_names([metric.name for metric in made])
+    return made
+
+
+def _check_names(names: Sequence[str]) -> None:
     if not names:
         raise ValueError("metrics: is empty; pass one or more")
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"metrics: holds two of the name {min(twice)!r}; evaluate twice, and compare the reports")
-    return made
 
 
 @contextlib.contextmanager

@@ -239,7 +239,7 @@ def make_metrics(
     metrics: list[Metric] = []
     for name, values in options.items():
         asked, own, calibration = judge, None, values.get("calibration")
-        if registry.needs_embedder(name) or (embedder and hasattr(registry.metric_class(name), "embedder")):
+        if registry.gets_embedder(registry.metric_class(name), judge, named=embedder is not None):
             if made is None and not dry:
                 made = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
             elif made is None:

@@ -32,7 +32,7 @@ from ragstone.metrics.history import last_turns
 from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
-from ragstone.registry import OBJECTS, NullJudge, is_embedded
+from ragstone.registry import OBJECTS, NullJudge, gets_embedder
 from ragstone.sample import Sample, SampleField, TextField
 from ragstone.text import WINDOW
 
@@ -233,9 +233,8 @@ class Metric(ABC):
                 f"writer: is missing; {self.name} needs texts that {self.judge.model!r}, a decision model, does not "
                 "write: name an LLM, or give the texts as an option where the metric has one"
             )
-        wanted = self.needs_embedder or (hasattr(self, "embedder") and is_embedded(self.llm))
         embedder: object = getattr(self, "embedder", None)
-        if embedder is not None or wanted:
+        if gets_embedder(type(self), self.llm, named=embedder is not None):
             llm_name = named if isinstance(named, str) else ""
             self._set(embedder=embedder_of(embedder, cast("LLM", self.judge), llm_name))
 
