@@ -1,6 +1,7 @@
 """`ragstone doctor` and `ragstone pull`; and the embedded model, where its files have been pulled."""
 
 import importlib.metadata
+import re
 
 import pytest
 
@@ -14,12 +15,11 @@ NOBODY = "http://127.0.0.1:9"
 def test_all_is_well(run, server):
     done = run("doctor", "--llm", server.url)
     assert (done.exit_code, done.stderr) == (0, "")
-    first, base, calibrate, openai, local, asked, placed = done.stdout.splitlines()
+    first, base, *_, asked, placed = done.stdout.splitlines()
     assert first.startswith(f"ragstone {ragstone.__version__}, Python 3.")
     assert f"numpy {importlib.metadata.version('numpy')}" in base
-    assert calibrate.startswith("ragstone[calibrate]: ")
-    assert openai.startswith("ragstone[openai]: openai ")
-    assert local.startswith("ragstone[local]: xllamacpp ")
+    extras = {"calibrate", "langchain", "llama-index", "local", "openai", "otel", "sql"}
+    assert extras <= set(re.findall(r"^ragstone\[(.*)\]: ", done.stdout, re.MULTILINE))
     assert asked.startswith(f"judge {server.url}: {MODEL} answers 'yes', gives probabilities, is asked together (")
     assert placed.startswith(f"embedder default: {MODEL} answers with 8 dimensions (")
 

@@ -49,7 +49,10 @@ def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_p
     )
     missing = run("explain", results, "none", *one)
     assert (missing.exit_code, missing.stdout) == (2, "")
-    assert missing.stderr == f"{results} has no sample 'none' with context_relevancy\n"
+    assert missing.stderr == (
+        f"Error: {results} has no sample 'none' with context_relevancy; it holds response_relevancy, "
+        "response_completeness, context_relevancy, faithfulness of '1', 'two', 'bare'\n"
+    )
     Report.load(results).to_json(tmp_path / "report.json")
     packed = tmp_path / "report.json.gz"
     packed.write_bytes(gzip.compress((tmp_path / "report.json").read_bytes()))
@@ -83,7 +86,7 @@ def test_wrong_files(run, tmp_path, content):
     path.write_bytes(content)
     done = run("explain", path)
     assert (done.exit_code, done.stdout) == (2, "")
-    message = f"Error: {path}: has no results: pass an unchanged file" if content else f"{path} has no result\n"
+    message = f"Error: {path}: has no results: pass an unchanged file" if content else f"Error: {path} has no result\n"
     assert done.stderr.startswith(message)
 
 

@@ -94,7 +94,7 @@ WRONG = [
     (("--user", ""), "exactly one of --older-than, --user and --id"),
     (("--older-than", "a week"), "--older-than a week: is no time; write 90d, 24h or 30m"),
     (("--id", "a", "--outbox", "no.db"), "--outbox no.db: there is no such file"),
-    (("--id", "a", "--outbox", "r.db"), "belongs to another program"),
+    (("--id", "a", "--outbox", "r.db"), "is no outbox; name another file as the outbox"),
 ]
 
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -210,8 +211,9 @@ def test_limits_leave_a_rest_that_resumes_and_money_is_in_the_table(score, six, 
     spent = (int(shown["tokens in"]) + 2 * int(shown["tokens out"])) / 1e6
     assert (shown["scored"], shown["cost"]) == ("6/6", f"{spent:.4f}")
     assert sum(seen.path.endswith("/chat/completions") for seen in server.seen) == 6
-    unpriced = score(six, *ONE, "--max-cost", "1")
-    assert (unpriced.exit_code, "--max-cost: needs --price IN OUT" in unpriced.stderr) == (2, True)
+    for more in ((), ("--dry-run",)):
+        unpriced = score(six, *ONE, "--max-cost", "1", *more)
+        assert (unpriced.exit_code, "--max-cost: needs --price IN OUT" in unpriced.stderr) == (2, True)
 
 
 class TestOutput:
@@ -320,7 +322,8 @@ def test_a_metric_of_the_user_s_own_is_found_in_the_current_folder(
     assert score(rows(row(1)), *own, "--out", out).exit_code == 0
     assert "thanks" in str(server.bodies[-1])
     assert "\n1  polite  1.000  passed\n" in run("explain", out, "--metric", "my_metrics:Polite").stdout
-    assert run("compare", out, out).stdout.count("polite") >= 1
+    assert run("compare", out, shutil.copy(out, tmp_path / "b.jsonl")).stdout.count("polite") >= 1
+    assert f"B {out}: is A itself" in run("compare", out, out).stderr
     unknown = score(rows(row(1)), "--metric", "my_metrics:Rude")
     assert (unknown.exit_code, "my_metrics:Rude cannot be loaded" in unknown.stderr) == (2, True)
 

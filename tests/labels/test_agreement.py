@@ -133,7 +133,7 @@ def test_from_two_files(tmp_path):
         ([line(1, "yes")] * 2, [line(1, "yes")], "line 2: sample 'q1': claim 1 has a label already"),
         ([line(1, 1.5)], [line(1, 1)], "a.jsonl: 1 label(s) cannot be used"),
         ([], [line(1, 1)], "a.jsonl: holds no label"),
-        ([{"user_input": "no label"}], [line(1, 1)], "line 1: "),
+        ([{"user_input": "no label"}], [line(1, 1)], "a.jsonl: holds no label"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(tmp_path, a, b, message):

@@ -191,7 +191,7 @@ def test_other_lines_are_left_out_and_said_so(tmp_path):
         (b'{"question": "Why?"}\n' * 3, "has no results: pass an unchanged file"),
         (b"\x89PNG\r\n", "has no results: pass an unchanged file"),
         (b"[[[[", "has no results: pass an unchanged file"),
-        (b'{"ragstone_results": 2}\n', "written by a newer ragstone"),
+        (b'{"ragstone_results": 2}\n', "is of version 2, this ragstone reads 1; update ragstone"),
         (b'{"ragstone_results": 1, "metrics": 5}\n', "its first line was changed"),
     ],
 )

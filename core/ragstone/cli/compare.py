@@ -2,6 +2,7 @@
 
 import click
 
+from ragstone.cli.options import check_apart
 from ragstone.plain import printable
 from ragstone.report import Comparison
 from ragstone.report import compare as compared
@@ -56,6 +57,7 @@ def compare(
            B lacks a metric of A
       2    a file holds no results, the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
+    check_apart([("B", b)], [("A", a)])
     ctx.exit(conclude(compared(a, b, any_version=any_version), drops, markdown=markdown))
 
 

@@ -1,9 +1,11 @@
 """`ragstone doctor`: what is installed, and which judge answers."""
 
 import platform
+import re
 import time
-from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
 
 import click
 
@@ -13,12 +15,7 @@ from ragstone.errors import describe, without_keys
 from ragstone.judge import DecisionModel, DecisionRequest, Judge, LLMRequest, Question
 from ragstone.plain import printable
 
-_PACKAGES = {
-    "base": ("numpy", "pydantic", "pysbd", "click", "tqdm"),
-    "ragstone[calibrate]": ("scikit-learn",),
-    "ragstone[openai]": ("openai",),
-    "ragstone[local]": ("xllamacpp", "onnxruntime", "tokenizers", "huggingface-hub", "platformdirs"),
-}
+_EXTRA = re.compile(r"""extra == ['"](.+)['"]""")
 
 
 @click.command(short_help="Say what is installed and whether the judge answers.")
@@ -31,10 +28,21 @@ def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
     Exit status: 0 when both answer, 1 when one does not.
     """
     click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    for what, packages in _PACKAGES.items():
+    for what, packages in _packages().items():
         click.echo(f"{what}: {', '.join(map(_version, packages))}")
     answered = [_try("judge", llm, lambda: _judge(llm)), _try("embedder", embedder, lambda: _embedder(embedder, llm))]
     ctx.exit(0 if all(answered) else 1)
+
+
+def _packages() -> Mapping[str, list[str]]:
+    """Return what ragstone and each of its extras want, as it was installed."""
+    packages: dict[str, list[str]] = {}
+    with suppress(PackageNotFoundError):  # a folder on the path is no distribution
+        for wanted in requires("ragstone") or ():
+            extra = _EXTRA.search(wanted)
+            name = re.split(r"[^\w.-]", wanted, maxsplit=1)[0]
+            packages.setdefault(f"ragstone[{extra[1]}]" if extra else "ragstone", []).append(name)
+    return packages
 
 
 def _version(package: str) -> str:

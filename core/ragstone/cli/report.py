@@ -5,7 +5,7 @@ from typing import get_args
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
+from ragstone.cli.options import NotThere, check_apart, database_file, name_of_scores, unused
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable
 from ragstone.registry import GROUPS
@@ -14,6 +14,8 @@ from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells
 from ragstone.results.read import open_results
 from ragstone.text.plain import text_table
+
+_IDS = 5  # that an error names
 
 
 @click.command(short_help="Make a page of what was scored.")
@@ -81,8 +83,7 @@ def report(
 @click.argument("results", type=click.Path(exists=True, dir_okay=False))
 @click.argument("sample_id", required=False)
 @click.option("--metric", metavar="NAME", help="Only this metric, or the metrics of this group.")
-@click.pass_context
-def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str | None) -> None:
+def explain(results: str, sample_id: str | None, metric: str | None) -> None:
     """Print a sample and why it scored as it did, from a file that `ragstone score` or Report.to_json wrote.
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
@@ -90,9 +91,12 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
     names = GROUPS.get(metric or "", (name_of_scores(metric),))
     first_row: int | None = None
     shown_row: int | None = None
+    ids: dict[str, None] = {}
+    metrics: dict[str, None] = {}
     file = open_results(results)
     for result in file.records():
         first_row = result.row if first_row is None else first_row
+        ids[result.sample_id] = metrics[result.outcome.metric] = None
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
         if wanted and (metric is None or result.outcome.metric in names):
             if result.row != shown_row and (sample := file.sample(result)) is not None:
@@ -104,5 +108,7 @@ def explain(ctx: click.Context, results: str, sample_id: str | None, metric: str
         click.echo(printable(note), err=True)
     if shown_row is None:
         what = "result" if sample_id is None else f"sample {sample_id!r}"
-        click.echo(printable(f"{results} has no {what}" + (f" with {metric}" if metric else "")), err=True)
-        ctx.exit(2)
+        by_metric = f" with {metric}" if metric else ""
+        some = ", ".join([*map(repr, list(ids)[:_IDS]), *["..."][: len(ids) > _IDS]])
+        holds = f"; it holds {', '.join(metrics)} of {some}" if ids else ""
+        raise NotThere(printable(f"{results} has no {what}{by_metric}{holds}", 1_000))

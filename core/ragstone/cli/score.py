@@ -239,10 +239,10 @@ def score(
         metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
     else:
         metrics = replayed_metrics(replay, options)
-    if dry:
-        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
     if run_options["max_cost"] is not None and price is None:
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
+    if dry:
+        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
     if report is not None:
         check_writable("--report", report, replaced=True)
     if record is not None:

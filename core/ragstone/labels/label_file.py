@@ -230,9 +230,9 @@ def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, 
                 labels.append((number, Label.model_validate_json(line)))
         except ValidationError as error:  # noqa: PERF203 - each line is told of
             bad.append(f"line {number}: {first_problem(error)}")
-    refuse(f"{option}{path}: ", bad)
-    if not labels:
+    if not any(b"sample_digest" in line for line in lines):
         raise CalibrationError(f"{option}{path}: holds no label; `ragstone label` makes a page to make labels on")
+    refuse(f"{option}{path}: ", bad)
     return labels
 
 

@@ -29,7 +29,7 @@ from ragstone.results.record import Record
 _MOVED = 10
 _SURE = 0.05
 _SHORT = 30
-_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose a.jsonl b.jsonl -n 40"
+_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose A B --metric NAME -n 40"
 
 
 class Interval(Protocol):

@@ -254,7 +254,7 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
             f"{advice}name another file as the {kind.noun}"
         )
     if mark or version or tables:
-        raise kind.error(f"{path}: belongs to another program; name another file as the {kind.noun}")
+        raise kind.error(f"{path}: is no {kind.noun}; name another file as the {kind.noun}")
     return False
 
 

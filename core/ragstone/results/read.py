@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from ragstone.errors import RagstoneError
-from ragstone.plain import to_plain
+from ragstone.plain import printable, to_plain
 from ragstone.results.connection import Query, is_made
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
@@ -118,7 +118,8 @@ class FileResults(Results):
             self.info = cast("Mapping[str, Any]", head)
             self.name = str(self.info.get("name", ""))
             if self.info[_MARK] != _VERSION:
-                raise ResultsError(f"{self.path}: was written by a newer ragstone; update ragstone to read it")
+                version = f"version {printable(repr(self.info[_MARK]), 40)}, this ragstone reads {_VERSION}"
+                raise ResultsError(f"{self.path}: is of {version}; update ragstone")
 
     def records(self, since: float | None = None) -> Iterator[Record]:
         """Yield the records in the file's order.

@@ -24,8 +24,8 @@ def label(results: str, metric: str | None, out: str | None, *, show_verdicts: b
 
     RESULTS is a file of `ragstone choose`, or one that `ragstone score` wrote, or a monitor's database with texts. The
     page is one file that loads nothing and sends nothing. Samples come in a random order, and the judge's verdicts are
-    not in it. Its download is for `ragstone correct` and `ragstone compare` (of samples that `ragstone choose` drew)
-    and for `ragstone calibrate`, each with --labels FILE.
+    not in it. Its download is for `ragstone correct` (of samples that `ragstone choose` drew) and for
+    `ragstone calibrate`, each with --labels FILE.
 
     \b
     Exit status:
