@@ -96,13 +96,11 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
     if resumes is not None:
         run = joined(resumes, run)
     found = fields_of(run, reading)
-    if found is None:
-        return Skipped("declined")
-    if isinstance(found, Sample):
-        return found
+    if found is None or isinstance(found, Sample):
+        return found or Skipped("declined")
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
     if answer is None and "response" not in fields:
-        answer = _said_directly(run)
+        answer = _said_directly(run, fields.get("retrieved_contexts"))
     if answer is not None:
         fields["response"] = answer
     if "response" not in fields and run.error is None and not callable(reading.fields):
@@ -156,7 +154,7 @@ def streamed_answer(run: Run) -> str | None:
     if not isinstance(run.error, (GeneratorExit, asyncio.CancelledError, type(None))):
         return None
     left = [each for each in run.walk() if each.kind == "model" and (each.open or isinstance(each.error, _CANCELLED))]
-    said = left[-1].output if left else None
+    said = left[0].output if len(left) == 1 else None
     return without_thoughts(said) if isinstance(said, str) and said.strip() else None
 
 
@@ -173,10 +171,12 @@ def _waits(run: Run) -> bool:
     return resumable or (last.calls_tools and not last.has_text)
 
 
-def _said_directly(run: Run) -> str | None:
-    """Return the text of a tool that ended its agent by `return_direct`; a breakpoint needs what can be resumed."""
+def _said_directly(run: Run, found: object) -> str | None:
+    """Return the text of a tool that ended its agent by `return_direct`, unless it is what was retrieved."""
     *_, last = [None, *(_state_messages(run.output) if run.error is None else ())]
-    return last.text if last is not None and last.role == "tool" and not last.failed else None
+    if last is None or last.role != "tool" or last.failed:
+        return None
+    return None if any(str(text) in last.text for text in as_list(found)) else last.text
 
 
 def joined(before: Run, run: Run) -> Run:
@@ -275,32 +275,19 @@ def _under_key(field: SampleField, key: str, run: Run, reference: object) -> str
     """Return a field that stands under a key, dotted where it is deeper; raise `Unreadable` if it is nowhere."""
     places = {"outputs": run.output, "inputs": run.inputs, "reference_outputs": reference}
     for place, value in places.items():
-        for where, entries in _levels(value, place):
-            found = _follow(entries, key)
-            if found is not None:
-                return _strictly(field, found, f"{where}[{key!r}]")
+        found = _follow(value, key)
+        if found is None:  # LangSmith packs what a target returned
+            found = _in_one(entries_of(value) or {}, lambda inner, _: _follow(inner, key))
+        if found is not None:
+            return _strictly(field, found, f"{place}[{key!r}]")
     there = ", ".join(f"{name} ({kind(value)})" for name, value in places.items())
     raise Unreadable(f"fields= names the key {key!r}, which is not in {there}")
 
 
-def _follow(entries: Mapping[str, object], key: str) -> object:
-    if key in entries or "." not in key:
-        return entries.get(key)
+def _follow(value: object, key: str) -> object:
+    entries = entries_of(value) or {}
     first, _, rest = key.partition(".")
-    return _follow(entries_of(entries.get(first)) or {}, rest)
-
-
-def _levels(value: object, where: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the entries of a value and, where it only packs another one as LangSmith does, those of that one."""
-    for _ in range(3):
-        entries = entries_of(value)
-        if entries is None:
-            return
-        yield where, entries
-        if len(entries) != 1:
-            return
-        ((name, value),) = entries.items()
-        where = f"{where}[{name!r}]"
+    return entries.get(key) if key in entries or not rest else _follow(entries.get(first), rest)
 
 
 def _strictly(field: SampleField, value: object, where: str) -> str | Sequence[str]:
@@ -504,18 +491,21 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(to_plain(value), ensure_ascii=False)
 
 
-def stated_contexts(outputs: object) -> list[str] | None:
+def stated_contexts(outputs: object, depth: int = 0) -> list[str] | None:
     """Return the Documents or the list of texts under a usual name, if none, too; None where there is no such name.
 
-    One text under it may be what the prompt was given.
+    The name stands at the top or in exactly one inner mapping. One text under it may be what the prompt was given.
     """
-    if isinstance(outputs, str) or read_message(outputs) is not None:
+    if isinstance(outputs, str) or depth > _DEPTH:
         return None
-    if (entries := entries_of(outputs)) is not None:
-        outputs = {name: value for name, value in entries.items() if name != "messages" and not isinstance(value, str)}
-    elif not are_documents(outputs):
-        return None
-    return find_contexts(outputs, "outputs")
+    entries = entries_of(outputs)
+    if entries is None:
+        return context_texts(outputs, "outputs") if are_documents(outputs) else None
+    for name in FIELD_NAMES["retrieved_contexts"]:
+        value = entries.get(name)
+        if value is not None and not isinstance(value, str):
+            return find_contexts(value, "outputs", own=True)
+    return _in_one(entries, lambda inner, _: stated_contexts(inner, depth + 1))
 
 
 def find_contexts(

@@ -75,6 +75,11 @@ def test_the_answer(shape: str) -> None:
     assert read(run(output, SEARCH)) == (QUESTION, FOUND, answer)
 
 
+def test_a_function_s_sample_is_taken_as_it_is_and_none_declines() -> None:
+    assert sample_of(run(ANSWER), Reading(lambda *_: Sample(id="7"))) == Sample(id="7")
+    assert sample_of(run(ANSWER), Reading(lambda *_: None)) == Skipped("declined")
+
+
 @pytest.mark.parametrize("shape", NO_ANSWER)
 def test_without_an_answer_there_is_no_sample_but_the_names_that_were_there(shape: str) -> None:
     output, names = NO_ANSWER[shape]
@@ -108,6 +113,7 @@ UNSTATED = {
     "what is cited, beside a number": {"citations": CITED, "tokens": 12},
     "related ones": {"related": CITED},
     "sources by name": {"sources": ["a.pdf"]},
+    "what the prompt was given": {"debug": {"context": THIRD}},
 }
 
 
@@ -117,7 +123,8 @@ def test_contexts_are_stated_under_a_usual_name_or_else_what_retrievers_returned
     search = ended("retriever", THIRD) if shape in STATED and shape != "a tool's artifact" else SEARCH
     assert read(run(output, search)) == WHOLE
     offline = Arguments(QUESTION, output).sample(NeedsNothing(llm=judge()), Reading())
-    assert offline.retrieved_contexts == (FOUND if shape in STATED else ())
+    without = (THIRD,) if "debug" in output else ()  # a text alone counts where nothing was retrieved
+    assert offline.retrieved_contexts == (FOUND if shape in STATED else without)
 
 
 def test_what_failed_or_was_chosen_from_is_no_context_and_what_the_app_names_replaces_all() -> None:
@@ -139,6 +146,16 @@ def test_how_a_run_ended_says_whether_it_is_a_sample() -> None:
     assert read(run(3, inputs=7)) == Skipped("nothing_found")
     stopped = {"messages": [HumanMessage(QUESTION), ToolMessage("4", tool_call_id="1")]}
     assert read(run(stopped, metadata={"thread_id": "7"})) == Skipped("interrupted"), "it may go on"
+
+
+def test_of_two_models_that_are_left_neither_is_the_answer() -> None:
+    models = Run("answer", "model"), Run("title", "model", output="A title.")
+    assert read(run("A", *models)) == Skipped("abandoned")
+
+
+def test_a_retriever_s_text_is_no_answer_where_an_agent_ends_with_it() -> None:
+    messages = [HumanMessage(QUESTION), ToolMessage("\n".join(FOUND), tool_call_id="1")]
+    assert read(run({"messages": messages}, SEARCH)) == Skipped("no_answer", ("messages",))
 
 
 def test_what_a_run_resumes_is_read_with_it() -> None:
