@@ -1,6 +1,9 @@
 """Text that orders the judge about: what it cannot change, whatever the judge then does."""
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +85,10 @@ def test_a_claim_or_question_of_the_judge_is_data_in_the_next_prompt():
     outcome = SummarizationScore(llm=llm).score(Sample(retrieved_contexts=["C."], response="R."))
     assert isinstance(outcome, Score)
     assert fenced(llm.requests[-1])[0]["questions"] == "[1] Is it? [2] Is it not?"
+
+
+def test_no_attack_stands_in_what_a_decision_model_is_told():
+    program = Path(__file__).parents[2] / "benchmarks" / "injection"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {line.split(" | ")[1] for line in done.stdout.splitlines()[2:]} == {"52"}
