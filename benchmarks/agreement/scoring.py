@@ -1,9 +1,8 @@
 """Scores rows through `ragstone.evaluate`, with a journal, so that a run that was killed goes on."""
 
-import dataclasses
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,6 +21,7 @@ from .rows import METRICS, GoldSplitter, Row, judged_places
 FAILED_IN_A_ROW = 20
 _DIGITS = 6
 _CLASSES: Mapping[str, type[Metric]] = {metric.name: metric for metric in METRICS.values()}
+_EMBEDDING = frozenset(name for name, metric in _CLASSES.items() if hasattr(metric, "embedder"))
 
 
 class JudgeError(RuntimeError):
@@ -39,6 +39,8 @@ class Settings:
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
         history: Whether samples keep their history.
         options: Of the metrics, by name and option.
+        writer: What writes where the judge does not.
+        embedding: The metrics that get the embedder; None: all that take one.
     """
 
     name: str = OURS
@@ -47,6 +49,8 @@ class Settings:
     at_once: int = 1
     history: bool = True
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    writer: LLM | None = None
+    embedding: Collection[str] | None = None
 
     def wanted(self, rows: Sequence[Row]) -> list[str]:
         """Return the names of the metrics to score a file's rows by."""
@@ -129,13 +133,14 @@ def _merge(scores: Path, fresh: Sequence[Line], file: str, name: str, version: s
 
 def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedder: Embedder | None) -> Metric:
     options: dict[str, Any] = dict(settings.options.get(name, {}))
-    if embedder is not None and "embedder" in {option.name for option in dataclasses.fields(_CLASSES[name])}:
+    takes = name in (_EMBEDDING if settings.embedding is None else settings.embedding)
+    if embedder is not None and takes:
         options["embedder"] = embedder
     if rows[0].task == "sentences":
         options["splitter"] = GoldSplitter(rows)
     if name == "alignment_coverage":
         options.setdefault("source", "retrieved_contexts")  # `user_input` may be the question that a summary is for
-    return _CLASSES[name](llm=llm, **options)
+    return _CLASSES[name](llm=llm, writer=settings.writer, **options)
 
 
 def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInfo:
