@@ -122,7 +122,7 @@ class Splitter(Protocol):
     """Any function that splits a text into `(text, start, end)`, as `split_sentences` does.
 
     It must be safe to call from many threads at once. Sentences come in order and do not overlap; offsets
-    slice the text that was given.
+    slice the text that was given. A call runs to its end, whatever is closed or cancelled meanwhile.
 
     Example:
         >>> def halves(text, language, /):
