@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragstone.metrics import Metric
-from ragstone.plain import printable
+from ragstone.plain import as_list, printable
 from ragstone.run import Run
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import Unreadable, kind
@@ -58,8 +58,7 @@ class Arguments:
             return found
         problems = {field: value for field, value in found.items() if isinstance(value, Unreadable)}
         values = {field: value for field, value in found.items() if field not in problems}
-        keys = reading.fields if isinstance(reading.fields, Mapping) else {}
-        wrong_keys = [field for field in keys if field in problems]
+        wrong_keys: list[SampleField] = [field for field in reading.keys if field in problems]
         if not wrong_keys and not metric.source_chosen:
             _fill_source(values, metric.source_field)
         for field in wrong_keys or metric.required_fields:
@@ -91,5 +90,6 @@ def _fill_source(values: dict[str, object], source: SampleField | None) -> None:
 
 
 def _texts(value: object) -> list[str]:
-    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    return [text for text in texts if isinstance(text, str)] if any(str(text).strip() for text in texts) else []
+    values = [value] if isinstance(value, str) else as_list(value)
+    texts = [text for text in values if isinstance(text, str)]
+    return texts if any(text.strip() for text in texts) else []

@@ -87,6 +87,11 @@ class Reading:
             checked("fields", self.fields, dict[SampleField, str] | None)
         object.__setattr__(self, "retriever_tools", checked("retriever_tools", self.retriever_tools, frozenset[str]))
 
+    @property
+    def keys(self) -> Mapping[SampleField, str]:
+        """The names of fields, where the user gave them."""
+        return {} if self.fields is None or callable(self.fields) else self.fields
+
 
 def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:
     """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
@@ -241,12 +246,11 @@ def fields_of(
         "response": lambda: None if run.error else find_text("response", run.output, "outputs"),
         "reference": lambda: find_text("reference", reference, "reference_outputs"),
     }
-    keys = {} if callable(reading.fields) or reading.fields is None else reading.fields
     for field, read in readers.items():
         if field in given:
             value: object = _strictly(field, given[field], f"fields: the function's {field!r}")
-        elif field in keys and not (field == "retrieved_contexts" and _named(run)):
-            value = attempt(_under_key, field, keys[field], run, reference)
+        elif field in reading.keys and not (field == "retrieved_contexts" and _named(run)):
+            value = attempt(_under_key, field, reading.keys[field], run, reference)
         else:
             value = attempt(read)
         if value is not None:

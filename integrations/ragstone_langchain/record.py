@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from ragstone.errors import describe
 from ragstone.live.runs import OpenRuns
 from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.run import Run
 from ragstone.sample import Sample
 from ragstone_langchain.messages import JUDGE_TAG, Unreadable, read_messages, text_of
@@ -267,7 +267,7 @@ class Recorder:
         run, message = self.runs.get(key_of(run_id)), getattr(chunk, "message", None)
         if isinstance(run, LiveRun):
             run.said.append(str(text) if message is None else text_of(message))
-            about = getattr(message, "response_metadata", None) or {}
+            about = as_dict(getattr(message, "response_metadata", None))
             if getattr(message, "chunk_position", None) == "last" or any(map(about.get, _ENDS)) or run.output:
                 run.output = "".join(run.said)
 
@@ -321,8 +321,12 @@ def _give_up(run: Run, reason: str) -> None:
 def as_it_stands(inputs: object) -> object:
     """Copy what a run was given so far that the app cannot change it: it may add the answer to a list of messages."""
     if is_mapping(inputs):
-        return {name: [*value] if isinstance(value, list) else value for name, value in inputs.items()}
-    return [*inputs] if isinstance(inputs, list) else inputs
+        return {name: _copied(value) for name, value in inputs.items()}
+    return _copied(inputs)
+
+
+def _copied(value: object) -> object:
+    return [*value] if is_list(value) and not isinstance(value, tuple) else value
 
 
 def _is_one_of_many(parent: LiveRun, inputs: object) -> bool:

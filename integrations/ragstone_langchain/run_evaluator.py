@@ -62,7 +62,8 @@ def _arguments(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN40
 
 def _as_live(run: Any) -> live.Run:  # noqa: ANN401
     """Return a traced run as a handler would have recorded it."""
-    kind = {"prompt": "step", "parser": "step", "llm": "model"}.get(run.run_type, run.run_type)
+    kinds = {"prompt": "step", "parser": "step", "llm": "model"}
+    kind = kinds.get(run.run_type, str(run.run_type))
     failed = None if run.error is None else RuntimeError(run.error)
     recorded = live.Run(run.id, kind, run.name, run.inputs, error=failed, open=False)
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
