@@ -284,12 +284,10 @@ def entries_of(value: object) -> dict[str, object] | None:
 
 def kind(value: object) -> str:
     """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
-    if value is None:
-        return "None"
-    name = type(value).__name__
+    name = "None" if value is None else type(value).__name__
     entries = value if is_mapping(value) else entries_of(value)
     if entries is None:
         return name
     keys = [repr(key[:40]) if isinstance(key, str) else type(key).__name__ for key in entries]
-    shown = ", ".join(keys[:_MOST_KEYS]) + (", ..." if len(keys) > _MOST_KEYS else "")
-    return f"{name} with {shown}" if shown else f"an empty {name}"
+    listed = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])])
+    return f"{name} with {listed}" if keys else f"an empty {name}"

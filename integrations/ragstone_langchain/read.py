@@ -495,21 +495,12 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(to_plain(value), ensure_ascii=False)
 
 
-def stated_contexts(outputs: object, depth: int = 0) -> list[str] | None:
+def stated_contexts(outputs: object) -> list[str] | None:
     """Return the Documents or the list of texts under a usual name, if none, too; None where there is no such name.
 
-    The name stands at the top or in exactly one inner mapping. One text under it may be what the prompt was given.
+    One text under it may be what the prompt was given.
     """
-    if isinstance(outputs, str) or depth > _DEPTH:
-        return None
-    entries = entries_of(outputs)
-    if entries is None:
-        return context_texts(outputs, "outputs") if are_documents(outputs) else None
-    for name in FIELD_NAMES["retrieved_contexts"]:
-        value = entries.get(name)
-        if value is not None and not isinstance(value, str):
-            return find_contexts(value, "outputs", own=True)
-    return _in_one(entries, lambda inner, _: stated_contexts(inner, depth + 1))
+    return find_contexts(outputs, "outputs", tools=None, texts=False)
 
 
 def find_contexts(
@@ -518,36 +509,51 @@ def find_contexts(
     *,
     own: bool = False,
     names: Names = FIELD_NAMES["retrieved_contexts"],
-    tools: Collection[str] = (),
+    tools: Collection[str] | None = (),
+    texts: bool = True,
     depth: int = 0,
 ) -> list[str] | None:
     """Return the texts of the contexts in a value of any form; None where there are none.
 
-    With `own` the value is meant to be contexts, so that texts are, and anything else is `Unreadable`; otherwise
-    Documents alone are. `tools` are the names of those that retrieve and keep no Documents.
+    Args:
+        value: The value.
+        where: Its place, for errors.
+        own: Whether it is meant to be contexts, so that texts are, and anything else is `Unreadable`.
+        names: The names under which contexts stand.
+        tools: Names of tools that retrieve and keep no Documents; None: messages are not read.
+        texts: Whether one text under a name is a context.
+        depth: How deep the value is.
     """
     if not own and (value is None or isinstance(value, str) or depth > _DEPTH):
         return None
     if own or are_documents(value):
-        texts = context_texts(value, where)
-        if texts is not None or depth > _DEPTH:
-            return texts
+        found = context_texts(value, where)
+        if found is not None or depth > _DEPTH:
+            return found
     if messages := read_messages(value):
-        return tool_texts(messages, tools)
+        return None if tools is None else tool_texts(messages, tools)
     entries = entries_of(value)
     if entries is None:
         if own:
             raise Unreadable(f"{where} is {kind(value)}, not texts or Documents")
         return None
-    for name in sorted(names, key=lambda name: isinstance(entries.get(name), str)):  # text may be what the prompt shows
-        if entries.get(name) is not None:
-            texts = find_contexts(entries[name], f"{where}[{name!r}]", own=True, names=names, depth=depth + 1)
-            if texts is not None:
-                return texts
-    if (texts := tool_texts(read_messages(entries.get("messages"), named=True), tools)) is not None:
-        return texts
-    deeper = partial(find_contexts, names=names, tools=tools, depth=depth + 1)
-    return _in_one(entries, lambda inner, at: deeper(inner, where + at))
+    found = _under_names(entries, where, names, depth, texts=texts)
+    if found is None and tools is not None:
+        found = tool_texts(read_messages(entries.get("messages"), named=True), tools)
+    deeper = partial(find_contexts, names=names, tools=tools, texts=texts, depth=depth + 1)
+    return _in_one(entries, lambda inner, at: deeper(inner, where + at)) if found is None else found
+
+
+def _under_names(
+    entries: Mapping[str, object], where: str, names: Names, depth: int, *, texts: bool
+) -> list[str] | None:
+    lists_first = sorted(names, key=lambda name: isinstance(entries.get(name), str))
+    there = [name for name in lists_first if entries.get(name) is not None]
+    for name in there if texts else [name for name in there if not isinstance(entries[name], str)]:
+        found = find_contexts(entries[name], f"{where}[{name!r}]", own=True, names=names, depth=depth + 1)
+        if found is not None:
+            return found
+    return None
 
 
 def named_contexts(value: object, where: str) -> list[str]:
@@ -577,23 +583,25 @@ def tool_texts(turn: Sequence[Message], retriever_tools: Collection[str] = ()) -
     names = {str(call.get("id")): call.get("name") or as_dict(call.get("function")).get("name") for call in calls}
     retrieved: list[str] | None = None
     for message in turn:
-        if message.role != "tool" or message.failed:
-            continue
-        artifact = message.artifact
-        items = [artifact] if is_document(artifact) else artifact if is_list(artifact) else ()
-        texts = [context_text(item, "a tool's artifact") for item in items if is_document(item)]
-        texts = texts or (_if_readable(find_contexts, artifact, "") if is_mapping(artifact) else None) or []
-        name = message.name or names.get(str(message.call_id))
-        if not texts and isinstance(name, str) and name in retriever_tools and artifact != []:
-            said = _said_by_tool(message)
-            texts = [said] if isinstance(said, str) else said
-        elif not texts and not (isinstance(name, str) and name in retriever_tools):
-            continue
-        retrieved = [*(retrieved or ()), *texts]
+        if message.role == "tool" and not message.failed:
+            named = str(message.name or names.get(str(message.call_id))) in retriever_tools
+            texts = _kept(message.artifact)
+            if not texts and named and message.artifact != []:
+                texts = _said_by_tool(message)
+            if texts or named:
+                retrieved = [*(retrieved or ()), *texts]
     return None if retrieved is None else once_each(retrieved)
 
 
-def _said_by_tool(message: Message) -> list[str] | str:
+def _kept(artifact: object) -> list[str]:
+    """Return the texts of the Documents that a tool keeps: among others, or under a usual name."""
+    if is_mapping(artifact) and not is_document(artifact):
+        return _if_readable(find_contexts, artifact, "") or []
+    items = artifact if is_list(artifact) and not is_document(artifact) else [artifact]
+    return [context_text(item, "a tool's artifact") for item in items if is_document(item)]
+
+
+def _said_by_tool(message: Message) -> list[str]:
     """Return a tool's text; its passages where it says them one by one, in blocks or as JSON of a search's hits."""
     if (passages := texts_of_results(message.content)) is not None:
         return passages
@@ -601,4 +609,4 @@ def _said_by_tool(message: Message) -> list[str] | str:
         hits = json.loads(message.text) if message.text.lstrip()[:1] in ("{", "[") else None
     except ValueError:
         hits = None
-    return (_if_readable(find_contexts, hits, "", own=True, names=_HITS) if hits else None) or message.text
+    return (_if_readable(find_contexts, hits, "", own=True, names=_HITS) if hits else None) or [message.text]
