@@ -300,7 +300,7 @@ def database(path):
             lambda path: path.write_text("garbage" * 1000),
             "is damaged, or not a ragstone journal .*move it away, or name another",
         ),
-        (database, "belongs to another program; name another file as the journal"),
+        (database, "is no journal; name another file as the journal"),
         (lambda path: path.mkdir(), "is a folder; name a file in it, such as .*journal.db"),
     ],
     ids=["garbage", "other-database", "folder"],

@@ -213,7 +213,7 @@ def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path):
     ("spoil", "message"),
     [
         (lambda path: path.write_bytes(b"no database"), "is damaged, or not a ragstone outbox .*name another file"),
-        (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "belongs to another program; name another file"),
+        (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "is no outbox; name another file"),
         (
             lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 4")),
             r"made by a newer ragstone \(outbox version 4, this one reads 3\); upgrade",
