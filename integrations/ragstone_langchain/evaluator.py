@@ -41,8 +41,9 @@ class RagEvaluator:
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The results' key; by default the metric's name.
         fields: Where a sample's fields are if not under a usual name: a mapping from field to key, such as
-            {"response": "data.draft"}, looked up in outputs, then inputs, then reference_outputs; or a function of
-            inputs and outputs that returns a `ragstone.Sample`, or a mapping of those fields that it knows.
+            {"response": "data.draft"}, looked up in the field's own place first (inputs, outputs, reference_outputs),
+            an answer nowhere else; or a function of inputs and outputs that returns a `ragstone.Sample`, or a mapping
+            of those fields that it knows.
         retriever_tools: Names of an agent's tools whose messages are contexts. Tools that keep Documents as their
             artifact need not be named.
 

@@ -63,9 +63,9 @@ class MonitorHandler(BaseCallbackHandler):
     Args:
         monitor: Takes the samples: a `ragstone.live.Monitor`.
         fields: Where a sample's fields are if not under a usual name: a mapping from field to key, such as
-            {"response": "data.answer"}, looked up in the outputs, then the inputs; or a function of a run's inputs and
-            outputs (None if it failed) that returns the sample, a mapping of those fields that it knows, or None for
-            no sample. It runs in the app's thread.
+            {"response": "data.answer"}, looked up as `RagEvaluator` does; or a function of a run's inputs and outputs
+            (None if it failed) that returns the sample, a mapping of those fields that it knows, or None for no
+            sample. It runs in the app's thread.
         where: A function of a run's name, tags and metadata; true makes the run a sample. If it rejects a run, it is
             called for the runs inside, too.
         retriever_tools: Names of tools whose text is a context, if they run no retriever and return no Documents as

@@ -71,6 +71,14 @@ _QUESTION_TOO = ("prompt", "request", "topic", "message", "text", "content")  # 
 _STRUCTURED = ("structured_response", "parsed")  # where agents and `with_structured_output(include_raw=True)` put it
 _TEXT_OF_IT = ("text", "content")  # of a mapping that stands under a usual name
 _HITS = (*FIELD_NAMES["retrieved_contexts"], "results")  # in what a search tool returns
+_PLACES: Mapping[SampleField, Names] = {
+    "user_input": ("inputs", "outputs", "reference_outputs"),
+    "response": ("outputs",),
+    "retrieved_contexts": ("outputs", "inputs", "reference_outputs"),
+    "reference": ("reference_outputs", "inputs", "outputs"),
+}
+"""Where a field is that the user has named, its own place first: the same name may stand in several."""
+
 _DEPTH = 4  # {"output": {"state": {"messages": ...}}} and one to spare
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
@@ -277,7 +285,8 @@ def _by_function(function: FieldFunction, run: Run) -> Sample | Mapping[str, obj
 
 def _under_key(field: SampleField, key: str, run: Run, reference: object) -> str | Sequence[str] | None:
     """Return a field that stands under a key, dotted where it is deeper; raise `Unreadable` if it is nowhere."""
-    places = {"outputs": run.output, "inputs": run.inputs, "reference_outputs": reference}
+    values = {"inputs": run.inputs, "outputs": run.output, "reference_outputs": reference}
+    places = {place: values[place] for place in _PLACES[field]}
     for place, value in places.items():
         found = _follow(value, key)
         if found is None:  # LangSmith packs what a target returned

@@ -75,6 +75,21 @@ def test_the_answer(shape: str) -> None:
     assert read(run(output, SEARCH)) == (QUESTION, FOUND, answer)
 
 
+def test_a_named_answer_is_never_taken_from_the_inputs() -> None:
+    asked = {"text": QUESTION}
+    named = {"fields": {"user_input": "text", "response": "text"}}
+    assert read(run({"text": ANSWER}, inputs=asked), **named) == (QUESTION, (), ANSWER)
+    assert read(run({"x": ANSWER}, inputs=asked), **named) == Skipped("no_answer", ("x",))
+    assert read(run(None, inputs=asked, error=OSError("down")), **named)[2] is None
+
+
+def test_a_named_field_stands_in_its_own_place_first() -> None:
+    everywhere = {"text": QUESTION}, {"text": ANSWER}, {"text": FIRST}
+    named = Reading({"user_input": "text", "response": "text", "reference": "text"})
+    sample = Arguments(*everywhere).sample(NeedsNothing(llm=judge()), named)
+    assert (sample.user_input, sample.response, sample.reference) == (QUESTION, ANSWER, FIRST)
+
+
 def test_a_function_s_sample_is_taken_as_it_is_and_none_declines() -> None:
     assert sample_of(run(ANSWER), Reading(lambda *_: Sample(id="7"))) == Sample(id="7")
     assert sample_of(run(ANSWER), Reading(lambda *_: None)) == Skipped("declined")
