@@ -148,12 +148,12 @@ if hasattr(os, "register_at_fork"):
 
 def _characters(value: object, counted: set[int], depth: int = 6) -> int:
     """Count the characters of a value's texts, without those that were counted before."""
-    if isinstance(value, (int, float)) or id(value) in counted:
+    if value is None or isinstance(value, (int, float)) or id(value) in counted:
         return 0
-    inner: Collection[object] = ()
     if isinstance(value, str):
         counted.add(id(value))
         return len(value)
+    inner: Collection[object] = ()
     if isinstance(value, BaseModel) or is_dataclass(value):
         counted.add(id(value))
         inner = getattr(value, "__dict__", {}).values()
