@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -257,6 +257,29 @@ def test_a_resumed_run_has_the_question_and_the_contexts_of_the_one_that_stopped
     assert monitor.skipped == {"interrupted": 2}
     stopped = rag().with_config(configurable={"thread_id": "8"})
     assert parts(noted(stopped).only) == WHOLE
+
+
+def test_a_breakpoint_gives_no_second_sample() -> None:
+    graph = pytest.importorskip("langgraph.graph")
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    class State(TypedDict, total=False):
+        question: str
+        docs: list[Document]
+        answer: str
+
+    built = graph.StateGraph(State)
+    built.add_node("retrieve", lambda state: {"docs": Searching().invoke(state["question"])})
+    built.add_node("generate", lambda _: {"answer": ANSWER})
+    built.add_edge(graph.START, "retrieve")
+    built.add_edge("retrieve", "generate")
+    app = built.compile(checkpointer=InMemorySaver(), interrupt_before=["generate"])
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    app.invoke({"question": QUESTION}, config)
+    app.invoke(None, config)
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
+    assert monitor.skipped == {"no_answer": 1}
 
 
 def test_a_stream_that_is_left_at_its_interrupt_is_interrupted() -> None:
