@@ -3,8 +3,8 @@
 A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag", "summary", "golden" are groups.
 A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
 OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge". Packages add forms of their own, "NAME:MODEL", by the
-entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODEL and return the judge or embedder. By
-`ragstone.wrappers` they say how to wrap a framework's model object: "PACKAGE.LLM" or "PACKAGE.Embedder".
+entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODEL and return the judge or embedder. One
+that is named as the top package of a model object's class, or of a class that this is derived from, gets such objects.
 """
 
 import dataclasses
@@ -16,11 +16,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragstone.errors import describe
-from ragstone.judge import LLM, Asking, Embedder, Judge, LLMReply, LLMRequest
+from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 from ragstone.options import checked
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoints
+    from importlib.metadata import EntryPoint, EntryPoints
 
     import numpy as np
     from numpy.typing import NDArray
@@ -177,18 +177,18 @@ def _own_metric(name: str) -> "type[Metric] | Metric":
 def make_metric(
     name: str,
     options: Mapping[str, object],
-    llm: "Judge | str | None",
-    embedder: "Embedder | str | None" = None,
-    writer: "LLM | str | None" = None,
+    llm: object,
+    embedder: object = None,
+    writer: object = None,
 ) -> "Metric":
     """Return a metric.
 
     Args:
         name: The metric.
         options: Its options; those that are texts, numbers and lists are checked against their types.
-        llm: The judge, or its name; used if the metric asks one.
-        embedder: The embedder, or its name; used if the metric takes one.
-        writer: What writes where the judge does not, or its name; used if the metric asks a judge.
+        llm: The judge, its name, or a framework's model object; used if the metric asks one.
+        embedder: The embedder, likewise; used if the metric takes one.
+        writer: What writes where the judge does not, likewise; used if the metric asks a judge.
 
     Raises:
         RegistryError: A name names nothing, or an option is unknown or impossible.
@@ -274,7 +274,13 @@ def _packages() -> list[str]:
     """Return the names that installed packages put before their judges."""
     from importlib.metadata import entry_points  # loaded when first used
 
-    return sorted({each.name for each in entry_points(group=_ENTRY_POINTS["llm"])} - _OURS)
+    judges = entry_points(group=_ENTRY_POINTS["llm"])
+    return sorted({each.name for each in judges if not _wraps(each)} - _OURS)
+
+
+def _wraps(entry_point: "EntryPoint") -> bool:
+    """Whether an entry point is a class, which gets objects alone, rather than a function, which gets names."""
+    return entry_point.attr[:1].isupper()
 
 
 def forms() -> str:
@@ -356,24 +362,23 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
         embedder = _made(name or llm_name, "embedder", settings)
     if not isinstance(embedder, Embedder):
         what = embedder if isinstance(embedder, str) else type(embedder).__name__
-        wrapper = wrapper_of(embedder, "LLM" if embedder is llm else "Embedder")
-        raise RegistryError(
-            f"{what} is no judge yet; {wrapper}"
-            if wrapper
-            else f"{what} does not embed texts; name an embedder ({forms()})"
-        )
+        raise RegistryError(f"{what} does not embed texts; name an embedder ({forms()})")
     return embedder
 
 
-def wrapper_of(model: object, role: Literal["LLM", "Embedder"]) -> str | None:
-    """Return how to wrap a framework's model object; None where no installed package wraps it."""
+def wrapped(model: object, role: Literal["llm", "embedder"]) -> object:
+    """Return the judge or embedder of a framework's model object; what no installed package wraps, as it is.
+
+    Raises:
+        Exception: What wrapping it raises.
+    """
     from importlib.metadata import entry_points  # loaded when first used
 
     for kind in type(model).__mro__:
         package = kind.__module__.partition(".")[0]
-        for wrapper in entry_points(group="ragstone.wrappers", name=f"{package}.{role}"):
-            return f"wrap it: {wrapper.value.replace(':', '.')}(model)"
-    return None
+        for wrapper in entry_points(group=_ENTRY_POINTS[role], name=package):
+            return wrapper.load()(model)
+    return model
 
 
 def is_embedded(llm: object) -> bool:

@@ -1,7 +1,7 @@
-"""Judges and embedders by name: "langchain:PROVIDER:MODEL", through the entry points of pyproject.toml."""
+"""Judges and embedders by name, "langchain:PROVIDER:MODEL", or of model objects: entry points of pyproject.toml."""
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from ragstone_langchain.models import LangChainEmbedder, LangChainLLM
@@ -17,25 +17,25 @@ _PACKAGES = {
 }
 
 
-def make_judge(model: str) -> "LangChainLLM":
-    """Return the judge that `init_chat_model(model)` makes, with its provider's settings.
+def make_judge(model: object) -> "LangChainLLM":
+    """Return the judge of a model object, or that `init_chat_model(model)` makes, with its provider's settings.
 
     Raises:
         ImportError: A package is missing; the message holds the command that installs all that is missing.
         Exception: What `init_chat_model` raises.
     """
-    made = _made("langchain.chat_models", "init_chat_model", model)
+    chat_model = _made("langchain.chat_models", "init_chat_model", model) if isinstance(model, str) else model
     from ragstone_langchain.models import LangChainLLM
 
-    return LangChainLLM(made)
+    return LangChainLLM(cast("Any", chat_model))
 
 
-def make_embedder(model: str) -> "LangChainEmbedder":
-    """Return the embedder that `init_embeddings(model)` makes; it raises what `make_judge` does."""
-    made = _made("langchain.embeddings", "init_embeddings", model)
+def make_embedder(model: object) -> "LangChainEmbedder":
+    """Return the embedder of embeddings, or that `init_embeddings(model)` makes; it raises what `make_judge` does."""
+    embeddings = _made("langchain.embeddings", "init_embeddings", model) if isinstance(model, str) else model
     from ragstone_langchain.models import LangChainEmbedder
 
-    return LangChainEmbedder(made)
+    return LangChainEmbedder(cast("Any", embeddings))
 
 
 def _made(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - langchain need not be there

@@ -23,7 +23,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.storage.kvstore import SimpleKVStore
 
-from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
+from ragstone import LLMRequest
 from ragstone.identity import identity_json, judge_key
 from ragstone.testing import EmbedderContract, LLMContract
 from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM
@@ -346,12 +346,3 @@ def test_each_half_is_the_embedding_models_own_and_no_second_loop_awaits_it():
     for _ in range(2):
         aembed(embedder, ["a"])
     assert [half for half, _ in embed_model.batches] == ["sync", "async", "sync"]
-
-
-def test_a_model_object_is_told_its_wrapper():
-    with pytest.raises(
-        TypeError, match=r"llm: MockLLM has no .*; wrap it: ragstone_llama_index\.LlamaIndexLLM\(model\)"
-    ):
-        ContextRelevancy(llm=MockLLM())
-    with pytest.raises(TypeError, match=r"embedder: .*; wrap it: ragstone_llama_index\.LlamaIndexEmbedder\(model\)"):
-        ResponseRelevancy(llm=LlamaIndexLLM(MockLLM()), embedder=MockEmbedding(embed_dim=4))

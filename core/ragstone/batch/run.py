@@ -24,6 +24,7 @@ from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.limits.gate import RequestGate, daemon, in_daemon
 from ragstone.metrics.base import Metric
+from ragstone.metrics.named import metrics_from, naming
 from ragstone.options import Count, checked
 from ragstone.outcome import Score, Unscored, Usage
 from ragstone.plain import printable
@@ -31,13 +32,8 @@ from ragstone.registry import (
     GROUPS,
     NullJudge,
     RegistryError,
-    gets_embedder,
-    make_embedder,
-    make_llm,
     make_metric,
-    metric_class,
     metric_names,
-    spread,
 )
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
@@ -69,9 +65,10 @@ class RunOptions(TypedDict, total=False):
     """The options of `evaluate` and `aevaluate`.
 
     Attributes:
-        llm: The judge of metrics that are given by name, or the judge's name (see `ragstone.registry`).
-        writer: What writes for these metrics where the judge does not (`Metric.writer`), or its name.
-        embedder: Their embedder, or its name; by default the one that goes with the judge.
+        llm: The judge of metrics that are given by name or lack one: a judge, its name (see `ragstone.registry`), or
+            a model object of a framework, which its integration wraps.
+        writer: What writes for these metrics where the judge does not (`Metric.writer`); as `llm`.
+        embedder: Their embedder; as `llm`. By default the one that goes with the judge.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
             whose `reference` is the context.
@@ -109,9 +106,9 @@ class RunOptions(TypedDict, total=False):
             `Unscored("judge_error")`, which is the default.
     """
 
-    llm: Judge | str | None
-    writer: LLM | str | None
-    embedder: Embedder | str | None
+    llm: Judge | str | object | None
+    writer: LLM | str | object | None
+    embedder: Embedder | str | object | None
     fields: Mapping[str, str] | str | None
     repeat: int
     max_concurrency: int
@@ -290,7 +287,11 @@ class Run:
         return f"What was judged is in {path}: make the same call again, and it goes on from there."
 
     def _made(self, metrics: object) -> list[Metric]:
-        made = metrics_from(metrics, self._options, self._calls)
+        models = {name: self._options.get(name) for name in ("llm", "writer", "embedder")}
+        made = metrics_from(metrics, **models, max_concurrency=self._calls)
+        names = [metric.name for metric in made]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"metrics: holds two of the name {min(twice)!r}; evaluate twice, and compare the reports")
         if all(getattr(metric.judge, "in_turn", False) for metric in made):
             self._calls = 1
         return made
@@ -298,7 +299,7 @@ class Run:
     async def _choose(self) -> None:
         """Take the metrics that fit the rows, and say so."""
         rows = self._rows
-        with _naming("metrics"):
+        with naming("metrics"):
             if isinstance(rows, AsyncIterator):
                 raise RegistryError(
                     "none is named, and rows of an asynchronous source do not decide; name 'rag', "
@@ -396,69 +397,6 @@ def _expected(metric: Metric, sample: Sample) -> Counter[str]:
 
     whole = estimate_sample(metric, sample)
     return Counter(calls=whole.calls, input=whole.input_tokens, output=whole.output_tokens)
-
-
-def metrics_from(metrics: object, options: RunOptions, calls: int) -> list[Metric]:
-    """Return the metrics, those that are named made with one judge, one writer and one embedder."""
-    llm, writer, embedder = options.get("llm"), options.get("writer"), options.get("embedder")
-    if isinstance(metrics, (str, Metric)):
-        metrics = [metrics]
-    if not isinstance(metrics, Sequence):
-        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass metrics or their names")
-    made: list[Metric] = []
-    judge, named = llm, embedder
-    for metric, its_options in spread(cast("Sequence[object]", metrics)):
-        if not isinstance(metric, (str, Metric)):
-            raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
-        with _naming("metrics"):
-            kind = metric_class(metric) if isinstance(metric, str) else type(metric)
-        asks = kind.needs_llm and (isinstance(metric, str) or metric.lacks_llm)
-        if asks and judge is None:
-            name = metric if isinstance(metric, str) else metric.name
-            raise ValueError(f"llm: is missing; pass a judge for {name!r}, or its name, such as 'local'")
-        if asks and isinstance(judge, str):
-            with _naming("llm"):
-                judge = make_llm(judge, max_concurrency=calls)
-        if asks and isinstance(writer, str):
-            with _naming("writer"):
-                writer = make_llm(writer, max_concurrency=calls)
-        if isinstance(metric, Metric) and not asks:
-            made.append(metric)
-            continue
-        embeds = gets_embedder(kind, judge, named=named is not None)
-        if embeds and (embedder is None or isinstance(embedder, str)):
-            with _naming("embedder"):
-                embedder = make_embedder(
-                    embedder,
-                    cast("LLM | str", judge or ""),
-                    llm_name=llm if isinstance(llm, str) else "",
-                    max_concurrency=calls,
-                )
-        if isinstance(metric, Metric):
-            models: dict[str, Any] = {"llm": judge, "writer": metric.writer or writer}
-            if embeds:
-                models["embedder"] = getattr(metric, "embedder", None) or embedder
-            made.append(replace(metric, **models))
-            continue
-        with _naming("metrics"):
-            made.append(make_metric(metric, its_options, judge, embedder if embeds else None, writer))
-    _check_names([metric.name for metric in made])
-    return made
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if not names:
-        raise ValueError("metrics: is empty; pass one or more")
-    if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"metrics: holds two of the name {min(twice)!r}; evaluate twice, and compare the reports")
-
-
-@contextlib.contextmanager
-def _naming(argument: str) -> Generator[None, None, None]:
-    try:
-        yield
-    except RegistryError as error:
-        raise RegistryError(f"{argument}: {error}") from error
 
 
 @contextlib.contextmanager

@@ -6,8 +6,9 @@ from typing import Any
 from typing_extensions import Unpack
 
 from ragstone.batch.evaluate import evaluate
-from ragstone.batch.run import RunOptions, metrics_from
+from ragstone.batch.run import RunOptions
 from ragstone.metrics.base import Metric
+from ragstone.metrics.named import metrics_from
 from ragstone.options import Count, checked
 from ragstone.plain import is_mapping
 from ragstone.registry import RegistryError, needs_llm, spread
@@ -70,8 +71,8 @@ class Scorer:
         # A name that names nothing is found here, before any worker is.
         asks = [needs_llm(metric) for metric, _ in spread(named) if isinstance(metric, str)]
         self._named = named
-        self._models = RunOptions(**{name: given.pop(name, None) for name in ("llm", "writer", "embedder")})  # type: ignore[typeddict-item]
-        if self._models.get("llm") is None and any(asks):
+        self._models: dict[str, object] = {name: given.pop(name, None) for name in ("llm", "writer", "embedder")}
+        if self._models["llm"] is None and any(asks):
             raise RegistryError("llm: is missing; pass the judge's name, such as 'openai:gpt-5-mini'")
         given["max_concurrency"] = max(1, given.get("max_concurrency", _CALLS) // share)
         for name in _DIVIDED:
@@ -92,7 +93,9 @@ class Scorer:
         if not len(rows):
             return to_frame(())
         options = self._options
-        self._metrics = self._metrics or metrics_from(self._named, self._models, options["max_concurrency"])
+        self._metrics = self._metrics or metrics_from(
+            self._named, **self._models, max_concurrency=options["max_concurrency"]
+        )
         report = evaluate(rows, self._metrics, progress=False, **options)
         empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
         bad = [empty | _no_sample(line) for line in report.bad_rows]

@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
+from ragstone.judge import LLM, Embedder, Judge
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Alert
 from ragstone.live.budget import Budget
@@ -22,6 +23,7 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
 from ragstone.live.worker import Settings, WhenFull
 from ragstone.metrics.base import Metric
+from ragstone.metrics.named import metrics_from
 from ragstone.options import Count, Flag, Seconds, checked
 from ragstone.plain import seconds_of
 from ragstone.results.traffic import Feedback
@@ -48,7 +50,11 @@ class Monitor:
     for the next start.
 
     Args:
-        metrics: One metric or several. Each scores every chosen sample.
+        metrics: One metric or several, by name too where `llm` is given. Each scores every chosen sample.
+        llm: The judge of metrics that are given by name or lack one, as for `ragstone.evaluate`; also `writer` and
+            `embedder`.
+        writer: What writes for these metrics where the judge does not.
+        embedder: Their embedder.
         sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
         sample_rate: The share of samples to score, 0 to 1, or a share for each metric by name. A hash of the id
             decides, so every process chooses the same.
@@ -99,8 +105,11 @@ class Monitor:
 
     def __init__(
         self,
-        metrics: Metric | Sequence[Metric],
+        metrics: Metric | str | Sequence[Metric | str],
         *,
+        llm: Judge | str | object | None = None,
+        writer: LLM | str | object | None = None,
+        embedder: Embedder | str | object | None = None,
         sinks: Sink | Sequence[Sink] | None = None,
         sample_rate: float | Mapping[str, float] = 1.0,
         max_queue: int = 10_000,
@@ -121,6 +130,8 @@ class Monitor:
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
+        if any(each is not None for each in (llm, writer, embedder)):
+            metrics = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
         self._options: dict[str, Any] = {
             "metrics": metrics,
             "sinks": sinks,
@@ -160,7 +171,13 @@ class Monitor:
         _check_type("budget", budget, (Budget, type(None)), "ragstone.live.Budget(...)")
         check_function("redact", redact)
         check_function("on_alarm", on_alarm)
-        by_key = _by_key("metrics", metrics, Metric, _metric_key, "metrics, such as ContextRelevancy(llm=...)")
+        by_key = _by_key(
+            "metrics",
+            cast("Sequence[Metric]", metrics),
+            Metric,
+            _metric_key,
+            "metrics, such as ContextRelevancy(llm=...)",
+        )
         if not by_key:
             raise ValueError("metrics: is empty; pass metrics, such as ContextRelevancy(llm=...)")
         if sinks is None:

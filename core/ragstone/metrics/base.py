@@ -115,11 +115,12 @@ class Metric(ABC):
     returns `self._score(...)`. The base class adds the rest: sync and async calls, re-asks, usage and checks.
 
     Args:
-        llm: The judge, or its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`). None:
-            `evaluate(..., llm=)`, an evaluator or the command line sets it later, or the metric needs no judge.
+        llm: The judge; its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`); or a model
+            object of a framework, which its integration wraps. None: `evaluate(..., llm=)`, an evaluator or the
+            command line sets it later, or the metric needs no judge.
         threshold: `Score.passed` is True if the value reaches it; None: `Score.passed` is None.
-        writer: An LLM, or its name, that writes the texts that the metric needs (questions, claims, parts), where the
-            judge is better not asked to: a decision model writes none. None: the judge, if it writes.
+        writer: An LLM, given as `llm` is, that writes the texts that the metric needs (questions, claims, parts),
+            where the judge is better not asked to: a decision model writes none. None: the judge, if it writes.
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
         scoring: "count": hard verdicts, the published definition; "expected": the judge's probabilities in their
             place; needs "one_by_one", and the version ends in "+expected"; "auto": "expected" if items are asked
@@ -175,8 +176,8 @@ class Metric(ABC):
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
 
-    llm: Judge | str | None = None
-    writer: LLM | str | None = None
+    llm: Judge | str | object | None = None
+    writer: LLM | str | object | None = None
     threshold: float | None = None
     asking: Literal["auto", "together", "one_by_one"] = "auto"
     scoring: Scoring = "auto"

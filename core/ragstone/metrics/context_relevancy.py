@@ -139,7 +139,7 @@ class ContextRelevancy(SplittingMetric):
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("sentence",)
 
     granularity: Literal["sentence", "chunk"] = "sentence"
-    embedder: Embedder | str | None = None
+    embedder: Embedder | str | object | None = None
 
     @property
     def judge_embedder(self) -> Embedder | None:

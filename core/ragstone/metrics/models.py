@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import getattr_static
 from typing import Literal, cast
 
 from ragstone.judge import LLM, Embedder, Judge
-from ragstone.registry import RegistryError, make_embedder, make_llm, wrapper_of
+from ragstone.registry import RegistryError, make_embedder, make_llm, wrapped
 
 _LLM = ("model", "asking", "generate", "agenerate")
 _DECISIONS = ("model", "most_questions", "decide", "adecide")
@@ -16,28 +17,33 @@ _INSTEAD = (
 )
 
 
-def judge_of(role: Literal["llm", "writer"], judge: object) -> Judge:
-    """Return the judge or writer of an option: made by its name, or the object, which has all members.
+def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) -> Judge:
+    """Return the judge or writer of an option: made by its name, a framework's model wrapped, or the object itself.
 
     Raises:
         RegistryError: The name names none.
         TypeError: The object lacks a member.
     """
-    made = _named(role, partial(make_llm, judge)) if isinstance(judge, str) else judge
-    if role == "llm" and decides(made):
-        check_members(role, made, _DECISIONS, "ragstone.BaseDecisionModel makes one of a class with decide or adecide")
+    if isinstance(judge, str):
+        judge = _named(role, partial(make_llm, judge, **settings))
+    if not (_has(judge, _LLM) or _has(judge, _DECISIONS)):
+        judge = wrapped(judge, "llm")
+    if role == "llm" and decides(judge):
+        check_members(role, judge, _DECISIONS, "ragstone.BaseDecisionModel makes one of a class with decide or adecide")
     else:
-        check_members(role, made, _LLM, partial(_instead, made, "LLM"))
-    return cast("Judge", made)
+        check_members(role, judge, _LLM, _INSTEAD.format("LLM", "generate"))
+    return cast("Judge", judge)
 
 
-def embedder_of(embedder: object, judge: Judge, llm_name: str) -> Embedder:
+def embedder_of(embedder: object, judge: object, llm_name: str, **settings: object) -> Embedder:
     """Return the embedder of an option: made by its name, for None the one that goes with the judge; as `judge_of`."""
-    made = embedder
     if embedder is None or isinstance(embedder, str):
-        made = _named("embedder", partial(make_embedder, embedder, cast("LLM", judge), llm_name=llm_name))
-    check_members("embedder", made, _EMBEDDER, partial(_instead, made, "Embedder"))
-    return cast("Embedder", made)
+        make = partial(make_embedder, embedder, cast("LLM", judge), llm_name=llm_name, **settings)
+        embedder = _named("embedder", make)
+    if not _has(embedder, _EMBEDDER):
+        embedder = wrapped(embedder, "embedder")
+    check_members("embedder", embedder, _EMBEDDER, _INSTEAD.format("Embedder", "embed"))
+    return cast("Embedder", embedder)
 
 
 def decides(judge: object) -> bool:
@@ -52,14 +58,14 @@ def _named(role: str, make: Callable[[], object]) -> object:
         raise RegistryError(f"{role}: {error}") from error
 
 
-def _instead(value: object, role: Literal["LLM", "Embedder"]) -> str:
-    return wrapper_of(value, role) or _INSTEAD.format(role, "generate" if role == "LLM" else "embed")
+def _has(value: object, members: Sequence[str]) -> bool:
+    """Whether an object has all members, without running code of its own, which may load a model."""
+    return all(getattr_static(value, member, None) is not None for member in members)
 
 
-def check_members(name: str, value: object, members: Sequence[str], instead: str | Callable[[], str]) -> None:
+def check_members(name: str, value: object, members: Sequence[str], instead: str) -> None:
     """Refuse an object that lacks one of the members, or is a class in place of an object, with a TypeError."""
     if isinstance(value, type):
         raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
     if missing := [member for member in members if not hasattr(value, member)]:
-        hint = instead if isinstance(instead, str) else instead()
-        raise TypeError(f"{name}: {type(value).__name__} has no {', '.join(missing)}; {hint}")
+        raise TypeError(f"{name}: {type(value).__name__} has no {', '.join(missing)}; {instead}")

@@ -139,7 +139,7 @@ class ResponseRelevancy(Metric):
     needs_embedder: ClassVar[bool] = True
     calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
 
-    embedder: Embedder | str | None = None
+    embedder: Embedder | str | object | None = None
     strictness: Count = 3
     sampling: Literal["one_call", "n_calls"] = "one_call"
     noncommittal: NoncommittalRule = "all"
