@@ -1,8 +1,9 @@
 """A model object that the app and a judge share: what it says of itself, and calls that the app does not see.
 
-Four things lead a LangChain call back to the app, and each is stopped here: callbacks inherited through context
-variables, handlers that a configure hook adds to every run (`register_configure_hook`), LangSmith's tracing, and
-callbacks that the model object itself carries. None of the app's objects is changed.
+Three things lead a LangChain call back to the app, and each is stopped here: what the app keeps in context variables
+(callbacks, handlers of `register_configure_hook`), LangSmith's tracing, and callbacks that the model object itself
+carries. None of the app's objects is changed. A hook whose handler is its variable's default, or is made by a variable
+of the environment, listens still: LangChain has no public way to leave it out.
 """
 
 import asyncio
@@ -14,9 +15,8 @@ from functools import partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast
 
-from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
+from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tracers.context import _configure_hooks  # pyright: ignore[reportPrivateUsage] - no public way
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
@@ -174,7 +174,7 @@ def call_untraced(call: Callable[[], T]) -> T:
         with tracing_context(enabled=False):
             return call()
 
-    return _silent_context().run(untraced)
+    return contextvars.Context().run(untraced)
 
 
 def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
@@ -184,7 +184,7 @@ def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[
         with tracing_context(enabled=False):
             return await call()
 
-    return _silent_context().run(asyncio.get_running_loop().create_task, untraced())
+    return contextvars.Context().run(asyncio.get_running_loop().create_task, untraced())
 
 
 def without_callbacks(runnable: T) -> T:
@@ -230,26 +230,3 @@ def _changed(runnable: object, changes: dict[str, object]) -> object:
 
 def _is_runnable(thing: object) -> TypeGuard[Runnable[Any, Any]]:
     return isinstance(thing, Runnable)
-
-
-class _Silent(BaseCallbackHandler):
-    """Stands where a configure hook would put the app's handler, and does nothing."""
-
-    run_inline = True
-
-
-_SILENT = _Silent()
-
-
-def _silent_context() -> contextvars.Context:
-    """Return a context that inherits nothing, and in which no hook finds a handler of the app."""
-    context = contextvars.Context()
-    # A fresh context is not enough: a variable may have a handler as its default, or be filled by the environment.
-    hooks: list[Any] = list(_configure_hooks)
-    for variable, _, handler_class, _ in hooks:
-        listens = handler_class is not None or context.run(variable.get) is not None
-        if listens and issubclass(
-            type(variable), contextvars.ContextVar
-        ):  # else `MonitorHandler.everywhere`, which skips it
-            context.run(variable.set, _SILENT)
-    return context

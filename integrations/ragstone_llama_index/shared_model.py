@@ -1,13 +1,14 @@
 """A silent copy of the app's model: what a judge asks it is hidden from the app, and awaited on one event loop only."""
 
 import asyncio
+import copy
 import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
@@ -90,30 +91,28 @@ class SharedModel(ABC, Generic[M]):
         """Whether the async half only calls the sync half, which would hold up the event loop."""
 
     def _original(self) -> M | None:
-        """Return the app's object, if there is one already; nothing is made for it."""
-        from llama_index.core import Settings
-
-        # Not through its property, which gives the object another callback manager and makes a default one.
-        setting: M | None = getattr(Settings, f"_{self._setting}", None)
-        return setting if self._model is None else self._model
+        """Return the app's object; None where there is none, and LlamaIndex cannot make its default either."""
+        with suppress(ValueError):
+            return self._found()
+        return None
 
     @contextmanager
     def _hidden(self) -> Generator[M, None, None]:
         """Lend the copy to call, and hide the calls from the app. ValueError: `Settings` has no object either."""
-        original = self._original() or self._default()
+        original = self._found()
         with _LOCK:
             if self._copied is None or self._copied[0] is not original:
                 silent = {} if self._trace else {"callback_manager": _SilentCallbacks()}
                 self._copied = original, original.model_copy(update={**dict.fromkeys(self._apps_own), **silent})
-            copy = self._copied[1]
+            silenced = self._copied[1]
         with _suppress_tracing(trace=self._trace):
-            yield copy
+            yield silenced
 
     def _is_awaited_here(self) -> bool:
         """Whether the copy may be awaited on the running loop."""
         if self._in_threads is not None:
             return not self._in_threads
-        original = self._original() or self._default()
+        original = self._found()
         if self._only_calls_sync(original):
             return False
         home, running = _home_of(original), asyncio.get_running_loop()
@@ -128,11 +127,19 @@ class SharedModel(ABC, Generic[M]):
             self._bridge = Bridge(_THREADS)
         return await self._bridge.in_thread(call)
 
-    def _default(self) -> M:
+    def _found(self) -> M:
+        """Return the app's object, which keeps its callback manager."""
         from llama_index.core import Settings
 
+        if self._model is not None:
+            return self._model
         try:
-            default: M = getattr(Settings, self._setting)
+            found: list[M] = []
+            for _ in range(2):
+                settings = copy.copy(Settings)
+                settings.callback_manager = cast("Any", None)  # else each look gives the model that of Settings
+                found.append(getattr(settings, self._setting))
+            default: M = getattr(Settings, self._setting) if found[0] is not found[1] else found[0]  # there was none
             return default
         except (ImportError, ValueError) as error:
             reason = " ".join(str(error).replace("*", " ").split())

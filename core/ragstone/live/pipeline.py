@@ -447,7 +447,13 @@ class Pipeline:
 def _runs_a_loop() -> bool:
     """Whether this thread runs an event loop, which waiting here would stop for everybody."""
     asyncio: Any = sys.modules.get("asyncio")  # not loaded: none runs
-    return asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001 - the one that does not raise
+    if asyncio is None:
+        return False
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:

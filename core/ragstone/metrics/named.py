@@ -39,10 +39,7 @@ def metrics_from(
     made: list[Metric] = []
     judge, named = llm, embedder
     for metric, options in spread(cast("Sequence[object]", metrics)):
-        if not isinstance(metric, (str, Metric)):
-            raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
-        with naming("metrics"):
-            kind = metric_class(metric) if isinstance(metric, str) else type(metric)
+        kind = _class_of(metric)
         asks = kind.needs_llm and (isinstance(metric, str) or metric.lacks_llm)
         if asks and judge is None:
             name = metric if isinstance(metric, str) else metric.name
@@ -69,6 +66,15 @@ def metrics_from(
     if not made:
         raise ValueError("metrics: is empty; pass one or more")
     return made
+
+
+def _class_of(metric: object) -> type[Metric]:
+    if isinstance(metric, Metric):
+        return type(metric)
+    if not isinstance(metric, str):
+        raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
+    with naming("metrics"):
+        return metric_class(metric)
 
 
 @contextmanager
