@@ -35,7 +35,7 @@ _ROLES: Mapping[object, Role] = {
 _PARTS = ("role", "type", "content", "tool_calls", "additional_kwargs", "name", "tool_call_id", "artifact", "status")
 _MOST_KEYS = 12  # of a mapping that a message lists
 _LONGEST = 100  # messages of a conversation that are read for its history
-MEMORIES = ("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory")
+MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
 _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
 
 

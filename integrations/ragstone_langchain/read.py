@@ -138,7 +138,7 @@ def _history(run: Run, question: str | None, answer: str | None) -> Sequence[obj
 
 def holds_memory(inputs: object) -> bool:
     """Whether a step was given a conversation: by itself, or under a memory's name."""
-    return is_list(inputs) or (is_mapping(inputs) and any(name in inputs for name in MEMORIES))
+    return is_list(inputs) or (is_mapping(inputs) and not MEMORIES.isdisjoint(inputs))
 
 
 def _names_in(outputs: object) -> tuple[str, ...]:
@@ -406,7 +406,7 @@ def _in_one(entries: Mapping[str, object], read: Callable[[object, str], T | Non
     """Return what is read in one of the inner mappings alone."""
     found: list[T] = []
     for name, inner in entries.items():
-        if entries_of(inner) is not None:
+        if not isinstance(inner, str) and entries_of(inner) is not None:
             value = _if_readable(read, inner, f"[{name!r}]")
             found += [] if value is None else [value]
     return found[0] if len(found) == 1 else None
@@ -497,7 +497,8 @@ def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | No
         return texts
     if type(output).__name__ == "Command":  # LangGraph's
         output = getattr(output, "update", None)
-    return _if_readable(stated_contexts, output) if run.kind == "chain" else None
+    is_text = run.kind != "chain" or isinstance(output, str)
+    return None if is_text else _if_readable(stated_contexts, output)
 
 
 def _as_text(value: object) -> str:

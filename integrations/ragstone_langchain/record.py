@@ -306,9 +306,7 @@ class Recorder:
         """Keep what can be read of contexts that the app names; raise `Unreadable` if that is not all."""
         texts, problem = readable_texts(docs, "contexts(docs)")
         if texts or problem is None:
-            call = Run(object(), "named", output=texts)
-            self.runs.begin(call, key)
-            self.runs.end(call.id, texts)
+            self.runs.begin(Run(object(), "named", output=texts, open=False), key)
         if problem is not None:
             raise problem
 
