@@ -79,11 +79,14 @@ class RagEvaluator:
         fields: Fields | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
+        models: Any = llm, embedder, writer  # a metric wraps those of a framework
         if isinstance(metric, str):
-            metric = make_metric(metric, {}, _judge(llm), _embedder(embedder), _judge(writer) if writer else None)
+            metric = make_metric(metric, {}, *models)
         check_members("metric", metric, _METRIC, "pass a metric, such as ragstone.ContextRelevancy(llm=...)")
         if metric.lacks_llm:
-            metric = replace(metric, llm=_judge(llm), writer=metric.writer or (_judge(writer) if writer else None))
+            metric = replace(metric, llm=models[0], writer=metric.writer or models[2])
+        if metric.lacks_llm:
+            raise TypeError("llm: is None; a metric by name needs a judge: a LangChain model or one of ragstone's")
         self.metric = metric
         self.key = metric.name if key is None else key
         self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it
@@ -218,24 +221,6 @@ class RagEvaluator:
     def requires_reference(self) -> bool:
         """Whether the metric reads a reference answer."""
         return "reference" in self.metric.required_fields
-
-
-def _judge(llm: Any) -> Any:  # noqa: ANN401 - the registry checks it
-    if llm is None:
-        raise TypeError("llm: is None; a metric by name needs a judge: a LangChain model or one of ragstone's")
-    if isinstance(llm, str) or not hasattr(llm, "invoke"):
-        return llm
-    from ragstone_langchain.models import LangChainLLM  # with runnables, most of langchain-core's import time
-
-    return LangChainLLM(llm)
-
-
-def _embedder(embedder: Any) -> Any:  # noqa: ANN401 - as above
-    if not hasattr(embedder, "embed_documents"):
-        return embedder
-    from ragstone_langchain.models import LangChainEmbedder
-
-    return LangChainEmbedder(embedder)
 
 
 def _keywords(
