@@ -1,4 +1,4 @@
-"""From sync to async and back, for objects that have only one half of the `LLM` or `Embedder` protocol."""
+"""From sync to async and back: for objects with one half of a protocol, and for models that the app awaits too."""
 
 import asyncio
 import contextvars
@@ -7,7 +7,8 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 
@@ -54,6 +55,80 @@ class Bridge:
         except BaseException:
             future.cancel()
             raise
+
+
+class SharedHalves:
+    """Calls one half of a model object that the app may call too.
+
+    A client keeps connections of the event loop that it was awaited on, and fails the app when it is awaited on
+    another. So each object has one home loop, whoever shares it: the loop that ran when it was first shared, else the
+    first that awaits it. Any other loop gets a thread and the object's sync half. Where a half is missing
+    (`NotImplementedError`), the other stands in: an async one then runs on a loop of ours.
+    """
+
+    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
+    _bridge: Callable[[], Bridge]
+    _lacks: tuple[str, ...] = ()
+
+    def _call(self, sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Call the model from sync code."""
+        if "sync" not in self._lacks:
+            try:
+                return sync()
+            except (NotImplementedError, TypeError) as error:
+                if not says_it_lacks(error):
+                    raise
+        result = self._bridge().on_loop(asynchronous())
+        self._lacks = ("sync",)  # not before the other half has answered: the error may have been about something else
+        return result
+
+    async def _acall(
+        self, shared: object, sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]
+    ) -> T:
+        """Call the model, which is or stands for the shared object, for the running loop."""
+        lacks: tuple[str, ...] = self._lacks
+        if "async" not in lacks and is_at_home(shared):
+            try:
+                return await asynchronous()
+            except (RuntimeError, TypeError) as error:
+                if says_it_lacks(error):
+                    lacks = ("async",)
+                elif str(error) != "Event loop is closed":  # that of another object with the same client
+                    raise
+        result = await self._bridge().in_thread(lambda: self._call(sync, asynchronous))
+        self._lacks = self._lacks or lacks
+        return result
+
+
+def says_it_lacks(error: Exception) -> bool:
+    """Whether the error says that the half which was called does not exist."""
+    return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # an async-only RunnableLambda names it
+
+
+# The home loop of each model object by its id, as models can be neither hashed nor marked; an empty list: none yet.
+# A loop that is gone stays the home: its connections may be left.
+_HOMES: dict[int, "list[weakref.ref[asyncio.AbstractEventLoop]]"] = {}
+_LOCK = threading.Lock()
+
+
+def share(model: object) -> "list[weakref.ref[asyncio.AbstractEventLoop]]":
+    """Give an object that is shared for the first time the running loop as its home, if one runs."""
+    with _LOCK:
+        if id(model) not in _HOMES:
+            _HOMES[id(model)] = []
+            weakref.finalize(model, _HOMES.pop, id(model), None)
+            with suppress(RuntimeError):  # none runs yet: the first that awaits it is the home
+                _HOMES[id(model)].append(weakref.ref(asyncio.get_running_loop()))
+        return _HOMES[id(model)]
+
+
+def is_at_home(model: object) -> bool:
+    """Whether the running loop is an object's home; it becomes that of one without."""
+    home, running = share(model), asyncio.get_running_loop()
+    with _LOCK:
+        if not home:
+            home.append(weakref.ref(running))
+        return home[0]() is running
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:

@@ -65,11 +65,11 @@ class LangChainDecisions(SharedModel[Runnable[Any, Any]], BaseDecisionModel):
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by the model's `invoke`, blocking; raise what the model raises."""
-        return _reply(self._call(*self._calls(request)))
+        return _reply(self._invoke(*self._calls(request)))
 
     async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `decide`."""
-        return _reply(await self._acall(*self._calls(request)))
+        return _reply(await self._ainvoke(*self._calls(request)))
 
     def _calls(self, request: DecisionRequest) -> tuple[Sync[object], Async[object]]:
         from langchain_core.decisions import Choice

@@ -127,13 +127,13 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         """Answer one request by the model's `invoke`, blocking; raise what the model raises."""
 
         async def ask(sync: Sync[object], asynchronous: Async[object]) -> object:
-            return self._call(sync, asynchronous)
+            return self._invoke(sync, asynchronous)
 
         return without_waiting(self._ask_with_system(partial(self._ask, ask), request, self.secrets))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `generate`."""
-        return await self._ask_with_system(partial(self._ask, self._acall), request, self.secrets)
+        return await self._ask_with_system(partial(self._ask, self._ainvoke), request, self.secrets)
 
     async def _ask(
         self, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]", request: LLMRequest
@@ -344,10 +344,10 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""
         model, documents = self._shared, list(texts)
         calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
-        return as_rows(self._call(*calls), documents)
+        return as_rows(self._invoke(*calls), documents)
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), on the running event loop; otherwise as `embed`."""
         model, documents = self._shared, list(texts)
         calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
-        return as_rows(await self._acall(*calls), documents)
+        return as_rows(await self._ainvoke(*calls), documents)

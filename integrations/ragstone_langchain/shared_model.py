@@ -9,23 +9,20 @@ of the environment, listens still: LangChain has no public way to leave it out.
 import asyncio
 import contextvars
 import sys
-import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
 from operator import is_
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
+from ragstone.bridge import SharedHalves, share
 from ragstone.errors import secrets_in
 from ragstone.plain import as_count, as_dict, is_list, is_mapping
 from ragstone_langchain.messages import JUDGE_TAG
-
-if TYPE_CHECKING:
-    from ragstone.bridge import Bridge
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -36,21 +33,14 @@ _URLS = ("base_url", "openai_api_base", "azure_endpoint", "endpoint_url", "endpo
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
 _INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
-_FIRST_LOOPS: "weakref.WeakKeyDictionary[SharedModel[Any], weakref.ref[asyncio.AbstractEventLoop]]" = (
-    weakref.WeakKeyDictionary()
-)
-
 _DEPTH = 8  # of wrappers in wrappers that are looked into
 
 
-class SharedModel(Generic[M]):
-    """What `LangChainLLM` and `LangChainEmbedder` have in common: the object, and which of its halves it lacks.
+class SharedModel(SharedHalves, Generic[M]):
+    """What `LangChainLLM` and `LangChainEmbedder` have in common: the object, and how it is called.
 
-    One that lacks a half says so only when that is called (`NotImplementedError`). The other half then stands in: an
-    async one on a loop in a thread of its own, a sync one in a thread.
+    Calls are hidden from the app, unless they are to be traced.
     """
-
-    _bridge: "Callable[[], Bridge]"
 
     def __init__(self, model: M, *, name: str | None, identity: str | None = None, trace: bool = False) -> None:
         names = (_attribute(layer, each) for layer in _layers(model) for each in _NAMES)
@@ -59,8 +49,7 @@ class SharedModel(Generic[M]):
         self.identity = identity
         self._shared = model
         self._trace = trace
-        self._lacks_sync = False
-        self._lacks_async = False
+        share(model)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -81,54 +70,18 @@ class SharedModel(Generic[M]):
         urls = (_attribute(layer, each) for layer in _layers(self._shared) for each in _URLS)
         return next((each for each in urls if isinstance(each, str) and each), None)
 
-    def _call(self, sync: Sync[T], asynchronous: Async[T]) -> T:
-        """Call the model from sync code."""
-        if not self._lacks_sync:
-            try:
-                return self._call_sync(sync)
-            except (NotImplementedError, TypeError) as error:
-                if not _says_it_lacks(error):
-                    raise
-        result = self._bridge().on_loop(self._await_async(asynchronous))
-        self._lacks_sync = True  # not before the other half has answered: the error may have been about something else
-        return result
+    def _invoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model from sync code, hidden from the app."""
+        return self._call(*self._hidden(sync, asynchronous))
 
-    async def _acall(self, sync: Sync[T], asynchronous: Async[T]) -> T:
-        """Call the model on the running loop."""
-        in_thread = partial(self._bridge().in_thread, partial(self._call_sync, sync))
-        if self._lacks_async or self._began_on_a_closed_loop():
-            try:
-                return await in_thread()
-            except (NotImplementedError, TypeError) as error:
-                if self._lacks_async or not _says_it_lacks(error):
-                    raise
-            return await self._await_async(asynchronous)
-        try:
-            return await self._await_async(asynchronous)
-        except (RuntimeError, TypeError) as error:
-            lacks = _says_it_lacks(error)
-            if not lacks and str(error) != "Event loop is closed":  # that of another model of the same server
-                raise
-        result = await in_thread()
-        self._lacks_async = lacks
-        return result
+    async def _ainvoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model for the running loop, hidden from the app."""
+        return await self._acall(self._shared, *self._hidden(sync, asynchronous))
 
-    def _began_on_a_closed_loop(self) -> bool:
-        """Whether the model's client may keep connections of a closed loop, as langchain-openai's do: none answers."""
-        loop = asyncio.get_running_loop()
-        first = _FIRST_LOOPS.setdefault(self, weakref.ref(loop))()
-        return first is None or (first is not loop and first.is_closed())
-
-    def _call_sync(self, sync: Sync[T]) -> T:
-        return sync() if self._trace else call_untraced(sync)
-
-    async def _await_async(self, asynchronous: Async[T]) -> T:
-        return await (asynchronous() if self._trace else start_untraced(asynchronous))
-
-
-def _says_it_lacks(error: Exception) -> bool:
-    """Whether the error says that the half which was called does not exist."""
-    return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # an async-only RunnableLambda names it
+    def _hidden(self, sync: Sync[T], asynchronous: Async[T]) -> tuple[Sync[T], Async[T]]:
+        if self._trace:
+            return sync, asynchronous
+        return partial(_call_untraced, sync), partial(_await_untraced, asynchronous)
 
 
 def is_decision_model(model: object) -> bool:
@@ -167,7 +120,7 @@ def judge_config(task: str, *, trace: bool) -> RunnableConfig:
     return config
 
 
-def call_untraced(call: Callable[[], T]) -> T:
+def _call_untraced(call: Sync[T]) -> T:
     """Make a blocking call in a context of its own."""
 
     def untraced() -> T:
@@ -177,14 +130,14 @@ def call_untraced(call: Callable[[], T]) -> T:
     return contextvars.Context().run(untraced)
 
 
-def start_untraced(call: Callable[[], Coroutine[Any, Any, T]]) -> "asyncio.Task[T]":
-    """Start a task on the running loop, in a context of its own."""
+async def _await_untraced(call: Async[T]) -> T:
+    """Await a task in a context of its own."""
 
     async def untraced() -> T:
         with tracing_context(enabled=False):
             return await call()
 
-    return contextvars.Context().run(asyncio.get_running_loop().create_task, untraced())
+    return await contextvars.Context().run(asyncio.get_running_loop().create_task, untraced())
 
 
 def without_callbacks(runnable: T) -> T:

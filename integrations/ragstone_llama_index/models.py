@@ -104,9 +104,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
-        if not self._is_awaited_here():
-            return await self._in_thread(lambda: self.generate(request))
-        return await self._answer(request, awaited=True)
+        return await self._ainvoke(partial(self.generate, request), partial(self._answer, request, awaited=True))
 
     async def _answer(self, request: LLMRequest, *, awaited: bool) -> LLMReply:
         with self._hidden() as llm:
@@ -262,7 +260,8 @@ class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
 
     async def aembed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """Return one row per text, on the running event loop or from a thread; otherwise as `embed`."""
-        if not self._is_awaited_here():
-            return await self._in_thread(lambda: self.embed(texts))
+        return await self._ainvoke(partial(self.embed, texts), partial(self._aembed, texts))
+
+    async def _aembed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         with self._hidden() as model:
             return as_rows(await model.aget_text_embedding_batch(list(texts)), texts)

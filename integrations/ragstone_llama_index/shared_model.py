@@ -1,12 +1,10 @@
 """A silent copy of the app's model: what a judge asks it is hidden from the app, and awaited on one event loop only."""
 
-import asyncio
 import copy
 import sys
 import threading
-import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
@@ -15,7 +13,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_instrumentation.span import active_span_id
 from pydantic import BaseModel
 
-from ragstone.bridge import Bridge
+from ragstone.bridge import Bridge, SharedHalves, share
 from ragstone.errors import secrets_in
 
 M = TypeVar("M", bound=BaseModel)
@@ -28,16 +26,13 @@ _THREADS = 64  # as many calls at once as ragstone.BaseLLM makes
 _LOCK = threading.Lock()
 
 
-class SharedModel(ABC, Generic[M]):
+class SharedModel(SharedHalves, ABC, Generic[M]):
     """A model object of the app, or the one in LlamaIndex' `Settings`, which is looked up for each call.
 
     Calls go to a shallow copy, which shares clients, limits and settings with the object: the object itself is never
-    changed. A client keeps connections of the event loop that it was awaited on, and fails the app when it is awaited
-    on another. So each object has one home loop, whoever shares it: the loop that ran when it was first shared, else
-    the first that awaits it. Any other loop gets a thread and the object's sync half.
+    changed.
     """
 
-    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, which has a loop of its own, calls the sync half
     _setting: ClassVar[Literal["llm", "embed_model"]]
     _kind: ClassVar[type[BaseModel]]
     _wanted: ClassVar[str]  # the kind in words, and what to pass
@@ -54,9 +49,9 @@ class SharedModel(ABC, Generic[M]):
         self._trace = trace
         self._in_threads = in_threads
         if model is not None:
-            _home_of(model)
+            share(model)
         self._copied: tuple[M, M] | None = None
-        self._bridge = Bridge(_THREADS)
+        self._threads = Bridge(_THREADS)
 
     @property
     def model(self) -> str:
@@ -108,24 +103,21 @@ class SharedModel(ABC, Generic[M]):
         with _suppress_tracing(trace=self._trace):
             yield silenced
 
-    def _is_awaited_here(self) -> bool:
-        """Whether the copy may be awaited on the running loop."""
-        if self._in_threads is not None:
-            return not self._in_threads
+    async def _ainvoke(self, sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Call the model for the running loop: as the user says, else on its home loop, unless it would block that."""
         original = self._found()
-        if self._only_calls_sync(original):
-            return False
-        home, running = _home_of(original), asyncio.get_running_loop()
-        with _LOCK:
-            if not home:
-                home.append(weakref.ref(running))
-            return home[0]() is running
+        in_threads = self._only_calls_sync(original) if self._in_threads is None else self._in_threads
+        if in_threads:
+            return await self._bridge().in_thread(sync)
+        if self._in_threads is False:
+            return await asynchronous()
+        return await self._acall(original, sync, asynchronous)
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        """Await a blocking call, made in a thread."""
-        if self._bridge.forked:
-            self._bridge = Bridge(_THREADS)
-        return await self._bridge.in_thread(call)
+    def _bridge(self) -> Bridge:
+        with _LOCK:
+            if self._threads.forked:
+                self._threads = Bridge(_THREADS)
+            return self._threads
 
     def _found(self) -> M:
         """Return the app's object, which keeps its callback manager."""
@@ -147,21 +139,6 @@ class SharedModel(ABC, Generic[M]):
                 f"{self._setting}: there is none here or in Settings.{self._setting}: pass one, or set "
                 f"llama_index.core.Settings.{self._setting} ({reason})"
             ) from error
-
-
-# The home loop of each model object by its id, as models can be neither hashed nor marked; an empty list: none yet.
-# A loop that is gone stays the home: its connections may be left.
-_HOMES: dict[int, "list[weakref.ref[asyncio.AbstractEventLoop]]"] = {}
-
-
-def _home_of(model: BaseModel) -> "list[weakref.ref[asyncio.AbstractEventLoop]]":
-    with _LOCK:
-        if id(model) not in _HOMES:
-            _HOMES[id(model)] = []
-            weakref.finalize(model, _HOMES.pop, id(model), None)
-            with suppress(RuntimeError):  # none runs yet: the first that awaits it is the home
-                _HOMES[id(model)].append(weakref.ref(asyncio.get_running_loop()))
-        return _HOMES[id(model)]
 
 
 def defined_by(model: object, method: str) -> type:

@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import Field
 
-from ragstone import LLM, ContextRelevancy, Embedder, LLMRequest, Monitor, ResponseRelevancy, Sample
+from ragstone import LLM, ContextRelevancy, Embedder, LLMRequest, Monitor, ResponseRelevancy, Sample, evaluate
 from ragstone.identity import judge_key
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
@@ -130,6 +130,29 @@ def test_async_only_embeddings_work_in_both() -> None:
     judge = Told(model, script)
     assert [judge.generate(WORD).text for _ in range(3)] == ["yes"] * 3
     assert len(model.loops) == 1, "sync calls share one loop"
+
+
+class BothHalves(AsyncChat):
+    """A chat model with both halves, whose async one belongs to the loop that it is called on."""
+
+    _generate = PlainChat._generate
+
+
+def test_no_second_loop_awaits_a_model_and_evaluate_s_own_loop_never_does() -> None:
+    script = Script(truth)
+    model = BothHalves(script=script)
+    evaluate([SAMPLE], [ContextRelevancy(llm=Told(model, script))], progress=False)
+    assert model.loops == set(), "connections of a loop that ends would stay open"
+
+    async def on_two_loops() -> int:
+        for _ in range(2):  # each time another wrapper of the same object
+            metric = ContextRelevancy(llm=Told(model, script))
+            await metric.ascore(SAMPLE)
+            await asyncio.to_thread(asyncio.run, metric.ascore(SAMPLE))
+        return id(asyncio.get_running_loop())
+
+    home = asyncio.run(on_two_loops())
+    assert model.loops == {home}
 
 
 @pytest.mark.parametrize(
