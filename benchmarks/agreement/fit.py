@@ -4,21 +4,23 @@ Each set of rows weighs the same, and so does each row of it. A fold leaves out 
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.linear_model import LogisticRegression
 
-from ragstone.metrics.fitted import NONCOMMITTAL, SENTENCES, SUPPORTED
+from ragstone.metrics.fitted import SENTENCES, SUPPORTED
 
 from .files import Label, Line, read_records
 from .measures import Numbers
 
 _LEAST = 1e-4  # as in the product: further out a log-probability is rounding
 _FOLDS = 10
+_LEAST_CLAIM = {"faithfulness": "least", "alignment_coverage": "alignment_least"}  # its probability, by metric
 _AROUND = 2
 _CUTS = np.arange(-4.0, 0.6, 0.2)
 _SCALES = np.arange(0.5, 4.01, 0.05)
@@ -57,15 +59,24 @@ def log_odds(p: float) -> float:
     return math.log(p / (1.0 - p))
 
 
-def fit_weights(sets: Sequence[Sequence[Items]]) -> Fit:
-    """Return weights by logistic regression on standardised signals, with a penalty of 1."""
+def fit_weights(sets: Sequence[Sequence[Items]], *, balanced: bool = False, penalty: float = 1.0) -> Fit:
+    """Return weights by logistic regression on standardised signals.
+
+    `balanced` gives both labels of a set the same weight, so that the cut does not follow from how common one is.
+    """
     x = np.concatenate([items.signals for rows in sets for items in rows])
     y = np.concatenate([items.chosen for rows in sets for items in rows])
     weight = np.concatenate(
         [np.full(len(items.chosen), 1 / len(items.chosen) / len(rows)) for rows in sets for items in rows]
     )
+    if balanced:
+        alike = [[items.chosen[0] for items in rows] for rows in sets]
+        shares = [np.where(np.array(each) > 0, np.mean(each), 1 - np.mean(each)) for each in alike]
+        weight = weight / np.concatenate(shares)
     mean, deviation = x.mean(0), x.std(0) + 1e-9
-    model = LogisticRegression(max_iter=1000).fit((x - mean) / deviation, y, weight * len(y) / weight.sum())
+    model = LogisticRegression(max_iter=1000, C=1 / penalty).fit(
+        (x - mean) / deviation, y, weight * len(y) / weight.sum()
+    )
     weights = model.coef_[0] / deviation
     return Fit(weights, float(model.intercept_[0] - weights @ mean))
 
@@ -128,23 +139,30 @@ def sentence_items(folder: Path, *, judged: bool = True) -> list[Items]:
     return rows
 
 
-def binary_items(folder: Path, signals: Callable[[Line], list[float]]) -> list[Items]:
-    """Return the rows of a run with binary labels, an item each, but those that have no signals."""
+def binary_items(folder: Path, signals: Callable[[Line, Label], list[float]], target: str = "human") -> list[Items]:
+    """Return the rows of a run with labels, an item each, but those that have no signals; 1 is a yes."""
     labels = {label.id: label for label in read_records(folder / "rows.jsonl", Label)}
-    lines = [(line, signals(line)) for line in read_records(folder / "scores" / "ragstone.jsonl", Line)]
-    return [Items(np.array([found]), np.array([labels[line.id].target["human"]])) for line, found in lines if found]
+    rows: list[Items] = []
+    for line in read_records(folder / "scores" / "ragstone.jsonl", Line):
+        label = labels[line.id]
+        if found := signals(line, label):
+            rows.append(Items(np.array([found]), np.array([float(label.target[target] >= 1.0)])))
+    return rows
 
 
-def refusal_signals(line: Line) -> list[float]:
-    """Return the log-odds that ResponseRelevancy weighs; none where there is no score."""
-    return [log_odds(line.parts[name]) for name in NONCOMMITTAL.weights] if line.value is not None else []
+def refusal_signals(line: Line, label: Label, step: str) -> list[float]:  # noqa: ARG001 - as `claim_signals`
+    """Return the log-odds of a refusal, where ResponseRelevancy asked for it by this step."""
+    return [log_odds(line.parts[step])] if line.value is not None and step in line.parts else []
 
 
-def claim_signals(line: Line) -> list[float]:
-    """Return the log-odds of a response of one claim, from the score of Faithfulness that `SUPPORTED` made of them."""
-    if line.metric != "faithfulness" or line.value is None:
+def claim_signals(line: Line, label: Label) -> list[float]:
+    """Return the log-odds of the least supported claim, from what `SUPPORTED` made of them, and the text's length."""
+    part = _LEAST_CLAIM.get(line.metric)
+    if part is None or line.value is None or label.signals.length is None:
         return []
-    return [(log_odds(line.parts["expected"]) - SUPPORTED.intercept) / SUPPORTED.weights["supported"]]
+    weights, length = SUPPORTED.weights, label.signals.length
+    odds = log_odds(line.parts[part]) - SUPPORTED.intercept - weights["length"] * length
+    return [odds / weights["supported"], length]
 
 
 def accuracy(fit: Fit, rows: Sequence[Items]) -> float:
@@ -174,20 +192,38 @@ def report(results: Path) -> str:
                 f"  {name}: F1 {np.mean(figures):.2f} in {_FOLDS} folds of both; fitted on the other set alone "
                 f"{np.mean([f1(transferred, items) for items in own]):.2f} (answerable rows {np.mean(answerable):.2f})"
             )
-    for title, fitted, names, signals in (
-        ("noncommittal", NONCOMMITTAL, ("xstest", "short_answers", "short_answers_heldout"), refusal_signals),
-        ("supported", SUPPORTED, ("claims", "claims_heldout"), claim_signals),
-    ):
-        sets = [binary_items(results / name, signals) for name in names]
-        lines.append(f"{title}: {_shown(fit_weights(sets), list(fitted.weights))}")
-        for number, (name, own) in enumerate(zip(names, sets, strict=True)):
-            right = [accuracy(fit_weights(seen), left[number]) * len(left[number]) for seen, left in folds(sets)]
-            others = fit_weights([rows for i, rows in enumerate(sets) if i != number])
-            lines.append(
-                f"  {name}: accuracy {sum(right) / len(own):.2f} in {_FOLDS} folds of all; fitted on the others alone "
-                f"{accuracy(others, own):.2f}"
-            )
+    human = ("xstest", "short_answers", "short_answers_heldout")
+    for step in ("open", "refused"):
+        sets = {name: binary_items(results / name, partial(refusal_signals, step=step)) for name in human}
+        lines += _cross_fitted(f"noncommittal, {step}", [step], sets, _fit_rows)
+    claims = {name: binary_items(results / name, claim_signals) for name in ("claims", "claims_heldout")}
+    claims["summeval"] = binary_items(results / "summeval", claim_signals, "alignment")
+    lines += _cross_fitted(
+        "supported", list(SUPPORTED.weights), claims, partial(fit_weights, balanced=True, penalty=0.001)
+    )
     return "\n".join(lines)
+
+
+def _fit_rows(sets: Sequence[Sequence[Items]]) -> Fit:
+    """Return weights for which each row counts the same: of some sets few rows are short, or long."""
+    return fit_weights([[items for rows in sets for items in rows]])
+
+
+def _cross_fitted(
+    title: str, signals: Sequence[str], sets: Mapping[str, Sequence[Items]], fit: Callable[..., Fit]
+) -> list[str]:
+    """Return the fit of all sets, and its accuracy on rows and on sets that a fit did not see."""
+    sets = {name: rows for name, rows in sets.items() if rows}
+    rows = [*sets.values()]
+    lines = [f"{title}: {_shown(fit(rows), signals)}"]
+    for number, (name, own) in enumerate(sets.items()):
+        right = [accuracy(fit(seen), left[number]) * len(left[number]) for seen, left in folds(rows) if left[number]]
+        others = fit([each for i, each in enumerate(rows) if i != number])
+        lines.append(
+            f"  {name}: accuracy {sum(right) / len(own):.2f} in {_FOLDS} folds of all; fitted on the others alone "
+            f"{accuracy(others, own):.2f}"
+        )
+    return lines
 
 
 def _shown(fit: Fit, signals: Sequence[str]) -> str:

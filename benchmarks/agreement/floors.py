@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from ragstone import Embedder
+from ragstone.metrics.fitted import length
 from ragstone.text import split_sentences
 
 from .rows import Row
@@ -43,6 +44,7 @@ class Signals(NamedTuple):
         cosines: Of each sentence, cosine with the question of it, and of it behind the one before; likewise.
         recalled: Share of the reference's words that the response has, within [0, 1]; None without a reference.
         lead: The same of the first three sentences of the contexts; None without contexts.
+        length: Of the contexts, as `ragstone.metrics.fitted` takes it; None without contexts.
     """
 
     words: int
@@ -55,6 +57,7 @@ class Signals(NamedTuple):
     cosines: tuple[tuple[tuple[float, float], ...], ...] | None = None
     recalled: float | None = None
     lead: float | None = None
+    length: float | None = None
 
 
 def signals(row: Row, embedder: Embedder | None = None) -> Signals:
@@ -87,6 +90,7 @@ def signals(row: Row, embedder: Embedder | None = None) -> Signals:
         cosines=cosines,
         recalled=_recall(row.sample.reference, judged),
         lead=_recall(" ".join(text for text, *_ in split_sentences(contexts)[:_LEAD]), judged),
+        length=round(length(contexts), _DIGITS) if contexts else None,
     )
 
 

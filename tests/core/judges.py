@@ -22,9 +22,10 @@ _LINE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
 
 
 def mapped(fitted, p: float) -> float:
-    """What a map of one signal makes of a probability."""
-    (weight,) = fitted.weights.values()
-    return 1 / (1 + math.exp(-weight * math.log(p / (1 - p)) - fitted.intercept))
+    """What a map makes of a probability, and of a text of at most 30 tokens where its length counts too."""
+    weight, *of_length = fitted.weights.values()
+    z = fitted.intercept + weight * math.log(p / (1 - p)) + sum(of_length) * math.log(0.3)
+    return 1 / (1 + math.exp(-z))
 
 
 def step(request: LLMRequest) -> str:
@@ -156,6 +157,7 @@ _ANSWERS = {
     "summarization_score.questions": _items,
     "summarization_score.answers": _answers("summary"),
     "summarization_score.answer": _answers("summary"),
+    "summarization_score.says": lambda request, data: holds(data["text"], data["claim"]),
     "alignment_coverage.claims": lambda request, data: {"claims": sentences(data["summary"])},
     "alignment_coverage.questions": _made,
     "alignment_coverage.verdicts": _verdicts,

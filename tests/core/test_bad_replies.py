@@ -87,6 +87,7 @@ TOGETHER = {
 }
 MADE = ["Does it say: Alpha is so.", "Does it say: Beta is so."]
 ALONE = {
+    "summarization_score.says": ["supported"],
     "summarization_score.answer": ["yes, because it says so", "Answer: yes", "Hm.</think>Then: yes"],
     "alignment_coverage.verdict": ["yes\nno", {"verdict": "yes"}, "supported"],
     "faithfulness.verdict": ["cannot_tell", ["yes"]],
@@ -96,8 +97,7 @@ ALONE = {
         LLMReply("yes", probabilities={"yes": 1.5, "no": -0.5, "cannot_tell": 0.0}),
     ],
     "response_relevancy.questions": [{"questions": ["a", "b"]}, {"questions": ["a", "b", " "]}, questions(3)],
-    "response_relevancy.refused": ["refused or answered", "null", "\x00"],
-    "response_relevancy.open": ["answered"],
+    "response_relevancy.open": ["answered", "yes or no", "null", "\x00"],
     "response_completeness.part": ["partly", LLMReply("yes", probabilities={"yes": 1.0})],
     "context_relevancy.sentence": [
         LLMReply("yes", probabilities={"yes": float("nan"), "no": 0.5}),
@@ -125,7 +125,7 @@ def build(asking, task, reply):
     if task.startswith("context"):
         return ContextRelevancy(llm=llm)
     if task.startswith("summarization"):
-        return SummarizationScore(llm=llm, questions=None if task.endswith("questions") else MADE)
+        return SummarizationScore(llm=llm, questions=MADE if "answer" in task else None)
     return AlignmentCoverage(llm=llm, assessment_questions=MADE if "answer" in task else None)
 
 

@@ -58,7 +58,7 @@ def test_an_order_that_is_not_obeyed_changes_nothing_and_no_form_names_a_score()
         for request in metric.llm.requests:
             _, behind = fenced(request)
             assert "All claims" not in behind
-            assert request.system.endswith(DATA_NOTICE)
+            assert DATA_NOTICE in request.system
             assert "JSON" in behind or "one word" in behind, "the instructions stand behind the data too"
             kinds = set(re.findall(r"'type': '(\w+)'", repr(request.schema)))
             assert kinds <= {"object", "array", "string", "boolean", "integer"}

@@ -23,14 +23,15 @@ def check_together(before, after):
 
 
 def check_alone(before, after):
-    """They stand behind the data, which requests share."""
+    """They stand behind the data, which requests share; the metric's examples, made for its own, are left out."""
     data, behind = fenced(after)
     own_data, own = fenced(before)
     assert (after.system, data) == (DATA_NOTICE, own_data)
     assert behind.startswith(f"{BRACES} ")
     reminder = behind.removeprefix(BRACES)
     assert own.endswith(reminder), "the reminder stays as it was"
-    assert dataclasses.replace(after, user=before.user) == before
+    assert before.system.startswith(DATA_NOTICE)
+    assert dataclasses.replace(after, user=before.user, system=before.system) == before
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])

@@ -26,16 +26,16 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from .judges import drive, truth
 
 PINNED = {
-    "summarization_score": ("2", "d0b5886a4291a04d"),
-    "alignment_coverage": ("3", "e0c052ab436fac3e"),
-    "response_relevancy": ("5", "e8b9094e5629bb50"),
+    "summarization_score": ("3", "265af9a693c49bc3"),
+    "alignment_coverage": ("4", "3d692b9c9fb84dbb"),
+    "response_relevancy": ("6", "57f347eb3f8b93e0"),
     "response_completeness": ("3", "bb1ae8070637b74b"),
-    "faithfulness": ("3", "882c0847b48487f7"),
+    "faithfulness": ("4", "a232be3e3377b74a"),
     "context_relevancy": ("5", "562de502e0f0f87e"),
 }
 # The same, of a question that follows a conversation: with what it is asked as.
 PINNED_WITH_HISTORY = {
-    "response_relevancy": ("5", "f64a01a76bcb8082"),
+    "response_relevancy": ("6", "7bb5621839077236"),
     "response_completeness": ("3", "f314bb051ee7a5f8"),
     "context_relevancy": ("5", "d6719828e47959e6"),
 }

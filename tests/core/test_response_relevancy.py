@@ -1,13 +1,12 @@
 """ResponseRelevancy against its formula, with vectors that the test chooses."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 
 from ragstone import BaseEmbedder, ResponseRelevancy, Sample, evaluate
-from ragstone.metrics.fitted import NONCOMMITTAL
+from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.metrics.response_relevancy import ends
 from ragstone.outcome import cause_of
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -179,36 +178,40 @@ def test_probabilities(refused, rule, scoring, value):
     assert outcome.breakdown["expected"] == pytest.approx(expected, abs=1e-6)
     assert outcome.value == pytest.approx(expected if value is None else value, abs=1e-6)
     assert outcome.value or math.copysign(1, outcome.value) == 1, "never -0.0"
-    assert {"open": refused, "refused": refused}.items() <= outcome.breakdown.items()
-    assert outcome.usage.llm_calls == 1 + 2
+    assert outcome.breakdown["open"] == refused
+    assert outcome.usage.llm_calls == 1 + 1
 
 
-@pytest.mark.parametrize("raised", STEPS)
-def test_a_weighted_sum_of_log_odds_decides_and_each_answer_speaks_for_a_refusal(raised):
-    """By the formula, with the weights that ship; certainty is no infinity."""
-    assert set(NONCOMMITTAL.weights) == set(STEPS)
-    last = 0.0
+RESPONSES = {"open": "x" * 240, "refused": "x" * 241}  # of 60 tokens, and of more
+
+
+@pytest.mark.parametrize(("asked", "fitted"), [("open", OPEN), ("refused", REFUSED)])
+def test_the_cut_that_ships_decides_by_the_question_that_suits_the_length(asked, fitted):
+    """By the formula; certainty is no infinity."""
+    last, sample = 0.0, SAMPLE.model_copy(update={"response": RESPONSES[asked]})
     for refused in (0.0, 0.2, 0.5, 0.9, 1.0):
-        given = dict.fromkeys(STEPS, 0.1) | {raised: refused}
-        (verdict,) = one_by_one(given.__getitem__, 0).verdicts
-        bounded = {step: min(max(p, 1e-4), 1 - 1e-4) for step, p in given.items()}
-        z = sum(NONCOMMITTAL.weights[step] * math.log(p / (1 - p)) for step, p in bounded.items())
-        p = 1 / (1 + math.exp(-z - NONCOMMITTAL.intercept))
+        outcome = one_by_one({asked: refused}.__getitem__, 0, sample)
+        (verdict,) = outcome.verdicts
+        bounded = min(max(refused, 1e-4), 1 - 1e-4)
+        z = fitted.weights[asked] * math.log(bounded / (1 - bounded)) + fitted.intercept
+        p = 1 / (1 + math.exp(-z))
         assert verdict.probability == pytest.approx(1 - p)
-        assert (verdict.verdict == "noncommittal") is (z + NONCOMMITTAL.intercept >= 0)
+        assert (verdict.verdict == "noncommittal") is (z >= 0)
+        assert (outcome.breakdown[asked], len(outcome.breakdown.keys() & STEPS)) == (refused, 1)
         assert p > last
         last = p
 
 
-@pytest.mark.parametrize("said", list(itertools.product(*STEPS.values())))
-def test_without_probabilities_both_answers_must_say_so(said):
-    words = dict(zip(STEPS, said, strict=True))
-    llm = FakeLLM(lambda r: words[step(r)] if r.choices else {"questions": ["q"]}, asking="one_by_one")
+@pytest.mark.parametrize(("asked", "word"), [(asked, word) for asked, words in STEPS.items() for word in words])
+def test_without_probabilities_the_word_decides(asked, word):
+    sample = SAMPLE.model_copy(update={"response": RESPONSES[asked]})
+    llm = FakeLLM(lambda r: word if r.choices else {"questions": ["q"]}, asking="one_by_one")
     metric = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1)
-    round_ = next(metric.flow(SAMPLE))
-    assert [step(request) for request in round_] == ["questions", *STEPS]
-    assert [list(fenced(request)[0]) for request in round_[1:]] == [["question", "response"], ["response", "question"]]
-    assert metric.score(SAMPLE).breakdown["noncommittal"] == float(said == ("no", "refused"))
+    round_ = next(metric.flow(sample))
+    assert [step(request) for request in round_] == ["questions", asked]
+    first = {"open": "question", "refused": "response"}[asked]
+    assert next(iter(fenced(round_[1])[0])) == first
+    assert metric.score(sample).breakdown["noncommittal"] == float(word == STEPS[asked][1])
 
 
 @pytest.mark.parametrize("length", [0, 1, 359, 360, 361, 5000])

@@ -48,14 +48,32 @@ def test_rows_computed_by_hand(size, yes, no, options, value):
     assert f"{yes} of {yes + no} questions" in outcome.reason
 
 
+KEPT = Sample(retrieved_contexts=[" ".join(FACTS[:2]), " ".join(FACTS[2:])], response=f"{FACTS[0]} {FACTS[2]}")
+
+
+@pytest.mark.parametrize("writer", [None, FakeLLM(truth)], ids=["judge writes", "writer"])
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_a_truthful_judge_sees_what_is_kept_and_what_is_not(asking):
-    sample = Sample(retrieved_contexts=[" ".join(FACTS[:2]), " ".join(FACTS[2:])], response=f"{FACTS[0]} {FACTS[2]}")
-    outcome = SummarizationScore(llm=FakeLLM(truth), length_penalty=False, asking=asking).score(sample)
+def test_a_truthful_judge_sees_what_is_kept_and_what_is_not(asking, writer):
+    outcome = SummarizationScore(llm=FakeLLM(truth), writer=writer, length_penalty=False, asking=asking).score(KEPT)
     assert outcome.value == 0.5
     assert [v.verdict for v in outcome.verdicts] == ["yes", "no", "yes", "no"]
-    assert [v.text for v in outcome.verdicts] == [ASKS + fact for fact in FACTS]
-    assert outcome.usage.llm_calls == (2 if asking == "together" else 1 + 4)
+    sentences = asking == "one_by_one" and writer is None
+    assert [v.text for v in outcome.verdicts] == (FACTS if sentences else [ASKS + fact for fact in FACTS])
+    assert outcome.usage.llm_calls == (2 if asking == "together" else 4 if sentences else 1 + 4)
+
+
+def test_where_nobody_writes_questions_the_source_s_sentences_stand_in_and_say_where_they_stand():
+    metric = SummarizationScore(llm=FakeLLM(truth, asking="one_by_one"), length_penalty=False)
+    outcome = metric.score(KEPT.model_copy(update={"retrieved_contexts": [FACTS[0], f"{FACTS[1]} {FACTS[0]}"]}))
+    assert outcome.value == 0.5, "a sentence that is repeated counts once"
+    assert [(v.kind, v.evidence[0].chunk, v.lowers_score) for v in outcome.verdicts] == [
+        ("sentence", 0, False),
+        ("sentence", 1, True),
+    ]
+    assert "says 1 of 2 sentences of the source" in outcome.reason
+    (kind,) = metric.item_kinds
+    assert (kind.kind, kind.origin) == ("sentence", "text")
+    assert SummarizationScore.value_of(outcome.verdicts, KEPT, {"length_penalty": False, "coeff": 0.5}) == 0.5
 
 
 def test_given_questions_need_one_call_and_no_source_goes_out():

@@ -79,15 +79,18 @@ def test_one_request_a_text_and_the_writers(kind):
     assert asyncio.run(made.ascore(SAMPLE)).value == outcome.value
 
 
-@pytest.mark.parametrize("kind", [kind for kind, (_, writes) in REQUESTS.items() if writes])
+@pytest.mark.parametrize("kind", [AlignmentCoverage, ResponseCompleteness, ResponseRelevancy])
 def test_what_needs_a_writer_says_so_when_it_is_made(kind):
     more = {"embedder": FakeEmbedder()} if kind is ResponseRelevancy else {}
     with pytest.raises(ValueError, match="writer: is missing; .* a decision model, does not write"):
         metric(kind, FakeDecisions(likely), **more)
 
 
-def test_texts_that_are_given_need_no_writer():
-    assert SummarizationScore(llm=FakeDecisions(likely), questions=["Is it?"]).score(SAMPLE).value is not None
+def test_texts_that_are_given_and_sentences_need_no_writer():
+    for given in (["Is it?"], None):
+        judge = FakeDecisions(likely)
+        assert SummarizationScore(llm=judge, questions=given).score(SAMPLE).value is not None
+        assert len(judge.requests) == 1
     given = AlignmentCoverage(llm=FakeDecisions(likely), assessment_questions=["Is it?"])
     assert given.score(SAMPLE).value is not None
 

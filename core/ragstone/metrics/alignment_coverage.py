@@ -117,7 +117,7 @@ class AlignmentCoverage(SplittingMetric):
     """
 
     name: ClassVar[str] = "alignment_coverage"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {

@@ -495,7 +495,9 @@ class Metric(ABC):
         if fill:
             instructions = filled(instructions, fill)
         if self.writes_alone if writes else self.asks_one_by_one:
-            system, user = DATA_NOTICE, f"{fence(data)}\n{instructions} {reminder}"
+            changed = self.instructions.get(step, self.prompts.get(step)) != self.prompts.get(step)
+            examples = "" if changed else self.examples.get(step, "")
+            system, user = DATA_NOTICE + examples, f"{fence(data)}\n{instructions} {reminder}"
         else:
             system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
         self._check_size(step, ", ".join(data), system, user)

@@ -77,7 +77,7 @@ class CitationSupport(SplittingMetric):
     """
 
     name: ClassVar[str] = "citation_support"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     prompts: ClassVar[Mapping[str, str]] = {"supported": _SUPPORTED, "verdict": IS_SUPPORTED}
 

@@ -16,6 +16,18 @@ from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_s
 _CLAIMS = record(claims=listing(TEXT))
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
 IS_SUPPORTED = "Is the claim supported by the text?"
+SUPPORT_EXAMPLES = """
+
+Examples of how to decide:
+Text: The bakery opens at seven on weekdays and at eight on Saturdays. Its rye bread is baked twice a day.
+Claim: Rye bread comes out of the oven two times daily. Answer: yes
+Claim: The bakery opens at seven on Saturdays. Answer: no
+Text: Dr. Lena Ortiz led the survey of the reef in 2011; her assistant Tom Reyes drew the maps.
+Claim: Tom Reyes made the maps of the reef. Answer: yes
+Claim: Tom Reyes led the survey. Answer: no
+Text: The museum lends out umbrellas for a deposit of five euros. Lockers are free.
+Claim: You pay nothing for a locker. Answer: yes
+Claim: All services of the museum are free. Answer: no"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,8 @@ class SplittingMetric(Metric):
             English and for scripts other than Latin and Cyrillic.
         splitter: Another sentence splitter.
     """
+
+    examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
 
     language: str | None = None
     splitter: Splitter = split_sentences
@@ -93,9 +107,12 @@ class SplittingMetric(Metric):
         return sentences
 
     def sentence_claims(self, sample: Sample, field: SampleField) -> Flow[tuple[Claim, ...]]:
-        """Return each sentence of a field as a claim; one that is repeated counts once."""
+        """Return each sentence of a field as a claim; one that is repeated counts once, where it stands first."""
         sentences = yield from self.sentences(sample, field)
-        return tuple({sentence.text: Claim(sentence.text, (sentence,)) for sentence in sentences}.values())
+        claims: dict[str, Claim] = {}
+        for sentence in sentences:
+            claims.setdefault(sentence.text, Claim(sentence.text, (sentence,)))
+        return tuple(claims.values())
 
     def check_claims(
         self, claims: Sequence[Claim], name: str, sample: Sample, field: SampleField

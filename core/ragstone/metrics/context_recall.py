@@ -54,7 +54,7 @@ class ContextRecall(SupportedClaims):
     """
 
     name: ClassVar[str] = "context_recall"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     claims_of: ClassVar[Literal["response", "reference"]] = "reference"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "reference")
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}

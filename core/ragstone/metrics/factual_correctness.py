@@ -81,7 +81,7 @@ class FactualCorrectness(SplittingMetric):
     """
 
     name: ClassVar[str] = "factual_correctness"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}

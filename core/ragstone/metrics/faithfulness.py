@@ -56,7 +56,7 @@ class Faithfulness(SupportedClaims):
     """
 
     name: ClassVar[str] = "faithfulness"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     claims_of: ClassVar[Literal["response", "reference"]] = "response"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}

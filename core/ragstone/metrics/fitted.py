@@ -63,32 +63,32 @@ SENTENCES = Fitted(
 )
 """Whether a sentence is needed: the log-odds that its passage helps to answer the question, and two cosines."""
 
-NONCOMMITTAL = Fitted(
-    weights={"open": 2.506, "refused": 0.751},
-    intercept=-3.481,
-    rows="XSTest (44, development rows) and benchmarks/agreement/data: short answers (100 and 70)",
-    date="2026-11-23",
-)
-"""Whether a response is noncommittal: the log-odds that the user has no answer, and of a refusal."""
+_REFUSALS = "XSTest (44, development rows) and benchmarks/agreement/data: short answers (98 and 70)"
 
-EVEN = Fitted(weights={"open": 0.5, "refused": 0.5}, intercept=0.0, judge="", rows="none", date="")
-"""The same for a decision model: the mean of the two log-odds, on which nothing was fitted."""
+OPEN = Fitted(weights={"open": 3.451}, intercept=-2.547, rows=f"{_REFUSALS}: 151 short ones", date="2026-11-27")
+"""Whether a short response is noncommittal: the log-odds that the user has no answer."""
+
+REFUSED = Fitted(weights={"refused": 1.762}, intercept=-3.805, rows=f"{_REFUSALS}: 61 long ones", date="2026-11-27")
+"""Whether a long response is noncommittal: the log-odds of a refusal."""
 
 ANSWERED = Fitted(
     weights={"answered": 3.182},
     intercept=2.043,
-    rows=NONCOMMITTAL.rows,
+    rows=_REFUSALS,
     date="2026-11-23",
 )
 """Whether a response answers a part of a question: the log-odds that the user has an answer."""
 
 SUPPORTED = Fitted(
-    weights={"supported": 1.024},
-    intercept=1.39,
-    rows="benchmarks/agreement/data: claims (120 and 60)",
-    date="2026-11-24",
+    weights={"supported": 1.235, "length": -0.574},
+    intercept=1.013,
+    rows="benchmarks/agreement/data: claims (120 and 60); SummEval (48, development rows: all claims supported or not)",
+    date="2026-11-27",
 )
-"""Whether a text supports a claim: the log-odds that it does."""
+"""Whether a text supports a claim: the log-odds that it does, and the length of the text.
+
+Of long texts a small judge says yes more readily than of short ones.
+"""
 
 
 def length(text: str) -> float:

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Literal
 
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
-from ragstone.judging.prompt import write_in
+from ragstone.judging.prompt import tokens, write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
-from ragstone.metrics.asking import ask_word
+from ragstone.metrics.asking import ask_word, by_map
 from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind, Metric
-from ragstone.metrics.fitted import EVEN, NONCOMMITTAL, Fitted
-from ragstone.metrics.values import cosines_to_first, log_odds
+from ragstone.metrics.fitted import OPEN, REFUSED
+from ragstone.metrics.values import cosines_to_first
 from ragstone.options import Count
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -33,7 +33,7 @@ _REFUSED = (
     "answered: the response gives information or does what was asked. refused: it says that it cannot, will not, "
     "should not or does not know. Was the question answered or refused?"
 )
-_REFUSED_WORDS = ("answered", "refused")
+_SHORT = 60  # tokens: of shorter responses the first question tells refusals best, of longer ones the second
 _HEAD, _TAIL, _SPARED = 240, 100, 20  # characters
 
 
@@ -47,29 +47,6 @@ def ends(text: str) -> str:
     if len(text) <= _HEAD + _TAIL + _SPARED:
         return text
     return f"{text[:_HEAD].rstrip()} ... {text[-_TAIL:].lstrip()}"
-
-
-def evasion(has_answer: Answer, refused: Answer, fitted: Fitted = NONCOMMITTAL) -> Answer:
-    """Return whether a response is noncommittal, yes or no.
-
-    With probabilities by a map of the two; without, it is where both answers say so.
-
-    Args:
-        has_answer: "yes" or "no".
-        refused: "answered" or "refused".
-        fitted: The map.
-
-    Example:
-        >>> no = Answer("no", {"yes": 0.01, "no": 0.99})
-        >>> evasion(no, Answer("refused", {"answered": 0.01, "refused": 0.99})).choice
-        'yes'
-        >>> evasion(Answer("yes"), Answer("refused")).choice
-        'no'
-    """
-    if has_answer.probabilities is None or refused.probabilities is None:
-        return Answer("yes" if (has_answer.choice, refused.choice) == ("no", "refused") else "no")
-    signals = {"open": log_odds(has_answer, "no"), "refused": log_odds(refused, "refused")}
-    return fitted.answers([signals])[0]
 
 
 def is_noncommittal(flagged: int, n: int, rule: NoncommittalRule) -> bool:
@@ -92,9 +69,9 @@ class ResponseRelevancy(Metric):
         score = c * (1/N) * sum_i cos(E_gi, E_o)
 
     where c is 0 when the response is noncommittal (by `noncommittal`) and 1 otherwise. It says whether the
-    response is about the question; it says nothing of its truth. Asked one by one, c comes from two calls of
-    its own: does the user have an answer, and did the response refuse? They see the question, and of a long response
-    its beginning and its end. A weighted sum of their log-odds decides, whose weights were fitted on human labels
+    response is about the question; it says nothing of its truth. Asked one by one, c comes from a call of its own: of a
+    response of up to 60 tokens whether the user has an answer, of a longer one whether it refuses. The call sees the
+    question, and of a long response its beginning and its end. The cut was fitted on human labels
     (`ragstone.metrics.fitted`).
 
     The score hardly tells a complete response from one that leaves half of the question open; `ResponseCompleteness`
@@ -130,7 +107,7 @@ class ResponseRelevancy(Metric):
     """
 
     name: ClassVar[str] = "response_relevancy"
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "6"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
     follows_history: ClassVar[bool] = True
@@ -161,10 +138,7 @@ class ResponseRelevancy(Metric):
         more: dict[str, float] = {}
         asking = self._questions(user_input, response)
         if self.asks_one_by_one:
-            questions, (has_answer, refused) = yield from both(asking, self._evades(user_input, response))
-            evasive = evasion(has_answer, refused, EVEN if self.decides else NONCOMMITTAL)
-            if has_answer.probabilities is not None and refused.probabilities is not None:
-                more = {"open": has_answer.probabilities["no"], "refused": refused.probabilities["refused"]}
+            questions, (evasive, more) = yield from both(asking, self._evades(user_input, response))
             if (calibration := self.calibration_of("noncommittal")) is not None:
                 more["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
                 (evasive,) = calibration.answers([evasive])
@@ -240,12 +214,17 @@ class ResponseRelevancy(Metric):
         ]
         return [question for questions in (yield from each(draws)) for question in questions]
 
-    def _evades(self, user_input: str, response: str) -> Flow[list[Answer]]:
-        """Ask whether the response leaves the question open, and whether it refuses: a small judge confuses the two."""
+    def _evades(self, user_input: str, response: str) -> Flow[tuple[Answer, dict[str, float]]]:
+        """Ask whether the response leaves the question open or, of a long one, whether it refuses."""
         question, answer = {"question": user_input}, {"response": ends(response)}
-        return each(
-            [
-                ask_word(self, "open", question | answer),
-                ask_word(self, "refused", answer | question, _REFUSED_WORDS),
-            ]
-        )
+        if tokens(response) <= _SHORT:
+            step, data, words, fitted = "open", question | answer, ("yes", "no"), OPEN
+        else:
+            step, data, words, fitted = "refused", answer | question, ("answered", "refused"), REFUSED
+        given = yield from ask_word(self, step, data, words)
+        evades = "yes" if given.choice == words[1] else "no"
+        if given.probabilities is None:
+            return Answer(evades), {}
+        shares = {"yes": given.probabilities[words[1]], "no": given.probabilities[words[0]]}
+        (mapped,) = by_map(self, fitted, [Answer(evades, shares)])
+        return mapped, {step: shares["yes"]}

@@ -1,14 +1,15 @@
 """SummarizationScore: whether a summary keeps what matters, and is short."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
 from ragstone.judging.reply import TEXT, distinct, listing, record
 from ragstone.metrics.asking import ask_items
-from ragstone.metrics.base import ItemKind, ItemOrigin, Metric
+from ragstone.metrics.base import ItemKind, ItemOrigin
+from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
 from ragstone.options import Flag, Share, Texts
 from ragstone.outcome import Score, Verdict
@@ -25,6 +26,7 @@ _ANSWER = (
     "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
 )
 _ANSWER_ALONE = "Does the summary answer the question with yes?"
+_SAYS = "Does the text say what the claim says, in its own words or shorter?"
 
 
 def conciseness(summary_characters: int, source_characters: int) -> float:
@@ -49,11 +51,12 @@ def weighed(qa: float, concise: float, options: Mapping[str, Any]) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummarizationScore(Metric):
+class SummarizationScore(SplittingMetric):
     """Share of the source's key points that the summary keeps, weighed with its conciseness; higher is better.
 
     From the source text S (`retrieved_contexts` joined by newlines) the judge extracts keyphrases and makes
-    closed questions whose answer is yes for S; they are put to the summary s (`response`).
+    closed questions whose answer is yes for S; they are put to the summary s (`response`). A small judge writes bad
+    questions and a decision model none: where no `writer` does, they are asked of each sentence of S whether s says it.
 
         qa = questions answered yes / questions asked
         conciseness = 1 - min(|s|, |S|) / (|S| + 1e-10)            (lengths in characters)
@@ -67,11 +70,13 @@ class SummarizationScore(Metric):
         coeff: The weight of conciseness within [0, 1], 0.5 by default, as in ragas' code. (One page of its
             documentation has it as the weight of qa: that is 1 - coeff.)
         questions: Closed questions to put to the summary, instead of generated ones.
+        language: Of the source, for splitting it; None: by its script.
+        splitter: Another sentence splitter.
 
     Returns:
         A score within [0, 1]. Breakdown: `qa`, `conciseness`, and `qa_expected` where there are
-        probabilities. Verdicts: each question, "yes" or "no" by the summary. `Unscored("undefined")` when no
-        question could be made.
+        probabilities. Verdicts: each question, "yes" or "no" by the summary; or each of the source's sentences, with
+        its place. `Unscored("undefined")` when no question could be made.
 
     Source:
         ragas 0.4, "Summarization Score" of its documentation.
@@ -85,10 +90,15 @@ class SummarizationScore(Metric):
     """
 
     name: ClassVar[str] = "summarization_score"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     has_expected: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {"questions": _MAKE, "answers": _ANSWER, "answer": _ANSWER_ALONE}
+    prompts: ClassVar[Mapping[str, str]] = {
+        "questions": _MAKE,
+        "answers": _ANSWER,
+        "answer": _ANSWER_ALONE,
+        "says": _SAYS,
+    }
 
     length_penalty: Flag = True
     coeff: Share = 0.5
@@ -100,44 +110,62 @@ class SummarizationScore(Metric):
         return "retrieved_contexts"
 
     @property
-    def needs_writer(self) -> bool:
-        """Whether questions are to be written."""
-        return self.questions is None
+    def asks_sentences(self) -> bool:
+        """Whether the source's sentences stand in for questions."""
+        return self.questions is None and self.writer is None and self.asks_one_by_one
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
-        """The questions on the source."""
+        """The questions on the source, or its sentences."""
+        if self.asks_sentences:
+            return (ItemKind("sentence", "Does the summary say it?", ("yes", "no"), "text"),)
         origin: ItemOrigin = "judge" if self.questions is None else "given"
         return (ItemKind("question", "Does the summary answer it with yes?", ("yes", "no"), origin),)
 
     @classmethod
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
-        """Return the share of questions answered yes, weighed with conciseness."""
-        qa = share_of(verdicts, "question", "yes")
+        """Return the share of questions, or of the source's sentences, with a yes, weighed with conciseness."""
+        asked = "sentence" if any(verdict.kind == "sentence" for verdict in verdicts) else "question"
+        qa = share_of(verdicts, asked, "yes")
         concise = conciseness(len(sample.response or ""), len("\n".join(sample.retrieved_contexts)))
         return None if qa is None else weighed(qa, concise, options)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, "response")
         source, summary = "\n".join(sample.retrieved_contexts), sample.response or ""
-        questions = self.questions or (yield from self._make(source))
-        if not questions:
-            raise CannotScore("undefined", "qa: the judge found no questions in retrieved_contexts (0 of 0)")
-        answers = yield from ask_items(self, "answers", {"summary": summary}, questions, alone="answer")
-        kept = sum(answer.choice == "yes" for answer in answers)
-        breakdown = {"qa": kept / len(questions), "conciseness": conciseness(len(summary), len(source))}
-        if (expected := expected_share(answers, "yes")) is not None:
+        asking = self._sentences(sample, summary) if self.asks_sentences else self._questions(source, summary)
+        verdicts, expected = yield from asking
+        kept = sum(verdict.verdict == "yes" for verdict in verdicts)
+        breakdown = {"qa": kept / len(verdicts), "conciseness": conciseness(len(summary), len(source))}
+        if expected is not None:
             breakdown["qa_expected"] = expected
-        verdicts = verdicts_of("question", questions, answers, "yes")
         options = {"length_penalty": self.length_penalty, "coeff": self.coeff}
+        what = "says" if self.asks_sentences else "answers yes to"
+        of = "sentences of the source" if self.asks_sentences else "questions on the source"
         return self._score(
             self.value_of(verdicts, sample, options),
-            f"The summary answers yes to {kept} of {len(questions)} questions on the source and has "
-            f"{len(summary):,} characters for the source's {len(source):,}.",
+            f"The summary {what} {kept} of {len(verdicts)} {of} and has {len(summary):,} characters for the source's "
+            f"{len(source):,}.",
             expected=None if expected is None else weighed(expected, breakdown["conciseness"], options),
             breakdown=breakdown,
             verdicts=verdicts,
         )
+
+    def _sentences(self, sample: Sample, summary: str) -> Flow[tuple[list[Verdict], float | None]]:
+        """Ask of each sentence of the source whether the summary says it."""
+        claims = yield from self.sentence_claims(sample, "retrieved_contexts")
+        texts = [claim.text for claim in claims]
+        answers = yield from ask_items(self, "says", {"text": summary}, texts, kind="claim")
+        asked = [replace(answer, evidence=claim.evidence) for answer, claim in zip(answers, claims, strict=True)]
+        return verdicts_of("sentence", texts, asked, "yes"), expected_share(answers, "yes")
+
+    def _questions(self, source: str, summary: str) -> Flow[tuple[list[Verdict], float | None]]:
+        """Put closed questions on the source to the summary."""
+        questions = self.questions or (yield from self._make(source))
+        if not questions:
+            raise CannotScore("undefined", "qa: the judge found no questions in retrieved_contexts (0 of 0)")
+        answers = yield from ask_items(self, "answers", {"summary": summary}, questions, alone="answer")
+        return verdicts_of("question", questions, answers, "yes"), expected_share(answers, "yes")
 
     def _make(self, source: str) -> Flow[tuple[str, ...]]:
         return self.ask_json(
