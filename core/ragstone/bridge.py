@@ -6,7 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, ClassVar, TypeVar
 
@@ -25,7 +25,7 @@ class Bridge:
         self._threads = threads
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: Loop | None = None
 
     @property
     def forked(self) -> bool:
@@ -45,16 +45,70 @@ class Bridge:
         """Block until a coroutine is done on the object's own event loop."""
         with self._lock:
             if self._loop is None:
-                loop = asyncio.new_event_loop()
-                threading.Thread(target=_run_loop, args=(loop,), name="ragstone-loop", daemon=True).start()
-                weakref.finalize(self, loop.call_soon_threadsafe, loop.stop)
-                self._loop = loop
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+                self._loop = Loop("ragstone-loop")
+        return self._loop.run(coroutine)
+
+
+class Loop:
+    """A private event loop in a daemon thread, until it is closed or nobody refers to it.
+
+    Then calls in flight are cancelled, and `ending` is awaited.
+    """
+
+    def __init__(self, name: str, ending: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._calls: set[Future[Any]] = set()
+        threading.Thread(target=_serve, args=(self._loop, self._calls, ending), name=name, daemon=True).start()
+        self.close = weakref.finalize(self, _stop, self._loop, self._pid)
+        self.close.atexit = False  # a daemon thread ends with the program
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a copy in a forked process, where its thread does not run."""
+        return self._pid != os.getpid()
+
+    def begin(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+        """Run a coroutine on the loop."""
+        call = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        return call
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Block until a coroutine is done on the loop."""
+        call = self.begin(coroutine)
         try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+            return call.result()
+        finally:
+            call.cancel()  # if the wait was interrupted
+
+
+def _serve(
+    loop: asyncio.AbstractEventLoop,
+    calls: "set[Future[Any]]",
+    ending: Callable[[], Coroutine[Any, Any, None]] | None,
+) -> None:
+    async def end() -> None:
+        for call in list(calls):  # each once: a second time would end the closing of its connection
+            call.cancel()
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(tasks)
+        if ending is not None:
+            await ending()
+
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()  # `asyncio.run` would end with a thread, which a program's end forbids
+        loop.run_until_complete(end())
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, pid: int) -> None:
+    with suppress(RuntimeError):  # the loop has ended
+        if pid == os.getpid():
+            loop.call_soon_threadsafe(loop.stop)
 
 
 class SharedHalves:
@@ -129,11 +183,3 @@ def is_at_home(model: object) -> bool:
         if not home:
             home.append(weakref.ref(running))
         return home[0]() is running
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()

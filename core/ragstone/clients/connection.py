@@ -3,21 +3,20 @@
 import asyncio
 import importlib
 import importlib.util
-import os
 import sys
 import threading
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragstone.bridge import Loop
 from ragstone.clients.access import Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import openai
 
 T = TypeVar("T")
@@ -38,13 +37,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    pid: int
-    loop: asyncio.AbstractEventLoop
+    loop: Loop
     client: "openai.AsyncOpenAI"
     http: Any
     slots: asyncio.Semaphore
-    closed: asyncio.Event
-    calls: "set[Future[Any]]"
 
 
 class Connection:
@@ -62,7 +58,6 @@ class Connection:
         self._lock = threading.Lock()
         self._answered = False
         self._opened: _Opened | None = None
-        self._close: weakref.finalize[[_Opened], Any] | None = None
 
     def run(self, flow: Flow[T]) -> T:
         """Run a flow, blocking the calling thread."""
@@ -81,21 +76,15 @@ class Connection:
     def close(self) -> None:
         """Close the connections; calls in flight are cancelled."""
         with self._lock:
-            close, self._opened, self._close = self._close, None, None
-        if close is not None:
-            close()
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.loop.close()
 
     def _begin(self, flow: Flow[T]) -> "Future[T]":
         with self._lock:
-            opened = self._opened
-            if opened is None or opened.pid != os.getpid():
-                opened = self._opened = _open(self.access, self._options)
-                self._close = weakref.finalize(self, _close, opened)
-                self._close.atexit = False  # a daemon thread ends with the program
-            call = asyncio.run_coroutine_threadsafe(self._limited(flow, opened), opened.loop)
-            opened.calls.add(call)
-        call.add_done_callback(opened.calls.discard)
-        return call
+            if self._opened is None or self._opened.loop.forked:
+                self._opened = _open(self.access, self._options)
+            return self._opened.loop.begin(self._limited(flow, self._opened))
 
     async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
         try:
@@ -135,41 +124,12 @@ class Connection:
 
 
 def _open(access: Access, options: Options) -> _Opened:
-    """Start a thread whose event loop serves calls until it is closed."""
+    """Begin a client whose loop serves calls until it is closed."""
     load_openai()  # whole, before another thread can see a part of it
-    opened: Future[_Opened] = Future()
-
-    async def serve() -> None:
-        http = _bounded_client(access, options.max_reply_bytes)
-        async with _client(access, options, http) as client:
-            slots, closed = asyncio.Semaphore(options.max_concurrency), asyncio.Event()
-            calls: set[Future[Any]] = set()
-            opened.set_result(_Opened(os.getpid(), asyncio.get_running_loop(), client, http, slots, closed, calls))
-            await closed.wait()
-            for call in list(calls):  # each once: a second time would end the closing of its connection
-                call.cancel()
-            while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
-                await asyncio.wait(tasks)
-
-    def work() -> None:
-        loop = asyncio.new_event_loop()  # `asyncio.run` would end with a thread, which a program's end forbids
-        try:
-            loop.run_until_complete(serve())
-        except Exception as error:
-            if opened.done():
-                raise
-            opened.set_exception(error)
-        finally:
-            loop.close()
-
-    threading.Thread(target=work, name="ragstone-openai", daemon=True).start()
-    return opened.result()
-
-
-def _close(opened: _Opened) -> None:
-    with suppress(RuntimeError):  # the loop has ended
-        if opened.pid == os.getpid():
-            opened.loop.call_soon_threadsafe(opened.closed.set)
+    http = _bounded_client(access, options.max_reply_bytes)
+    client = _client(access, options, http)
+    loop = Loop("ragstone-openai", ending=client.close)
+    return _Opened(loop, client, http, asyncio.Semaphore(options.max_concurrency))
 
 
 def _client(access: Access, options: Options, http: Any) -> "openai.AsyncOpenAI":  # noqa: ANN401 - httpx's
