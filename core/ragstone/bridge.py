@@ -169,8 +169,11 @@ def share(model: object) -> "list[weakref.ref[asyncio.AbstractEventLoop]]":
     """Give an object that is shared for the first time the running loop as its home, if one runs."""
     with _LOCK:
         if id(model) not in _HOMES:
+            try:
+                weakref.finalize(model, _HOMES.pop, id(model), None)
+            except TypeError:  # of a class with __slots__, which cannot be watched: no home
+                return []
             _HOMES[id(model)] = []
-            weakref.finalize(model, _HOMES.pop, id(model), None)
             with suppress(RuntimeError):  # none runs yet: the first that awaits it is the home
                 _HOMES[id(model)].append(weakref.ref(asyncio.get_running_loop()))
         return _HOMES[id(model)]

@@ -412,9 +412,7 @@ def model_of(name: str) -> str:
 
 def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     check_name(name)
-    if is_local(name):
-        return _made_by_package(name, role)
-    if _is_added(name):
+    if is_local(name) or _is_added(name):
         return _made_by_package(name, role)
     if is_entry_point(name):
         try:

@@ -115,6 +115,20 @@ def test_all_questions_are_embedded_as_documents_in_one_call() -> None:
     assert [len(texts) for texts in embeddings.calls] == [4, 4]
 
 
+def test_embeddings_of_a_class_with_slots() -> None:
+    class Slotted:
+        __slots__ = ()
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[float(len(text))] for text in texts]
+
+        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
+            return self.embed_documents(texts)
+
+    embedder: Any = LangChainEmbedder(Slotted())  # type: ignore[arg-type]
+    assert embedder.embed(["ab"]).tolist() == asyncio.run(embedder.aembed(["ab"])).tolist() == [[2.0]]
+
+
 def test_async_only_embeddings_work_in_both() -> None:
     class AsyncPlaces(Places):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
