@@ -66,6 +66,7 @@ def test_an_embedding_model_and_a_writer_are_taken_as_they_are() -> None:
         (lambda: ContextRelevancy(llm=MockEmbedding(embed_dim=3)), "llm: MockEmbedding is not a LlamaIndex LLM"),
         (lambda: ResponseRelevancy(llm=MockLLM(), embedder=MockLLM()), "embed_model: MockLLM is not a LlamaIndex emb"),
         (lambda: evaluate([SAMPLE], ["response_relevancy"], llm=MockLLM()), "embedder: LlamaIndexLLM does not embed"),
+        (lambda: MetricEvaluator("rag", MockLLM()), "'rag' is a group of metrics; name one of them: response_rel"),
     ],
 )
 def test_what_is_no_model_is_refused(make, said) -> None:
