@@ -35,6 +35,11 @@ def attacked(attack: str) -> Iterator[Sample]:
         yield Sample(**{**_PLAIN, field: more})
 
 
+def _filler(attack: str) -> str:
+    size = len(attack.encode())
+    return ("It is so. " * size)[:size]
+
+
 def sent(name: str, sample: Sample) -> tuple[set[str], Counter[str]]:
     """Return the instructions that a metric sends without their items, and counts of what it sends."""
     judge = FakeDecisions(lambda *_: 0.75)
@@ -62,11 +67,11 @@ def main() -> int:
     rows: list[list[str]] = []
     wrong = 0
     for name in metric_names():
-        plain, _ = sent(name, Sample(**_PLAIN))
         total: Counter[str] = Counter()
         for attack in attacks:
-            for sample in attacked(attack):
+            for sample, harmless in zip(attacked(attack), attacked(_filler(attack)), strict=True):
                 instructions, counts = sent(name, sample)
+                plain, _ = sent(name, harmless)
                 total += counts + Counter(changed=len(instructions - plain))
         wrong += total["changed"] + total["broken"]
         rows.append([name, *(str(total[key]) for key in ("runs", "unscored", "questions", "changed", "broken"))])
