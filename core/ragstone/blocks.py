@@ -43,10 +43,10 @@ def text_of_blocks(content: object, *, pieces: bool = False) -> str | None:
     """
     if isinstance(content, str) or content is None:
         return content or ""
-    if not isinstance(content, list):
+    if not is_list(content) or isinstance(content, tuple):
         return None
     joined = ""
-    for block in as_list(content):
+    for block in content:
         if text := text_of(block):
             one_text = pieces and not (is_mapping(block) and "index" in block)
             joined += text if not joined or one_text or _goes_on(joined[-1], text[0]) else f"\n\n{text}"

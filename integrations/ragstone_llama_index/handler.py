@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse
@@ -240,7 +240,7 @@ class Live:
         elif isinstance(answer, StreamingAgentChatResponse):
             self._follow_chat(answer, sample)
         elif not isinstance(answer, Streamed):
-            self._follow_result(run, answer, sample)
+            self._follow_result(run, cast("object", answer), sample)
         elif (known := known_text(answer)) is None:
             self._follow(answer, sample)
         elif isinstance(known.text, str):
@@ -320,9 +320,9 @@ def _replace(returned: object, stream: object, heard: object) -> bool:
     result = returned.result if type(returned) is StopEvent else returned
     for name, value in entries_of(result).items():
         if value is stream and isinstance(result, dict):
-            result[name] = heard
+            cast("dict[object, object]", result)[name] = heard
         elif value is stream:
-            setattr(result, name, heard)
+            setattr(cast("object", result), name, heard)
         if value is stream:
             return True
     return False

@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 import json
-import os
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -47,7 +46,7 @@ from ragstone_llama_index.streaming import Answered, aanswered, answered
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
-Questions = Iterable[Any] | str | os.PathLike[str]
+Questions = Iterable[Any] | str | Path
 References = Sequence[str | Sequence[str | None] | None]
 
 
@@ -333,10 +332,10 @@ def _text(name: str, value: object) -> str:
 def _examples(questions: object) -> Sequence[Mapping[str, object]] | None:
     """Return the rows of a `LabelledRagDataset` or of its saved file; None: it is neither."""
     examples: object = getattr(questions, "examples", None)
-    if isinstance(questions, os.PathLike) or (isinstance(questions, str) and questions.endswith(".json")):
+    if isinstance(questions, Path) or (isinstance(questions, str) and questions.endswith(".json")):
         examples = as_dict(json.loads(Path(questions).read_text(encoding="utf-8"))).get("examples")
         if not is_list(examples):
-            raise ValueError(f"questions: {os.fspath(questions)} has no examples, as a LabelledRagDataset has")
+            raise ValueError(f"questions: {questions} has no examples, as a LabelledRagDataset has")
     return [fields_of(each) or as_dict(each) for each in examples] if is_list(examples) else None
 
 

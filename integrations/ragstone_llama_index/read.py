@@ -293,8 +293,10 @@ def _contexts(run: Run, answer: object, reading: Reading) -> Sequence[str]:
 def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
     if run.kind == "text":
         return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
-    nodes = [] if run.kind == "join" else nodes_in(answer)
-    entries = entries_of(run.output) if not nodes and not isinstance(run.output, AnyResponse) else {}
+    nodes: Sequence[Node] = () if run.kind == "join" else nodes_in(answer)
+    entries: Mapping[str, object] = {}
+    if not nodes and not isinstance(run.output, AnyResponse):
+        entries = entries_of(run.output)
     for name in _CONTEXTS:
         if texts := [each for each in as_list(entries.get(name)) if isinstance(each, Source)]:
             return texts

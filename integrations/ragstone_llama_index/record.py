@@ -42,7 +42,7 @@ _KINDS: tuple[tuple[Kind, type, str], ...] = (
     ("text", BaseSynthesizer, "get_response aget_response"),
     ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
 )
-_BY_NAME = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
+_BY_NAME: Mapping[str, tuple[Kind, Any]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
 TOPMOST: tuple[Kind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "model")
 """Kinds of which an outermost call is a run of the app."""
 EVALUATION_TAG = "ragstone:evaluation"
@@ -74,12 +74,15 @@ class Trees(Protocol):
 
     def get(self, run_id: Hashable, /) -> Run | None:
         """Return a run of an open tree."""
+        ...
 
     def begin(self, run: Run, parent_id: Hashable = None, /) -> bool:
         """Open a run."""
+        ...
 
     def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None, /) -> Run | None:
         """Close a run."""
+        ...
 
 
 class Follower(Protocol):
@@ -88,17 +91,21 @@ class Follower(Protocol):
     @property
     def trees(self) -> Trees:
         """The runs of open trees."""
+        ...
 
     @property
     def reading(self) -> Reading:
         """How they are read."""
+        ...
 
     @property
     def guard(self) -> AbstractContextManager[None]:
         """Out of which nothing is raised into the app."""
+        ...
 
     def begins(self, run: AppRun, instance: object, tags: Mapping[str, object], /) -> bool:
         """Whether to keep the tree of a topmost run that begins."""
+        ...
 
     def ended(self, run: AppRun, /) -> None:
         """Take the tree of a topmost run that has ended."""

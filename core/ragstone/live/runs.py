@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from ragstone.plain import is_list
+from ragstone.plain import is_list, is_mapping
 from ragstone.run import Run
 
 MOST_OPEN = 10_000
@@ -157,6 +157,8 @@ def _characters(value: object, counted: set[int], depth: int = 6) -> int:
     if isinstance(value, BaseModel) or is_dataclass(value):
         counted.add(id(value))
         inner = getattr(value, "__dict__", {}).values()
-    elif isinstance(value, dict) or is_list(value):
-        inner = value.values() if isinstance(value, dict) else value
+    elif is_mapping(value):
+        inner = tuple(value.values())
+    elif is_list(value):
+        inner = value
     return sum([_characters(each, counted, depth - 1) for each in tuple(inner)]) if depth else 0
