@@ -427,7 +427,10 @@ def _history(run: Run, question: str | None) -> Sequence[Turn]:
     given = as_dict(run.inputs).get("chat_history")
     if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
         return turns
-    return next(filter(None, (_shown(each, question) for each in run.walk())), ())
+    for each in run.walk():
+        if (each.inputs or each.output) and (turns := _shown(each, question)):
+            return turns
+    return ()
 
 
 def _shown(run: Run, question: str | None) -> Sequence[Turn]:
