@@ -41,9 +41,9 @@ print("ragstone.live" in sys.modules)
     [
         pytest.param("from ragstone.testing import FakeLLM", 12, False, id="fake"),
         pytest.param(SCORE, 25, False, id="score"),
-        pytest.param(EVALUATE, 47, False, id="evaluate"),
-        pytest.param(SCORE + EVALUATOR, 30, False, id="langchain evaluator"),
-        pytest.param(SCORE + HANDLER, 50, True, id="langchain handler"),
+        pytest.param(EVALUATE, 50, False, id="evaluate"),
+        pytest.param(SCORE + EVALUATOR, 33, False, id="langchain evaluator"),
+        pytest.param(SCORE + HANDLER, 56, True, id="langchain handler"),
     ],
 )
 def test_modules(program, most, live, tmp_path):

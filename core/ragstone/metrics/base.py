@@ -23,12 +23,10 @@ from ragstone.judge import (
     Question,
     WriterRequest,
 )
-from ragstone.judging.decisions import in_few_requests
 from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
 from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens, write_in
 from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, bare_json, one_of, parse, record
-from ragstone.metrics.history import last_turns
 from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
@@ -365,6 +363,8 @@ class Metric(ABC):
                 outcome = flow
             elif isinstance(flow, Generator):
                 if self.decides:
+                    from ragstone.judging.decisions import in_few_requests  # loaded when first used
+
                     flow = in_few_requests(cast("Flow[Score]", flow), cast("DecisionModel", self.llm).most_questions)
                 outcome = yield from cast("Flow[Score]", flow)
             else:
@@ -384,6 +384,8 @@ class Metric(ABC):
         """Run the algorithm on the question as it stands alone, and say which that is."""
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
+        from ragstone.metrics.history import last_turns  # loaded when first used
+
         asked, turns = sample.user_input or "", last_turns(sample.history)
         if self.decides and self.writer is None:
             turns = f"{turns}\nuser: {asked}"
