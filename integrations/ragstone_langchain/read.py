@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, ParamSpec, TypeVar, get_args
+from typing import Literal, ParamSpec, TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
@@ -40,7 +40,7 @@ from ragstone_langchain.messages import (
 Names = Sequence[str]
 FieldFunction = Callable[[object, object], Sample | Mapping[str, object] | None]
 """A user's own reading of a run: by its inputs and its outputs (None if it failed)."""
-Fields = Mapping[SampleField, str] | FieldFunction
+Fields = Mapping[str, str] | FieldFunction
 TextField = Literal["user_input", "response", "reference"]
 Kind = Literal["chain", "step", "tool", "retriever", "model", "named"]
 """What a run is. A step is a chain that only words or parses (a prompt, a parser); "named" a call of `contexts`."""
@@ -98,7 +98,8 @@ class Reading:
     @property
     def keys(self) -> Mapping[SampleField, str]:
         """The names of fields, where the user gave them."""
-        return {} if self.fields is None or callable(self.fields) else self.fields
+        named: Mapping[str, str] = {} if self.fields is None or callable(self.fields) else self.fields
+        return cast("Mapping[SampleField, str]", named)  # checked above
 
 
 def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:

@@ -37,7 +37,7 @@ Mode = MetadataMode | Literal["all", "embed", "llm", "none"]
 
 FieldFunction = Callable[[Mapping[str, object], object], Sample | Mapping[str, object] | None]
 """A user's own reading of a run: by what it was asked, by name, and what it returned."""
-Fields = Mapping[SampleField, str] | FieldFunction
+Fields = Mapping[str, str] | FieldFunction
 
 Node = NodeWithScore | BaseNode
 Source = Node | str

@@ -42,8 +42,8 @@ names = {"user_input": "frage"}
 evaluator = RagEvaluator(metric, key="relevancy", fields=names, retriever_tools={"search"})
 
 
-def found(*, outputs: object, **others: object) -> dict[str, object]:
-    return {"response": outputs, "user_input": others["inputs"]}
+def found(inputs: object, outputs: object) -> dict[str, object]:
+    return {"response": outputs, "user_input": inputs}
 
 
 def target(inputs: dict[str, str]) -> dict[str, str]:
