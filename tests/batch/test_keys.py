@@ -82,7 +82,7 @@ def test_keys_of_another_process_are_those_that_they_always_were(tmp_path):
     done = subprocess.run([sys.executable, "-c", GOLDEN], env=environ, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
         "ad41f04773899c7515279bfbe27dddbc",
-        "32a77800f1f450353be74d601a475feb",
+        "57c0bd9c5e3fa120cc67a2c585f6a96d",
         "d4e76584178f849e23a363e11b4fd9fb",
         "b770f71abba866e54575922390abf9d0",
         "189b4d47beceb26cc9912283fa25e40d",
@@ -120,7 +120,7 @@ def split(text, language):
 COMMON = {"writer": FakeLLM(print, model="writer"), "threshold": 0.25, "asking": "one_by_one",
           "max_input_tokens": 77, "max_characters": 77}  # fmt: skip
 OPTIONS = {
-    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "questions": ["Is it?"],
+    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "questions": ["Is it?"], "language": "de", "splitter": split,
                          "instructions": {"questions": "Other."}},
     AlignmentCoverage: {"source": "retrieved_contexts", "assessment_questions": ["Is it?"], "n_questions": 6,
                         "coverage_rule": "agreement", "language": "de", "splitter": split,

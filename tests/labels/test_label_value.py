@@ -82,6 +82,8 @@ def test_who_says_what_the_judge_says_gives_the_score_that_it_gives_by_count(nam
         ("one_by_one", "faithfulness"),
         ("one_by_one", "recall"),
         ("one_by_one", "correctness"),
+        ("one_by_one", "summary"),
+        ("one_by_one", "kept"),
     )
     assert labelled.by_judges_items == of_judge
 

@@ -6,12 +6,12 @@ import pytest
 
 from ragstone import Faithfulness, LLMReply, Monitor, Sample, evaluate
 from ragstone.live import SQLiteSink
-from ragstone.metrics.fitted import SUPPORTED
+from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.report import NotComparableError, Report, compare
 from ragstone.testing import FakeLLM
 
 SAMPLE = Sample(id="1", retrieved_contexts=["Jane Austen."], response="It was Austen.")
-BY_JUDGE = SUPPORTED.answers([{"supported": math.log(3.0)}])[0].probability("yes")  # of .75
+BY_JUDGE = SUPPORTED.answers([{"supported": math.log(3.0), "length": length("")}])[0].probability("yes")  # of .75
 COUNT, EXPECTED = Faithfulness.version, f"{Faithfulness.version}+expected"
 
 

@@ -15,7 +15,7 @@ from openai import AsyncOpenAI
 
 from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Sample
 from ragstone.judging.reply import listing, record, whole
-from ragstone.metrics.fitted import SUPPORTED
+from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone_langchain import LangChainLLM
 
 from ..support.openai_server import NO_SYSTEM, Answer, chat, error  # noqa: TID252
@@ -122,7 +122,7 @@ def test_log_probabilities_reach_the_metric(openai_server) -> None:
     judge = LangChainLLM(openai(server, logprobs=True, top_logprobs=5), asking="one_by_one", gives_probabilities=True)
     outcome = Faithfulness(llm=judge).score(Sample(retrieved_contexts=["This. That."], response="This."))
     assert outcome.version.endswith("+expected"), "as the user declares it"
-    (answer,) = SUPPORTED.answers([{"supported": 2.3}])
+    (answer,) = SUPPORTED.answers([{"supported": 2.3, "length": length("This. That.")}])
     assert outcome.value == pytest.approx(answer.probability("yes"), abs=1e-3)
 
 
