@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ragstone import Faithfulness
-from ragstone.metrics.fitted import SUPPORTED
+from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator
 
 from ..support.openai_server import chat  # noqa: TID252
@@ -52,6 +52,6 @@ def test_log_probabilities_where_the_model_asks_for_them(openai_server):
     metric = Faithfulness(llm=judge)
     assert metric.version.endswith("+expected"), "as the user declares it"
     result = MetricEvaluator(metric).evaluate(response="This.", contexts=["This. That."])
-    (answer,) = SUPPORTED.answers([{"supported": math.log(9)}])
+    (answer,) = SUPPORTED.answers([{"supported": math.log(9), "length": length("This. That.")}])
     assert result.score == pytest.approx(answer.probability("yes"), abs=1e-3)
     assert result.verdicts[0].probability == pytest.approx(answer.probability("yes"), abs=1e-3)
