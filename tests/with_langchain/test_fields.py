@@ -360,7 +360,7 @@ def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not
         arguments = Arguments(inputs, outputs, None, context)
         sample = arguments.sample(metric(llm=judge()), Reading(fields, {"search"}))
     except Unreadable as reason:
-        named = re.match("user_input|retrieved_contexts|response", str(reason))
+        named = re.match("user_input|retrieved_contexts|response|the app returned nothing", str(reason))
     else:
         named = True
         own = "|".join(re.findall(r"<\d+>|" + "|".join(ROLES), before)) or "nothing"
