@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragstone import Criterion, LLMReply, Metric, Monitor, Sample, Score, evaluate
+from ragstone import Criterion, Faithfulness, LLMReply, Metric, Monitor, Sample, Score, evaluate
 from ragstone.batch import estimate
 from ragstone.identity import metric_key
+from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.live import CallableSink
 from ragstone.metrics.outcomes import score_safely
 from ragstone.registry import NullJudge, RegistryError, make_metric, metric_name
@@ -191,3 +192,15 @@ def test_one_that_asks_after_all_is_told():
 
     with pytest.raises(AssertionError, match="a NullJudge cannot answer exact.verdict"):
         Asking().score(Sample(response="A.", reference="A."))
+
+
+def test_solved_examples_stand_before_the_claim_question_alone():
+    """A criterion's own question has none: those of claims would answer another one."""
+    llm = FakeLLM(lambda request: "yes", asking="one_by_one")
+    sample = Sample(user_input="Who?", retrieved_contexts=["Ann did."], response="Ann.")
+    for metric in (Criterion("polite", "Is the response polite?", llm=llm), Faithfulness(llm=llm)):
+        metric.score(sample)
+    criterion, claim = llm.requests
+    assert criterion.system == DATA_NOTICE
+    assert claim.system.startswith(DATA_NOTICE)
+    assert "Claim: " in claim.system

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from ragstone.judging import TEXT, Answer, CannotScore, Flow, both, distinct, listing, record
 from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import ItemKind, ItemOrigin
-from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric
+from ragstone.metrics.claims import IS_SUPPORTED, SUPPORT_EXAMPLES, SplittingMetric
 from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
 from ragstone.options import Count, Texts
 from ragstone.outcome import Score, Verdict
@@ -120,6 +120,7 @@ class AlignmentCoverage(SplittingMetric):
     version: ClassVar[str] = "4"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
+    examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     prompts: ClassVar[Mapping[str, str]] = {
         "claims": _CLAIMS,
         "questions": _QUESTIONS,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from ragstone.judging import Answer, CannotScore, Flow, each, numbered
 from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import ItemKind
-from ragstone.metrics.claims import IS_SUPPORTED, SplittingMetric, whole_context
+from ragstone.metrics.claims import IS_SUPPORTED, SUPPORT_EXAMPLES, SplittingMetric, whole_context
 from ragstone.metrics.factual_correctness import f1
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import share_of
@@ -79,6 +79,7 @@ class CitationSupport(SplittingMetric):
     name: ClassVar[str] = "citation_support"
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
+    examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     prompts: ClassVar[Mapping[str, str]] = {"supported": _SUPPORTED, "verdict": IS_SUPPORTED}
 
     marks: Text = MARKS

@@ -48,8 +48,6 @@ class SplittingMetric(Metric):
         splitter: Another sentence splitter.
     """
 
-    examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
-
     language: str | None = None
     splitter: Splitter = split_sentences
 
@@ -149,6 +147,7 @@ class SupportedClaims(SplittingMetric):
     """A metric that is the share of a text's claims that the retrieved contexts support."""
 
     has_expected: ClassVar[bool] = True
+    examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     claims_of: ClassVar[Literal["response", "reference"]]
 
     @property

@@ -17,7 +17,7 @@ from ragstone.judging import (
 )
 from ragstone.metrics.asking import answers_in, form_of, listed
 from ragstone.metrics.base import ItemKind
-from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, Claim, SplittingMetric
+from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, SUPPORT_EXAMPLES, Claim, SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -84,6 +84,7 @@ class FactualCorrectness(SplittingMetric):
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True
+    examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}
 
     @property
