@@ -11,7 +11,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
-from ragstone.live.runs import OpenRuns
+from ragstone.live.runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.run import Run
@@ -28,22 +28,15 @@ RunId = UUID | str
 """LangChain takes a text for a run's id, too, as LangServe gives it."""
 D = TypeVar("D")
 
-ADVICE = {
-    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
-    "cancelled": "the app or its user cancelled the run",
-    "declined": "your fields= returned None",
-    "excluded": "your where= rejected it",
-    "fields_failed": "your fields= raised, or did not return a sample: see errors and the log",
+ADVICE = ADVICE_FOR_ALL | {
     "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
     "never_ended": "no event came for an hour, or 10,000 other runs were open",
     "no_answer": 'Name it: MonitorHandler(monitor, fields={"response": "NAME"})',
     "no_question": "return the question from fields=",
     "nothing_found": "return question, contexts and answer from fields=",
     "only_model": "a model was called outside of any chain: call monitor.submit(Sample(...)) there",
-    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
     "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
     "too_large": "10,000 runs or 10,000,000 characters in one: if it is the app's main loop, exclude it with where=",
-    "where_failed": "your where= raised: see errors and the log",
 }
 """What to do about runs that gave no sample, by reason."""
 

@@ -19,7 +19,7 @@ from llama_index.core.workflow import StopEvent
 
 from ragstone.errors import describe
 from ragstone.live import Monitor
-from ragstone.live.runs import OpenRuns
+from ragstone.live.runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.live.sampling import check_function
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
 from ragstone.metrics.models import check_members
@@ -57,21 +57,14 @@ _CHANGING = threading.Lock()
 _BEGUN: ContextVar[tuple[str, str, Sequence[str]]] = ContextVar("ragstone_begun", default=("", "", ()))
 """Of the sample that began last: its run's id, its own, and the contexts named before, alike for all monitors."""
 
-ADVICE = {
-    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
-    "cancelled": "the app or its user cancelled the run",
-    "declined": "your fields= returned None",
-    "excluded": "your where= rejected it",
-    "fields_failed": "your fields= raised, or did not return a sample: see errors and the log",
+ADVICE = ADVICE_FOR_ALL | {
     "indexing": "an index was built: its questions are LlamaIndex' own",
     "never_ended": "no event came for an hour: exclude what never ends with where=",
     "no_answer": 'Name it: instrument(monitor, fields={"response": "NAME"})',
     "no_question": 'name it: instrument(monitor, fields={"user_input": "NAME"})',
     "only_model": "a model was called outside of any engine: call monitor.submit(Sample(...)) there",
-    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
     "own_run": "an evaluation asked the app, not a user",
     "too_large": "its calls hold more than 10,000,000 characters",
-    "where_failed": "your where= raised: see errors and the log",
 }
 """What to do about runs that gave no sample, by reason."""
 

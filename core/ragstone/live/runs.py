@@ -23,6 +23,17 @@ _REMEMBERED = 100_000
 
 GivenUp = Literal["never_ended", "too_large"]
 
+ADVICE_FOR_ALL = {
+    "abandoned": "the app stopped reading the stream before its end: the answer is incomplete",
+    "cancelled": "the app or its user cancelled the run",
+    "declined": "your fields= returned None",
+    "excluded": "your where= rejected it",
+    "fields_failed": "your fields= raised, or did not return a sample: see errors and the log",
+    "only_retrieval": "no answer followed the retrieval: call monitor.submit(Sample(...)) where the app answers",
+    "where_failed": "your where= raised: see errors and the log",
+}
+"""What to do about runs that gave no sample, by reason, whichever framework reports them."""
+
 
 @dataclass(slots=True, eq=False)
 class _Tree:
