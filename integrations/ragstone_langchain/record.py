@@ -11,8 +11,8 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
-from ragstone.live.runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
+from ragstone.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone.run import Run
 from ragstone.sample import Sample

@@ -19,10 +19,10 @@ from llama_index.core.workflow import StopEvent
 
 from ragstone.errors import describe
 from ragstone.live import Monitor
-from ragstone.live.runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.live.sampling import check_function
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
 from ragstone.metrics.models import check_members
+from ragstone.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.plain import as_dict
 from ragstone.run import Run, Skipped
 from ragstone.sample import Sample

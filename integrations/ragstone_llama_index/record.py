@@ -70,7 +70,7 @@ class AppRun(Run):
 
 
 class Trees(Protocol):
-    """Where runs are kept while their tree is open, as `ragstone.live.runs.OpenRuns` keeps them."""
+    """Where runs are kept while their tree is open, as `ragstone.open_runs.OpenRuns` keeps them."""
 
     def get(self, run_id: Hashable, /) -> Run | None:
         """Return a run of an open tree."""

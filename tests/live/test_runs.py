@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ragstone import Monitor
-from ragstone.live.runs import MOST_OPEN, OpenRuns
+from ragstone.open_runs import MOST_OPEN, OpenRuns
 from ragstone.run import Run
 
 from .kit import Kept, metric

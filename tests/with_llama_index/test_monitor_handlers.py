@@ -18,7 +18,7 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
-from ragstone.live import runs
+from ragstone import open_runs as runs
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, instrument, uninstrument
 
