@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Unscored
-from ragstone.live import Budget, MemoryLedger, Stats
+from ragstone.live import Budget, Stats
 from ragstone.live.budget import Account
+from ragstone.live.database import memory_database
 from ragstone.live.delivery import Delivery
+from ragstone.live.ledger import Ledger
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -134,7 +136,7 @@ def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytes
         def clock(self, _: Any) -> None: ...
 
     with live(sinks=(sink := Kept())) as monitor:
-        monitor._pipeline.workers.account = Faulty(Budget(), MemoryLedger())
+        monitor._pipeline.workers.account = Faulty(Budget(), Ledger(memory_database()))
         monitor.submit(sample(1))
     assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
     assert monitor.stats().errors == {"evaluation": 1}

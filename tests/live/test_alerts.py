@@ -15,8 +15,10 @@ from click.testing import CliRunner
 from ragstone import Metric, Monitor, Report, Sample, Score
 from ragstone.cli.main import cli
 from ragstone.live import Alarm, Alert, LowScore, Record, SQLiteSink
-from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, since_drop
+from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, alerts_in, raise_alarms, since_drop
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
+from ragstone.live.database import RESULTS as KIND
+from ragstone.results.connection import SqliteFile
 from ragstone.results.record import Watched
 
 from ..support.waiting import soon  # noqa: TID252
@@ -57,7 +59,7 @@ def counted(name: str = ALERT.name, path: str = RESULTS) -> dict[str, int]:
 
 def alarms_of(path: str = RESULTS) -> list[Alarm]:
     with closing(SQLiteSink(path)) as sink:
-        return [alarm for *_, alarm in sink.alerts() if alarm is not None]
+        return [alarm for *_, alarm in alerts_in(sink.database) if alarm is not None]
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------
@@ -146,9 +148,9 @@ def test_slices_are_bounded_and_every_value_has_one() -> None:
 
     with closing(SQLiteSink(RESULTS)) as sink:
         sink.write(records(0, MOST_SLICES + 20))
-        assert sink.raise_alarms() == []
+        assert raise_alarms(sink.database) == []
         sink.write(records(MOST_SLICES + 20, 1))
-        sink.raise_alarms()
+        raise_alarms(sink.database)
     found = counted("a")
     assert len(found) == MOST_SLICES + 1
     assert found[OTHER] == 21
@@ -489,12 +491,14 @@ def test_no_alert_and_nobody_to_tell_is_no_trouble() -> None:
 def test_a_database_that_hangs_while_alerts_count_holds_up_nothing_else() -> None:
     free = threading.Event()
 
-    class Hangs(SQLiteSink):
-        def raise_alarms(self) -> Any:
-            assert free.wait(PATIENCE)
-            return super().raise_alarms()
+    class Hangs(SqliteFile):
+        def transaction(self, removing: str = "") -> Any:
+            assert threading.current_thread().name != "ragstone-alerts" or free.wait(PATIENCE)
+            return super().transaction(removing)
 
-    monitor = told(sinks=Hangs(RESULTS), outbox="outbox.db")
+    sink = SQLiteSink(RESULTS)
+    sink.database = Hangs(sink.path, KIND, 15.0)
+    monitor = told(sinks=sink, outbox="outbox.db")
     for i in range(50):
         monitor.submit(Sample(id=f"s{i}", response="1.0"))
     soon(lambda: rows(RESULTS, "SELECT count(*) FROM outcomes") == [(50,)])

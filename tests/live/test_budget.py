@@ -14,8 +14,10 @@ import pytest
 
 from ragstone import ContextRelevancy, LLMReply, Monitor
 from ragstone.judging.prompt import tokens
-from ragstone.live import Budget, Entry, MemoryLedger
-from ragstone.live.budget import Account
+from ragstone.live import Budget
+from ragstone.live.budget import Account, Entry
+from ragstone.live.database import memory_database
+from ragstone.live.ledger import Ledger
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -33,11 +35,11 @@ class Clock:
         return self.now
 
 
-class Sums(MemoryLedger):
+class Sums(Ledger):
     """Notes what was spent."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(memory_database())
         self.sums: Counter[tuple[str, int]] = Counter()
 
     def spend(self, entries: Sequence[Entry], /) -> str | None:

@@ -12,8 +12,10 @@ from dataclasses import replace
 import pytest
 
 from ragstone.live import SQLSink
+from ragstone.live.alarms import alerts_in, raise_alarms
 from ragstone.live.budget import Entry
 from ragstone.live.database import DatabaseSink
+from ragstone.live.ledger import Ledger
 from ragstone.live.sink import SinkError
 from ragstone.report import ResultsError
 from ragstone.results.read import open_results
@@ -76,7 +78,7 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
         store.query(f"PRAGMA user_version = {version}")
     for attempt in (
         lambda: store.sink.write([score("late")]),
-        lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
+        lambda: Ledger(store.sink.database).spend([Entry("calls_per_day", 0, 1, 10)]),
     ):
         for _ in range(2):
             with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 3\); "):
@@ -98,7 +100,7 @@ def test_another_programs_tables_are_left_alone(store: Case) -> None:
 
 
 def test_an_account_takes_all_or_none(store: Case) -> None:
-    ledger = store.sink.ledger()
+    ledger = Ledger(store.sink.database)
     entries = [Entry("calls", NOW, 1, 5), Entry("money", NOW, 0.5, 0.4), Entry("tokens", NOW, 10, None)]
     assert ledger.spend(entries) == "money"
     assert ledger.spend([]) is None
@@ -114,7 +116,7 @@ def test_an_account_takes_all_or_none(store: Case) -> None:
 
 
 def test_an_account_forgets_after_two_days_but_nothing_that_it_spends_in(store: Case) -> None:
-    ledger = store.sink.ledger()
+    ledger = Ledger(store.sink.database)
     assert ledger.spend([Entry("calls", 60, 1, 1)]) is None  # a clock that is behind
     assert ledger.spend([Entry("calls", 60, 1, 1), Entry("tokens", 60, 1, None)]) == "calls"
     assert ledger.spend([Entry("tokens", 60 + 2 * 86_400, 1, None)]) is None
@@ -126,8 +128,9 @@ def test_an_account_forgets_after_two_days_but_nothing_that_it_spends_in(store: 
 SPENDER = """
 import time
 from ragstone.live.budget import Entry
+from ragstone.live.ledger import Ledger
 
-ledger = sink.ledger()
+ledger = Ledger(sink.database)
 now = int(time.time())
 ready()
 granted = 0
@@ -153,6 +156,7 @@ def test_four_processes_spend_exactly_the_limit(store: Case) -> None:
 
 COUNTER = """
 from dataclasses import replace
+from ragstone.live.alarms import raise_alarms
 from ragstone.results.record import Watched
 
 alerts = {"demo below 0.9": Watched(0.9, 0.0, 1.0, ()), "demo below 0.9 by team": Watched(0.9, 0.0, 1.0, ("a", "b"))}
@@ -160,7 +164,7 @@ ready()
 announced = []
 for i in range(20):
     sink.write([replace(record(f"{number}-{i}-{j}"), alerts=alerts, scored_at=float(i)) for j in range(5)])
-    announced += sink.raise_alarms()
+    announced += raise_alarms(sink.database)
 print(*sorted(f"{alarm.alert}/{alarm.slice}" for alarm in announced), sep=",")
 """
 
@@ -171,14 +175,14 @@ def test_four_processes_count_each_outcome_once_and_one_announces_each_alarm(sto
     assert announced == ["demo below 0.9 by team/a", "demo below 0.9 by team/b", "demo below 0.9/"]
     assert store.query("SELECT count(*) FROM outcomes WHERE counted = 1") == [(400,)]
     assert isinstance(store.sink, DatabaseSink)
-    for *_, samples, total, alarm in store.sink.alerts(reset=True):
+    for *_, samples, total, alarm in alerts_in(store.sink.database, reset=True):
         assert alarm is not None
         assert (alarm.samples, alarm.mean) == (samples, total / samples) == (samples, 0.5)
         assert len(alarm.lowest) == min(10, samples)
-    assert [each[2:] for each in store.sink.alerts()] == [(0, 0.0, None)] * 3
+    assert [each[2:] for each in alerts_in(store.sink.database)] == [(0, 0.0, None)] * 3
     store.sink.write([replace(score("unscored yet"), alerts={"x": Watched(0.9, 0.0, 1.0, ())})] * 2)
-    assert store.sink.raise_alarms() == []
-    assert [each[:3] for each in store.sink.alerts()][-1] == ("x", "", 1)
+    assert raise_alarms(store.sink.database) == []
+    assert [each[:3] for each in alerts_in(store.sink.database)][-1] == ("x", "", 1)
 
 
 def refuses(attempt: Callable[[], object]) -> None:
@@ -193,7 +197,7 @@ def refuses(attempt: Callable[[], object]) -> None:
 
 def test_a_server_that_crashes_and_comes_back(postgres: PostgresServer, make: Callable[[str], Case]) -> None:
     store = make("postgres")
-    sink, ledger = store.sink, store.sink.ledger()
+    sink, ledger = store.sink, Ledger(store.sink.database)
     sink.write([score("before")])
     postgres.stop(signal.SIGQUIT)
     try:

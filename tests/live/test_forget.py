@@ -103,7 +103,7 @@ class Forgets(Kept):
         self.before: list[float] = []
         self.thread = ""
 
-    def forget(self, *, before: float | None = None, ids: object = ()) -> Mapping[str, int]:
+    def forget(self, *, before: float | None = None) -> Mapping[str, int]:
         assert before is not None
         self.thread = threading.current_thread().name
         self.before.append(before)

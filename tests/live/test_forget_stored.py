@@ -1,6 +1,7 @@
 """What is forgotten: gone from every table, and from a SQLite database's files; what comes late does not come back."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from time import time
@@ -13,6 +14,7 @@ from ragstone.live.database import DatabaseSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 
+from ..support.waiting import soon  # noqa: TID252
 from .cases import Case, score
 
 SECRET = "It was Ann who asked"
@@ -73,7 +75,9 @@ def test_by_user_also_where_only_the_sample_says_whose_it_is(store: Case) -> Non
 def test_what_was_on_its_way_does_not_come_back_but_what_comes_later_does(store: Case) -> None:
     sink = sink_of(store)
     before = time() - 5.0
-    assert sink.forget(ids=["a", "é" * 300]) == {"outcomes": 0, "feedback": 0}
+    assert sink.forget(ids=["a", "é" * 300], user="ann\x00") == {"outcomes": 0, "feedback": 0}
+    ann = Sample(metadata={"user_id": "ann\x00"})
+    sink.write([score("ann's", submitted_at=before, user_id="ann\x00"), score("x", submitted_at=before, sample=ann)])
     sink.write(
         [score("a", submitted_at=before), score("é" * 300, submitted_at=before), score("b", submitted_at=before)]
     )
@@ -82,6 +86,8 @@ def test_what_was_on_its_way_does_not_come_back_but_what_comes_later_does(store:
     sink.write([score("c", submitted_at=before), score("a", submitted_at=time() + 5.0)])
     sink.feedback([said("c", before), said("a", time() + 5.0)])
     assert left(store) == (["a", "b", "c"], ["a", "b", "c"])
+    sink.write([score("d", submitted_at=time() + 5.0, user_id="ann\x00")])
+    assert left(store)[0][-1] == "d"
     assert "ann" not in str(store.query("SELECT name FROM forgotten"))
 
 
@@ -94,12 +100,12 @@ def test_a_writer_on_a_server_that_has_looked_already_is_waited_for(store: Case)
     sink.write([score("b")])
     with psycopg.connect(store.source.replace("+psycopg", "")) as other:
         other.execute("SELECT 1 FROM forgotten")  # as `write` begins
-        other.execute("SET LOCAL lock_timeout = '1ms'")
-        with psycopg.connect(store.source.replace("+psycopg", "")) as late:
-            late.execute("SET LOCAL lock_timeout = '1ms'")
-            with pytest.raises(psycopg.errors.LockNotAvailable):
-                late.execute(sink._database.before_deleting)
-    assert sink.forget(before=at) == {"outcomes": 1, "feedback": 0}
+        with ThreadPoolExecutor() as pool:
+            forgetting = pool.submit(sink.forget, before=at)
+            soon(lambda: store.query("SELECT 1 FROM pg_locks WHERE NOT granted"))
+            other.execute("UPDATE outcomes SET sample_id = 'c'")
+            other.commit()
+            assert forgetting.result() == {"outcomes": 1, "feedback": 0}
     assert store.query("SELECT 1 FROM pg_stat_all_tables WHERE relname = 'outcomes' AND last_vacuum IS NOT NULL")
 
 
@@ -112,7 +118,7 @@ def test_a_removed_text_is_in_no_file(tmp_path: Path, again: bool) -> None:
     first.write([score("a", text=LONG, sample=Sample(response=LONG), user_id="Ann Ananas")])
     first.feedback([said("a")])
     if again:
-        with first._database.transaction() as connection:  # some builds of SQLite have it on from the start
+        with first.database.transaction() as connection:  # some builds of SQLite have it on from the start
             connection.execute("PRAGMA secure_delete = OFF")
         first.write([score("a", text="Short.")])  # the long one's room is free, and not written over
         assert first.forget(ids=["never was"])["outcomes"] == 0
@@ -179,6 +185,9 @@ def test_an_outbox(tmp_path: Path, what: dict[str, object], removed: dict[str, l
             assert [bool(app.keep(score(name), ["sink"])) for name in gone] == [False] * len(gone)
             for name in gone:
                 app.put_off(pending(name), 0.0)
+                assert not app.add(pending(name), mine=True)
+            if "user" in what:  # one that was nowhere at that time
+                assert not app.add(pending("late", "ann"), mine=True)
             assert app.keep(score("other"), ["sink"])
         assert not {*names()} & {*gone}
     assert [path.name for path in tmp_path.iterdir()] == ["o.db"]

@@ -10,6 +10,7 @@ import pytest
 
 from ragstone.live import SQLiteSink, database
 from ragstone.live.budget import Entry
+from ragstone.live.ledger import Ledger
 from ragstone.live.sink import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
@@ -62,7 +63,7 @@ def test_held_by_another(store: Case) -> None:
         other.execute("BEGIN IMMEDIATE")
         for attempt in (
             lambda: store.sink.write([score("after")]),
-            lambda: store.sink.ledger().spend([Entry("calls_per_day", 0, 1, 10)]),
+            lambda: Ledger(store.sink.database).spend([Entry("calls_per_day", 0, 1, 10)]),
         ):
             with pytest.raises(SinkError, match=r"another process has held it for 0\.2 seconds"):
                 attempt()

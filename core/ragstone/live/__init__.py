@@ -3,15 +3,11 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragstone.live.budget import (
-        Budget as Budget,
-        Entry as Entry,
-        Ledger as Ledger,
-    )
     from ragstone.live.alarms import Alarm as Alarm, LowScore as LowScore
     from ragstone.live.alerts import Alert as Alert
+    from ragstone.live.budget import Budget as Budget
     from ragstone.live.counters import FlushResult as FlushResult, SinkStats as SinkStats, Stats as Stats
-    from ragstone.live.database import MemoryLedger as MemoryLedger, SQLiteSink as SQLiteSink, SQLSink as SQLSink
+    from ragstone.live.database import SQLiteSink as SQLiteSink, SQLSink as SQLSink
     from ragstone.live.jsonl import JSONLSink as JSONLSink
     from ragstone.live.monitor import Monitor as Monitor
     from ragstone.live.otel import OpenTelemetrySink as OpenTelemetrySink
@@ -25,11 +21,11 @@ else:
     __all__, __getattr__, __dir__ = front_door(
         __name__,
         {
-            "ragstone.live.budget": "Budget Entry Ledger",
             "ragstone.live.alarms": "Alarm LowScore",
             "ragstone.live.alerts": "Alert",
+            "ragstone.live.budget": "Budget",
             "ragstone.live.counters": "FlushResult SinkStats Stats",
-            "ragstone.live.database": "MemoryLedger SQLSink SQLiteSink",
+            "ragstone.live.database": "SQLSink SQLiteSink",
             "ragstone.live.jsonl": "JSONLSink",
             "ragstone.live.monitor": "Monitor",
             "ragstone.live.otel": "OpenTelemetrySink",

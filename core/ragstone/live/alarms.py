@@ -2,21 +2,27 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from heapq import nsmallest
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from ragstone.plain import printable
+from ragstone.results.connection import Database, Transaction
 from ragstone.results.record import Watched
 from ragstone.sample import Sample
 
-MOST_AT_ONCE = 1_000
-"""Outcomes that are counted in one transaction."""
+TABLES = (
+    "CREATE TABLE tallies (name TEXT NOT NULL, slice TEXT NOT NULL, number BIGINT NOT NULL, samples BIGINT NOT NULL, "
+    "total DOUBLE PRECISION NOT NULL, stakes TEXT NOT NULL, PRIMARY KEY (name, slice))",
+    "CREATE TABLE alarms (name TEXT NOT NULL, slice TEXT NOT NULL, announced BIGINT NOT NULL, alarm TEXT NOT NULL, "
+    "PRIMARY KEY (name, slice))",
+)
+_MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
 
 MOST_SLICES = 1_000
 OTHER = "(other values)"
@@ -32,6 +38,10 @@ _ALONE = (
 _NEW = (
     "SELECT sample_id, metric, version, value, submitted_at, alerts FROM outcomes WHERE counted IS NULL "
     "AND alerts IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
+)
+_TALLIES = (
+    "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
+    "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
 )
 _COUNTED = (
     "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE counted = 1 AND alerts IS NOT NULL "
@@ -159,21 +169,51 @@ def since_drop(scores: Sequence[LowScore], below: float) -> Sequence[LowScore]:
     return scores[start:]
 
 
-class _Connection(Protocol):
-    def execute(self, sql: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...  # noqa: ANN401 - two libraries'
-    def executemany(self, sql: str, parameters: Sequence[Mapping[str, Any]], /) -> Any: ...  # noqa: ANN401 - likewise
+def raise_alarms(database: Database) -> list[Alarm]:
+    """Count the outcomes that alerts watch and that are not counted yet; return the alarms to announce.
 
-
-def count_new(connection: _Connection) -> int:
-    """Count the stored outcomes that alerts watch and that are not counted yet, and store the alarms they raise.
-
-    An alert that has raised an alarm in a slice counts nothing there until `reset`.
-
-    Returns:
-        How many outcomes were counted; if `MOST_AT_ONCE`, more may wait.
+    Each alarm is returned once, to one of all processes.
     """
+    _count(database)
+    with database.transaction() as connection:
+        connection.execute(_ALONE)
+        query = "SELECT alarm FROM alarms WHERE announced = 0"
+        alarms = [Alarm.model_validate_json(text) for (text,) in connection.execute(query).fetchall()]
+        connection.execute("UPDATE alarms SET announced = 1 WHERE announced = 0")
+        return alarms
+
+
+def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str, int, float, Alarm | None]]:
+    """Return the alerts' names and slices, with the number of scores, their sum, and the alarm if one was raised.
+
+    Args:
+        database: The database. What is not counted yet is counted before.
+        reset: Whether those that raised an alarm start anew afterwards.
+    """
+    _count(database)
+    with database.transaction() as connection:
+        connection.execute(_ALONE)
+        rows = [tuple(row) for row in connection.execute(_TALLIES).fetchall()]
+        if reset:
+            connection.execute(
+                "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
+                "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
+            )
+            connection.execute("DELETE FROM alarms")
+        return [(*row[:4], None if row[4] is None else Alarm.model_validate_json(row[4])) for row in rows]
+
+
+def _count(database: Database) -> None:
+    """Count what is new, and store the alarms. An alert that has raised one in a slice counts nothing there."""
+    counted = _MOST_AT_ONCE
+    while counted == _MOST_AT_ONCE:
+        with database.transaction() as connection:
+            counted = _count_some(connection)
+
+
+def _count_some(connection: Transaction) -> int:
     connection.execute(_ALONE)
-    rows = [tuple(row) for row in connection.execute(_NEW, {"most": MOST_AT_ONCE}).fetchall()]
+    rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
     slices: dict[tuple[str, str, str], tuple[Watched, list[LowScore]]] = {}
     for sample_id, metric, _, value, at, alerts in rows:
         score = LowScore(sample_id=sample_id, value=value, submitted_at=at)
@@ -199,7 +239,7 @@ def _watched(alerts: str) -> dict[str, Watched]:
 
 
 def _count_slice(
-    connection: _Connection, which: tuple[str, str, str], watched: Watched, scores: Sequence[LowScore]
+    connection: Transaction, which: tuple[str, str, str], watched: Watched, scores: Sequence[LowScore]
 ) -> None:
     name, metric, part = which
     part, tally = _load(connection, name, part)
@@ -248,7 +288,7 @@ def _count_slice(
     )
 
 
-def _load(connection: _Connection, name: str, part: str) -> tuple[str, Tally]:
+def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
     """Return the slice, or that of other values, and its tally."""
     query = "SELECT number, samples, total, stakes FROM tallies WHERE name = :name AND slice = :slice"
     ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
@@ -258,16 +298,7 @@ def _load(connection: _Connection, name: str, part: str) -> tuple[str, Tally]:
     return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
 
 
-def take_unannounced(connection: _Connection) -> list[Alarm]:
-    """Return the alarms that nobody has announced, now this process's to announce."""
-    connection.execute(_ALONE)
-    query = "SELECT alarm FROM alarms WHERE announced = 0"
-    alarms = [Alarm.model_validate_json(text) for (text,) in connection.execute(query).fetchall()]
-    connection.execute("UPDATE alarms SET announced = 1 WHERE announced = 0")
-    return alarms
-
-
-def _sample(connection: _Connection, sample_id: str, metric: str) -> Sample | None:
+def _sample(connection: Transaction, sample_id: str, metric: str) -> Sample | None:
     query = "SELECT sample FROM outcomes WHERE sample_id = :id AND metric = :metric AND sample IS NOT NULL"
     stored = connection.execute(query, {"id": sample_id, "metric": metric}).fetchall()
     with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
@@ -275,29 +306,7 @@ def _sample(connection: _Connection, sample_id: str, metric: str) -> Sample | No
     return None
 
 
-def tallies(connection: _Connection) -> list[tuple[str, str, int, float, Alarm | None]]:
-    """Return the alerts' names and slices, each with the number of scores, their sum, and the alarm if one stands."""
-    rows = [
-        tuple(row)
-        for row in connection.execute(
-            "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
-            "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
-        ).fetchall()
-    ]
-    return [(*row[:4], None if row[4] is None else Alarm.model_validate_json(row[4])) for row in rows]
-
-
-def reset(connection: _Connection) -> int:
-    """Have every slice whose alarm was raised start anew; return how many there were."""
-    connection.execute(_ALONE)
-    connection.execute(
-        "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
-        "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
-    )
-    return int(connection.execute("DELETE FROM alarms").rowcount)
-
-
-def forget_lowest(connection: _Connection, before: float, ids: Collection[str]) -> None:
+def forget_lowest(connection: Transaction, before: float, ids: Collection[str]) -> None:
     """Remove samples from what alarms name. What was counted stays."""
     connection.execute(_ALONE)
     for name, part, text in connection.execute("SELECT name, slice, alarm FROM alarms").fetchall():

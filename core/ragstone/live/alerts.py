@@ -10,13 +10,14 @@ from functools import partial
 from math import isfinite
 from typing import cast
 
-from ragstone.live.alarms import Alarm
+from ragstone.live.alarms import Alarm, raise_alarms
 from ragstone.live.delivery import start_thread
-from ragstone.live.sink import Sink
+from ragstone.live.outcomes import remember_scores
 from ragstone.live.trace import Fact, facts_of
 from ragstone.metrics.base import Metric
 from ragstone.options import Finite, Text, checked
 from ragstone.plain import clean_key, is_list, printable
+from ragstone.results.connection import Database
 from ragstone.results.record import Record
 
 _FACTS = ("run_name", "tags")
@@ -101,7 +102,7 @@ class Watch:
     """What one process does for the alerts: it has stored outcomes counted, and announces alarms.
 
     Args:
-        sink: The sink whose database is counted; None for outcomes that this process remembers itself.
+        database: Where outcomes are counted; None for those that this process remembers itself.
         announce: Called with each alarm, to hand it to the sinks.
         on_alarm: The user's function.
         failed: Called with the part and the error when something fails.
@@ -109,17 +110,17 @@ class Watch:
 
     def __init__(
         self,
-        sink: Sink | None,
+        database: Database | None,
         announce: Callable[[Alarm], object],
         on_alarm: Callable[[Alarm], object] | None,
         failed: Callable[[str, BaseException], object],
     ) -> None:
-        self._in_memory = sink is None
-        if sink is None:
-            from ragstone.live.database import MemorySink  # loads sqlite3
+        self._in_memory = database is None
+        if database is None:
+            from ragstone.live.database import memory_database  # loads sqlite3
 
-            sink = MemorySink()
-        self._sink = sink
+            database = memory_database()
+        self._database = database
         self._announce = announce
         self._on_alarm = on_alarm
         self._failed = failed
@@ -137,7 +138,7 @@ class Watch:
         """Note that a sink has stored outcomes."""
         if any(record.alerts for record in records):
             if self._in_memory:
-                self._sink.write(records)
+                remember_scores(self._database, records)
             self._new.set()
 
     def busy(self) -> bool:
@@ -156,7 +157,7 @@ class Watch:
         self._counting = True  # before it is no longer new: `busy` must not miss it
         self._new.clear()
         try:
-            alarms = self._sink.raise_alarms()
+            alarms = raise_alarms(self._database)
             self._failing = False
             for alarm in alarms:
                 self._announce(alarm)

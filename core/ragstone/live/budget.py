@@ -3,13 +3,16 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import ReservingMeter
 from ragstone.options import NotNegative, checked
+
+if TYPE_CHECKING:
+    from ragstone.live.ledger import Ledger
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
@@ -98,18 +101,6 @@ class Entry(NamedTuple):
     limit: float | None
 
 
-class Ledger(Protocol):
-    """What was spent, by limit and window."""
-
-    def spend(self, entries: Sequence[Entry], /) -> str | None:
-        """Enter all amounts, or none: then return the name of the limit that refused. Atomic between processes.
-
-        Raises:
-            Exception: The ledger cannot be reached. Nothing is spent then, and the evaluation waits.
-        """
-        ...
-
-
 class Account:
     """A budget with its ledger, and what the evaluations in this process know of each other.
 
@@ -127,7 +118,7 @@ class Account:
         most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
-    def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, budget: Budget, ledger: "Ledger", clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
         self.waiting: set[BudgetMeter] = set()

@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragstone.live.pending import Pending, facts_in, not_forgotten, note_forgotten
-from ragstone.plain import clean_key, to_json
+from ragstone.live.forgetting import TABLE as FORGOTTEN
+from ragstone.live.forgetting import facts_in, not_forgotten, note_forgotten
+from ragstone.live.pending import Pending
+from ragstone.plain import clean_key, clean_text, to_json
 from ragstone.results.connection import Kind, SqliteFile
 from ragstone.results.private_files import Lease
 from ragstone.results.record import Record, decode, encode
-from ragstone.results.tables import FORGOTTEN
 from ragstone.results.traffic import Feedback
+from ragstone.sample import Sample
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
 
@@ -102,14 +104,14 @@ class Outbox:
             raise
 
     @contextmanager
-    def transaction(self) -> Generator[None, None, None]:
+    def transaction(self, removing: str = "") -> Generator[None, None, None]:
         """Do all of it or nothing, with the write lock from the start.
 
         Raises:
             OutboxError: Another file was put in its place that is no outbox.
             sqlite3.Error: The file cannot be written, or others hold it for more than five seconds.
         """
-        with self._file.transaction() as connection:
+        with self._file.transaction(removing) as connection:
             self._current = connection
             try:
                 yield
@@ -122,8 +124,10 @@ class Outbox:
         """Write a sample down, as this process's or, when there is no room in memory, as anybody's.
 
         Returns:
-            False when a sample of the same id is there already.
+            False when a sample of the same id is there already, or it was forgotten since it was submitted.
         """
+        if self._is_forgotten(pending.sample_id, pending.submitted_at, pending.sample):
+            return False
         name = self.owner.name
         done = self._connection.execute(
             "INSERT INTO samples (id, metrics, owner, left_by, body) VALUES (?, ?, ?, ?, ?) "
@@ -144,7 +148,7 @@ class Outbox:
 
     def put_off(self, left: Pending, wait: float) -> None:
         """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""
-        if self._is_forgotten(left.sample_id, left.submitted_at):
+        if self._is_forgotten(left.sample_id, left.submitted_at, left.sample):
             return
         self._connection.execute(
             "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
@@ -214,7 +218,7 @@ class Outbox:
 
     def keep(self, record: Record, sinks: Sequence[str]) -> list[tuple[str, int]]:
         """Write an outcome down for each sink; return sink and row number. One of a forgotten sample is for none."""
-        if self._is_forgotten(record.sample_id, record.submitted_at):
+        if self._is_forgotten(record.sample_id, record.submitted_at, record.sample, record.user_id):
             return []
         body = encode(record)
         insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
@@ -288,20 +292,23 @@ class Outbox:
             sqlite3.Error: It cannot be written, or others hold it for more than five seconds.
         """
         removed: dict[str, list[str]] = {}
-        with self.transaction():
-            self._connection.execute(SqliteFile.before_deleting)
+        names, oldest = {clean_key(each) for each in ids}, before or 0.0
+        with self.transaction(removing="forgotten"):
             for table in ("samples", "records"):
                 rows = self._connection.execute(f"SELECT seq, body FROM {table}")  # noqa: S608 - names of ours
                 of = [(seq, *facts_in(body)) for seq, body in rows]
-                of = [row for row in of if row[1] in ids or (user and row[3] == user) or row[2] < (before or 0.0)]
+                of = [row for row in of if clean_key(row[1]) in names or row[3] == (user or None) or row[2] < oldest]
                 self._connection.executemany(f"DELETE FROM {table} WHERE seq = ?", [row[:1] for row in of])  # noqa: S608
                 removed[table] = [row[1] for row in of]
-            note_forgotten(self._connection, {*ids, *removed["samples"], *removed["records"]})
-        self._file.vacuum()  # also of what was there and had been scored
+            names.update(clean_key(each) for each in (*removed["samples"], *removed["records"]))
+            note_forgotten(self._connection, names, user)
+        self._file.vacuum("samples", "records")  # also of what was there and had been scored
         return removed
 
-    def _is_forgotten(self, sample_id: str, at: float) -> bool:
-        return not not_forgotten(self._connection, [{"sample_id": clean_key(sample_id), "at": at}], "at")
+    def _is_forgotten(self, sample_id: str, at: float, sample: Sample | None, user: str | None = None) -> bool:
+        user = user or str((sample.metadata.get("user_id") if sample else None) or "")
+        row = {"sample_id": clean_key(sample_id), "submitted_at": at, "user_id": clean_text(user)}
+        return not not_forgotten(self._connection, [row])
 
     def close(self) -> None:
         """Let go of the file and of the process's name in it."""

@@ -1,21 +1,15 @@
-"""Samples that wait to be scored, as the outbox keeps them; and notes of those that were forgotten."""
+"""Samples that wait to be scored, as the outbox keeps them."""
 
 import json
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
-from ragstone.plain import clean_key, to_json
+from ragstone.plain import to_json
 from ragstone.results.record import sample_fields
 from ragstone.sample import Sample
-
-Row = TypeVar("Row", bound=Mapping[str, Any])
-_NOTE = "INSERT INTO forgotten VALUES (:name, :at) ON CONFLICT (name) DO UPDATE SET at = excluded.at"
-_REMEMBERED = 30 * 86_400.0  # seconds; no process has a sample in hand for so long
 
 
 class Choice(NamedTuple):
@@ -81,42 +75,3 @@ class Pending:
 
 
 _ADAPTER = TypeAdapter(Pending)
-
-
-class _Connection(Protocol):
-    def execute(self, sql: str, parameters: Mapping[str, Any] = ..., /) -> Any: ...  # noqa: ANN401 - two libraries'
-
-
-def note_forgotten(connection: _Connection, ids: Iterable[str]) -> None:
-    """Note that samples which were submitted until now are forgotten, as digests of their ids.
-
-    So no process brings back what it had in hand.
-    """
-    now = time.time()
-    connection.execute("DELETE FROM forgotten WHERE at < :at", {"at": now - _REMEMBERED})
-    for name in sorted(_digest(clean_key(sample_id)) for sample_id in ids):
-        connection.execute(_NOTE, {"name": name, "at": now})
-
-
-def not_forgotten(connection: _Connection, rows: Sequence[Row], at: str) -> list[Row]:
-    """Return the rows whose `sample_id`, which is clean, was not forgotten since the time in their column `at`."""
-    since = {"since": min(row[at] for row in rows)}
-    noted = dict(map(tuple, connection.execute("SELECT name, at FROM forgotten WHERE at >= :since", since)))
-    return [row for row in rows if not noted or row[at] > noted.get(_digest(row["sample_id"]), -1.0)]
-
-
-def _digest(sample_id: str) -> str:
-    return blake2b(sample_id.encode(), digest_size=16).hexdigest()
-
-
-def facts_in(body: str) -> tuple[str, float, str]:
-    """Return the sample's id, time and user in a sample, an outcome or a feedback as it is kept; "" for no user."""
-    try:
-        values: dict[str, Any] = json.loads(body)
-        sample = values.get("sample") or values
-        sample_id = values.get("sample_id") or values.get("id") or sample.get("id") or ""
-        at = values.get("submitted_at") or values.get("at") or time.time()
-        user = values.get("user_id") or sample.get("metadata", {}).get("user_id") or ""
-        return str(sample_id), float(at), str(user)
-    except (AttributeError, TypeError, ValueError, RecursionError):  # it is damaged
-        return "", time.time(), ""

@@ -22,6 +22,7 @@ from ragstone.live.alerts import Watch
 from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.live.delivery import Delivery, Item, start_thread
+from ragstone.live.ledger import Ledger
 from ragstone.live.redaction import RedactionFailed, snapshot
 from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
@@ -106,8 +107,9 @@ class Pipeline:
         self.counters = Counters()
         self.queue = TaskQueue()
         self.workers = Workers(settings, self.counters, self.queue, done=self.done, late=self.leave)
-        counted = next((sink for sink in settings.sinks if type(sink).raise_alarms is not Sink.raise_alarms), None)
-        self._watch = Watch(counted, self._announce, settings.on_alarm, self.failed) if settings.alerts else None
+        counted = next((sink for sink in settings.sinks if sink.database is not None), None)
+        self._database = None if counted is None else counted.database
+        self._watch = Watch(self._database, self._announce, settings.on_alarm, self.failed) if settings.alerts else None
         noted = counted or next(iter(settings.sinks), None)
         self.deliveries = {
             sink.name: Delivery(
@@ -312,12 +314,9 @@ class Pipeline:
         try:
             judges = self._settings.workers > 0  # else another process judges and delivers
             if judges and self._settings.budget is not None and self.workers.account is None:
-                ledgers = (sink.ledger() for sink in self._settings.sinks)
-                ledger = next(filter(None, ledgers), None)
-                if ledger is None:
-                    from ragstone.live.database import MemoryLedger  # loads sqlite3
+                from ragstone.live.database import memory_database  # loads sqlite3
 
-                    ledger = MemoryLedger()
+                ledger = Ledger(self._database or memory_database())
                 self.workers.account = Account(self._settings.budget, ledger)
             if self.workers.account is not None:
                 self.workers.account.failed = partial(self.counters.failed, "budget")

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragstone.errors import RagstoneError
@@ -10,7 +10,7 @@ from ragstone.results.traffic import Feedback, Health
 
 if TYPE_CHECKING:
     from ragstone.live.alarms import Alarm
-    from ragstone.live.budget import Ledger
+    from ragstone.results.connection import Database
     from ragstone.results.record import Record
 
 
@@ -27,9 +27,11 @@ class Sink(ABC):
 
     Attributes:
         name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
+        database: Where a monitor's alerts and its budget count, if the sink has one.
     """
 
     name: str
+    database: "Database | None" = None
 
     @abstractmethod
     def write(self, records: "Sequence[Record]") -> None:
@@ -56,15 +58,8 @@ class Sink(ABC):
             Exception: It could not be kept; it will be handed over again.
         """
 
-    def raise_alarms(self) -> "Sequence[Alarm]":
-        """Count what it stores of outcomes that alerts watch; return the alarms that are the caller's to announce.
-
-        A monitor calls it on another thread of its own, and only where a sink defines it.
-        """
-        return ()
-
-    def forget(self, *, before: float | None = None, ids: Collection[str] = ()) -> Mapping[str, int]:  # noqa: ARG002
-        """Remove what is from before a time or of these samples; return what, and how much. Most sinks cannot.
+    def forget(self, *, before: float | None = None) -> Mapping[str, int]:  # noqa: ARG002
+        """Remove what is from before a time; return what, and how much. Most sinks cannot.
 
         Called on another thread of the monitor's, with `retain`.
         """
@@ -72,10 +67,6 @@ class Sink(ABC):
 
     def origin(self) -> Mapping[str, str] | None:
         """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""
-        return None
-
-    def ledger(self) -> "Ledger | None":
-        """Return the account that all processes on this sink's database share; None where it has none."""
         return None
 
     def close(self) -> None:  # noqa: B027 - may be left as it is

@@ -11,10 +11,10 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ragstone.results.private_files import explain, make_private
 
@@ -89,6 +89,36 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
+class Transaction(Protocol):
+    """A database while all of it or nothing is done. SQL has named parameters: `:name`."""
+
+    def execute(self, sql: str, parameters: Mapping[str, Any] = ..., /) -> Any:  # noqa: ANN401 - two libraries'
+        """Run a statement; give its rows."""
+
+    def executemany(self, sql: str, parameters: Sequence[Mapping[str, Any]], /) -> Any:  # noqa: ANN401 - likewise
+        """Run a statement for each of the parameters."""
+
+
+class Database(Protocol):
+    """A SQLite file or a PostgreSQL server; it knows none of its tables. Any thread may use it; they take turns."""
+
+    def transaction(self, removing: str = "") -> AbstractContextManager[Transaction]:
+        """Do all of it or nothing.
+
+        Args:
+            removing: For what must leave no trace: the name of a table that no other transaction may read meanwhile.
+        """
+        ...
+
+    def vacuum(self, *tables: str) -> None:
+        """Remove what was deleted: from a file and its log, without a table from its log; a server reuses the space."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection. The next use opens another."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of file: what it is called, its mark (an application id), version, statements that make it, its error."""
@@ -112,8 +142,6 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         explain: Whether SQLite's errors become the kind's own.
     """
 
-    before_deleting = "PRAGMA secure_delete = ON"
-
     def __init__(self, path: Path, kind: Kind, patience: float, *, explain: bool = True) -> None:
         super().__init__()
         self.path = path
@@ -132,21 +160,27 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             return self._connection().execute(query, values).fetchall()
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
+    def transaction(self, removing: str = "") -> Generator[sqlite3.Connection, None, None]:
         """Do all of it or nothing, with the file's write lock from the start."""
         with self._explained(), self.lock:
             connection = self._connection()
             try:
                 with _begun(connection):
+                    if removing:
+                        connection.execute("PRAGMA secure_delete = ON")
                     yield connection
             except sqlite3.Error:
                 self.reopen()  # the next try starts afresh; where the disk is full, this gives back the log's part
                 raise
 
-    def vacuum(self, *, rewrite: bool = True) -> None:
-        """See to it that nothing that was deleted stands in the log, or with `rewrite` in the file."""
+    def vacuum(self, *tables: str) -> None:
+        """Remove what was deleted from the log, and with a table's name from the file.
+
+        Raises:
+            Exception: The kind's error: another process still reads the file; call it again.
+        """
         with self._explained(), self.lock:
-            if rewrite:
+            if tables:
                 self._connection().execute("VACUUM")
             ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
@@ -215,8 +249,6 @@ class MemoryDatabase:
         kind: What it holds.
     """
 
-    before_deleting = "SELECT 1"
-
     def __init__(self, kind: Kind) -> None:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -224,12 +256,12 @@ class MemoryDatabase:
             self._connection.execute(statement)
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
+    def transaction(self, removing: str = "") -> Generator[sqlite3.Connection, None, None]:  # noqa: ARG002
         """Do all of it or nothing."""
         with self._lock, _begun(self._connection):
             yield self._connection
 
-    def vacuum(self, *, rewrite: bool = True) -> None:
+    def vacuum(self, *tables: str) -> None:
         """There is no file that holds what was deleted."""
 
     def close(self) -> None:

@@ -41,16 +41,14 @@ class ServerDatabase(ForkSafe[sa.Engine]):
         kind: What it holds.
     """
 
-    before_deleting = "LOCK TABLE forgotten"  # waits for all who have looked into it and are about to write
-
     def __init__(self, url: sa.URL, kind: Kind) -> None:
         super().__init__()
         self._url = url
         self._kind = kind
 
     @contextmanager
-    def transaction(self) -> Generator[_Statements, None, None]:
-        """Do all of it or nothing.
+    def transaction(self, removing: str = "") -> Generator[_Statements, None, None]:
+        """Do all of it or nothing; with a table's name, once no other transaction reads that table.
 
         Raises:
             SinkError: The database cannot be reached, refuses, or is none that this version can write to.
@@ -62,19 +60,19 @@ class ServerDatabase(ForkSafe[sa.Engine]):
                     with self.opened.begin() as connection:
                         _make(connection, shown_url(self._url), self._kind)
                 with self.opened.begin() as connection:
+                    if removing:
+                        connection.execute(sa.text(f"LOCK TABLE {removing}"))
                     yield _Statements(connection)
             except (SQLAlchemyError, self._kind.error):
                 self.reopen()  # another may have dropped the tables, or another server may answer
                 raise
 
-    def vacuum(self, *, rewrite: bool = True) -> None:
-        """Let the room of what was deleted be written over, with `rewrite`."""
-        if not rewrite:
+    def vacuum(self, *tables: str) -> None:
+        """Let what was deleted from the tables be written over."""
+        if not tables:
             return
         with _explained(self._url, self._kind.error), _engine(self._url, poolclass=NullPool).connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT").execute(
-                sa.text("VACUUM outcomes, feedback, alarms")
-            )
+            connection.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text(f"VACUUM {', '.join(tables)}"))
 
     def shut(self, opened: sa.Engine) -> None:
         """Close the connection."""

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import click
 
+from ragstone.live.alarms import alerts_in
 from ragstone.live.commands.options import database_sink
 from ragstone.plain import printable
 from ragstone.text.plain import text_table
@@ -26,7 +27,7 @@ def alarms(ctx: click.Context, /, db: str, reset: bool) -> None:
       2    the database cannot be read
     """  # noqa: D301 - click's mark for lines that stay as they are
     with closing(database_sink(db)) as sink:
-        every = sink.alerts(reset=reset)
+        every = alerts_in(sink.database, reset=reset)
     rows = [
         (
             printable(name, 100),

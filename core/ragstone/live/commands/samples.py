@@ -54,6 +54,6 @@ def forget(db: str, outbox: str | None, older_than: str | None, user: str | None
             ids.update(*gone.values())
             n, waited = len(gone["samples"]), len(gone["records"])
             click.echo(printable(f"{outbox}: removed {n:,} samples, {waited:,} outcomes and feedback that waited"))
-        removed = sink.forget(before=before, ids=ids)
+        removed = sink.forget(before=before, ids=ids, user=user or "")
         what = f"removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback"
         click.echo(printable(f"{sink.name}: {what}"))

@@ -24,7 +24,7 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.live import Entry, Monitor, Stats
+from ragstone.live import Monitor, Stats
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
@@ -201,8 +201,8 @@ def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
     """Return the sink; its database was opened once, before a judge is paid for what it would not take."""
     sink = database_sink(db, "--db ", new=True)
     try:
-        with closing(sink):
-            sink.ledger().spend([Entry("opening", int(time.time()), 1, 0)])  # beyond its limit: nothing is entered
+        with closing(sink), sink.database.transaction():
+            pass
     except SinkError as error:
         n = waiting.get(sink.name, 0)
         more = f". {n:,} outcomes wait for it and go to no other: mend it or move it away, and run this again"

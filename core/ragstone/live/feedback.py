@@ -1,0 +1,33 @@
+"""Feedback on answers in a database: a row each, of which a sample's latest counts."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragstone.live.forgetting import not_forgotten
+from ragstone.live.outcomes import upsert
+from ragstone.plain import clean_key, clean_real, clean_text
+from ragstone.results.traffic import Feedback
+
+if TYPE_CHECKING:
+    from ragstone.results.connection import Transaction
+
+TABLE = (
+    "CREATE TABLE feedback (sample_id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, value TEXT NOT NULL, comment TEXT, "
+    "PRIMARY KEY (sample_id, at))"
+)
+_WRITE = upsert("feedback", Feedback.model_fields, ["sample_id", "at"])
+
+
+def write_feedback(connection: "Transaction", feedback: Sequence[Feedback]) -> None:
+    """Write feedback on samples that were not forgotten since."""
+    rows = [
+        {
+            "sample_id": clean_key(each.sample_id),
+            "value": clean_text(each.value),
+            "comment": None if each.comment is None else clean_text(each.comment),
+            "at": clean_real(each.at),
+        }
+        for each in sorted(feedback, key=lambda each: (each.sample_id, each.at))
+    ]
+    if rows := not_forgotten(connection, rows, "at"):
+        connection.executemany(_WRITE, rows)

@@ -1,0 +1,72 @@
+"""Outcomes in a database: a row each, which replaces the one of the same sample, metric and version."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ragstone.live.forgetting import not_forgotten, user_of
+from ragstone.plain import clean_key, clean_text
+from ragstone.results.record import COLUMNS, to_row, without_texts
+
+if TYPE_CHECKING:
+    from ragstone.results.connection import Database, Transaction
+    from ragstone.results.record import Record
+
+_TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}
+_COLUMNS = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items())
+TABLES = (
+    f"CREATE TABLE outcomes ({_COLUMNS}, counted BIGINT, PRIMARY KEY (sample_id, metric, version))",
+    "CREATE INDEX outcomes_to_count ON outcomes (scored_at) WHERE alerts IS NOT NULL AND counted IS NULL",
+    "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
+)
+_KEY = ("sample_id", "metric", "version")
+_OF_USER = (
+    "SELECT sample_id, user_id, sample FROM outcomes WHERE user_id = :user OR (user_id IS NULL AND sample LIKE :key)"
+)
+_REMEMBERED = 10_000
+_FORGET_OLDEST = "DELETE FROM outcomes WHERE counted = 1 AND rowid <= (SELECT max(rowid) FROM outcomes) - :most"
+
+
+def upsert(table: str, columns: Iterable[str], key: Sequence[str]) -> str:
+    """Return the statement that writes a row, in place of one of the same key."""
+    names = list(columns)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key)
+    values = ", ".join(f":{name}" for name in names)
+    insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({values})"  # noqa: S608 - names of ours
+    return f"{insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+_WRITE = upsert("outcomes", COLUMNS, _KEY)
+
+
+def write_outcomes(connection: "Transaction", records: "Sequence[Record]") -> None:
+    """Write the records that were not forgotten since their samples were submitted."""
+    by_key = {_key(row): row for row in map(to_row, records)}
+    rows = [by_key[key] for key in sorted(by_key)]  # in one order: no two processes wait for each other
+    if rows := not_forgotten(connection, rows):
+        connection.executemany(_WRITE, rows)
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in _KEY)
+
+
+def has_outcome(connection: "Transaction", sample_id: str) -> bool:
+    """Whether an outcome of a sample is there."""
+    query = "SELECT 1 FROM outcomes WHERE sample_id = :sample_id LIMIT 1"
+    return bool(connection.execute(query, {"sample_id": clean_key(sample_id)}).fetchall())
+
+
+def samples_of(connection: "Transaction", user: str) -> set[str]:
+    """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
+    found = connection.execute(_OF_USER, {"user": clean_text(user), "key": '%"user_id"%'}).fetchall()
+    rows = [dict(zip(("sample_id", "user_id", "sample"), row, strict=True)) for row in found]
+    return {str(row["sample_id"]) for row in rows if user_of(row) == clean_text(user)}
+
+
+def remember_scores(database: "Database", records: "Sequence[Record]") -> None:
+    """Write the scores that alerts watch, without texts, and remove the oldest that were counted."""
+    bare = [replace(each, sample=None, outcome=without_texts(each.outcome)) for each in records if each.alerts]
+    with database.transaction() as connection:
+        write_outcomes(connection, bare)
+        connection.execute(_FORGET_OLDEST, {"most": _REMEMBERED})
