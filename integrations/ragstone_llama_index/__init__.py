@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         MetricResult as MetricResult,
     )
     from ragstone_llama_index.handler import (
-        MonitorCallbackHandler as MonitorCallbackHandler,
         contexts as contexts,
         instrument as instrument,
         uninstrument as uninstrument,
@@ -41,7 +40,7 @@ else:
         __name__,
         {
             "ragstone_llama_index.evaluator": "MetricEvaluator MetricResult",
-            "ragstone_llama_index.handler": "MonitorCallbackHandler contexts instrument uninstrument",
+            "ragstone_llama_index.handler": "contexts instrument uninstrument",
             "ragstone_llama_index.models": "LlamaIndexEmbedder LlamaIndexLLM",
             "ragstone_llama_index.query_engine": "aevaluate_query_engine evaluate_query_engine",
             "ragstone_llama_index.read": "Reading sample_of",

@@ -3,27 +3,16 @@
 import asyncio
 import inspect
 import json
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Collection,
-    Generator,
-    Hashable,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 from uuid import uuid4
 
 from llama_index.core.agent.workflow.workflow_events import AgentWorkflowStartEvent
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.schema import MetadataMode
 from llama_index.core.workflow import StartEvent, Workflow
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
@@ -31,7 +20,6 @@ from llama_index_instrumentation.span import active_span_id
 
 from ragstone import Report, aevaluate, evaluate
 from ragstone.errors import describe
-from ragstone.judging.adapting import without_waiting
 from ragstone.limits.gate import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
@@ -40,67 +28,14 @@ from ragstone.registry import spread
 from ragstone.run import Run
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, AnyWriter, MetricEvaluator
-from ragstone_llama_index.read import QUESTIONS, Fields, Mode, Reading, read
-from ragstone_llama_index.record import EVALUATION_TAG, AppRun, Recorder
-from ragstone_llama_index.streaming import Answered, aanswered, answered
+from ragstone_llama_index.read import QUESTIONS, Fields, Mode, Reading
+from ragstone_llama_index.record import EVALUATION_TAG, Recorder
+from ragstone_llama_index.streaming import Answered, aanswered
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
 Questions = Iterable[Any] | str | Path
 References = Sequence[str | Sequence[str | None] | None]
-
-
-class _Asked:
-    """Keeps the runs of an app that an evaluation asks, and no others. A `Follower`."""
-
-    guard = suppress(Exception)  # nothing is raised into the app, nor is anybody there to count it
-
-    def __init__(self, reading: Reading) -> None:
-        self.trees = self
-        self.reading = reading
-        self._runs: dict[Hashable, Run] = {}
-
-    def get(self, run_id: Hashable) -> Run | None:
-        """Return a run of a question that is being asked."""
-        return self._runs.get(run_id)
-
-    def begin(self, run: Run, parent_id: Hashable = None) -> bool:
-        """Open a run below another one."""
-        parent = self._runs.get(parent_id)
-        if parent is not None:
-            run.parent, self._runs[run.id] = parent, run
-            parent.inside.append(run)
-        return parent is not None
-
-    def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None) -> Run | None:
-        """Close a run."""
-        if (run := self._runs.get(run_id)) is not None:
-            run.output, run.error, run.open = output, error, False
-        return run
-
-    def begins(self, run: AppRun, instance: object, tags: Mapping[str, object]) -> bool:  # noqa: ARG002
-        """Keep nothing of what others ask."""
-        return False
-
-    def ended(self, run: AppRun) -> None:
-        """There is nothing to take: a question's run is read where it was asked."""
-
-    def writing(self, response: StreamingAgentChatResponse) -> None:
-        """Streamed chats are not asked."""
-
-    @contextmanager
-    def asking(self, question: str) -> Generator[AppRun, None, None]:
-        """Keep all runs that begin in here below one of the question."""
-        root = AppRun(f"ragstone.ask-{uuid4()}", "query", inputs={"question": question}, converses=True)
-        self._runs[root.id] = root
-        token = active_span_id.set(str(root.id))
-        try:
-            with instrument_tags({**active_instrument_tags.get(), EVALUATION_TAG: True}):
-                yield root
-        finally:
-            active_span_id.reset(token)
-            for run in (root, *root.walk()):
-                self._runs.pop(run.id, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +110,11 @@ def evaluate_query_engine(
         0.5
     """
     asked = _questions(engine, questions, references)
-    app = _App(engine, Reading.of(metadata_mode, context_tools, fields))
-    made = _metrics(metrics, llm, embed_model, writer, asked)
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
-
-    async def ask(question: _Question) -> Answered:
-        if awaited:
-            return await app.ask(question, awaited=True)
-        return await in_daemon(lambda: without_waiting(app.ask(question, awaited=False)))
-
-    with app.recorded():
-        rows = _rows(ask, asked, app.most(max_concurrency))
-        return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+    app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
+    made = _metrics(metrics, llm, embed_model, writer, asked)
+    rows = app.rows(asked, max_concurrency)
+    return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
 
 
 async def aevaluate_query_engine(
@@ -206,47 +134,75 @@ async def aevaluate_query_engine(
 ) -> Report:
     """Put each question to an app on the running event loop; otherwise as `evaluate_query_engine`."""
     asked = _questions(engine, questions, references)
-    app = _App(engine, Reading.of(metadata_mode, context_tools, fields))
+    app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
     made = _metrics(metrics, llm, embed_model, writer, asked)
-    with app.recorded():
-        async with aclosing(_rows(partial(app.ask, awaited=True), asked, app.most(max_concurrency))) as rows:
-            return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+    async with aclosing(app.rows(asked, max_concurrency)) as rows:
+        return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
 
 
-class _App:
-    """An app that is asked, and whose calls are recorded."""
+class _App(Recorder):
+    """An app that is asked, and whose calls are recorded meanwhile."""
 
-    def __init__(self, engine: App, reading: Reading) -> None:
+    def __init__(self, engine: App, reading: Reading, *, awaited: bool) -> None:
         if not (callable(engine) or isinstance(engine, BaseChatEngine | Workflow)):
             check_members("engine", engine, ("query", "aquery"), "pass a query engine, another app or a function")
+        super().__init__(reading)
         self.engine: Any = engine
-        self.reading = reading
-        self.asked = _Asked(reading)
+        self.awaited = awaited
 
-    @contextmanager
-    def recorded(self) -> Generator[None, None, None]:
-        """Have LlamaIndex report the app's calls meanwhile."""
-        recorder = Recorder(self.asked)
-        recorder.place()
+    async def rows(self, questions: Sequence[_Question], most: int) -> AsyncGenerator[Row, None]:
+        """Ask on the running loop, so many at once, and yield in order."""
+        slots = asyncio.Semaphore(1 if isinstance(self.engine, BaseChatEngine) else most)
+
+        async def row(line: int, question: _Question) -> Row:
+            async with slots:
+                try:
+                    return Row(line, *await self._answered(question))
+                except Exception as error:
+                    sample = Sample(user_input=question.text, reference=question.reference)
+                    return Row(line, sample, f"the answer could not be read ({describe(error)})")
+
+        self.place()
+        asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
         try:
-            yield
+            for task in asked:
+                yield await task
         finally:
-            recorder.remove()
+            self.remove()
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
 
-    def most(self, max_concurrency: int) -> int:
-        """Return how many questions may be under way: a chat engine has one conversation."""
-        return 1 if isinstance(self.engine, BaseChatEngine) else max_concurrency
+    async def _answered(self, question: _Question) -> Answered:
+        """Ask a question and read the answer."""
+        root = Run(f"ragstone.ask-{uuid4()}", "query", inputs={"question": question.text})
+        self.trees.begin(root)
+        active_span_id.set(str(root.id))  # in this task: what begins in it is below the question
+        with instrument_tags({**active_instrument_tags.get(), EVALUATION_TAG: True}):
+            try:
+                answer = self._call(question) if self.awaited else in_daemon(lambda: self._call(question))
+                root.output = await answer if inspect.isawaitable(answer) else answer
+            except Exception as error:
+                root.error = error
+        self.trees.end(root.id, root.output, root.error)
+        active_span_id.set(None)
+        run = next((each for each in root.inside if each.output is root.output and root.error is None), root)
+        sample, problem = await aanswered(run, self.reading)
+        if root.error is not None:
+            problem = f"the query engine failed ({describe(root.error)})"
+        known = {"user_input": sample.user_input or question.text, "reference": question.reference}
+        return sample.model_copy(update=known), problem
 
-    def _call(self, question: _Question, *, awaited: bool) -> object:
+    def _call(self, question: _Question) -> object:
         if isinstance(self.engine, BaseChatEngine):
             if question.begins:
                 self.engine.reset()
-            return self.engine.achat(question.text) if awaited else self.engine.chat(question.text)
+            return self.engine.achat(question.text) if self.awaited else self.engine.chat(question.text)
         if isinstance(self.engine, Workflow):
             asked: dict[str, Any] = {self._name(self.engine.start_event_class): question.text}
             return self.engine.run(**asked)
         if hasattr(self.engine, "query"):
-            return self.engine.aquery(question.text) if awaited else self.engine.query(question.text)
+            return self.engine.aquery(question.text) if self.awaited else self.engine.query(question.text)
         return self.engine(question.text)
 
     def _name(self, start: type[StartEvent]) -> str:
@@ -254,48 +210,6 @@ class _App:
         named = {} if callable(self.reading.fields) else self.reading.fields or {}
         usual = "user_msg" if issubclass(start, AgentWorkflowStartEvent) else "query"
         return named.get("user_input") or next((name for name in QUESTIONS if name in start.model_fields), usual)
-
-    async def ask(self, question: _Question, *, awaited: bool) -> Answered:
-        """Ask a question and read the answer; without `awaited` all of it blocks, and waits for nothing."""
-        with self.asked.asking(question.text) as root:
-            try:
-                response = self._call(question, awaited=awaited)
-                root.output = await response if awaited and inspect.isawaitable(response) else response
-            except Exception as error:
-                root.error = error
-        run = next((each for each in root.inside if each.output is root.output and root.error is None), root)
-        if root.error is not None:
-            failed = read(root, self.reading)
-            problem: str | None = f"the query engine failed ({describe(root.error)})"
-            sample = Sample(user_input=question.text) if failed is None else failed.sample
-        else:
-            sample, problem = await aanswered(run, self.reading) if awaited else answered(run, self.reading)
-        known = {"user_input": sample.user_input or question.text, "reference": question.reference}
-        return sample.model_copy(update=known), problem
-
-
-async def _rows(
-    ask: Callable[[_Question], Awaitable[Answered]], questions: Sequence[_Question], most: int
-) -> AsyncGenerator[Row, None]:
-    """Ask on the running loop, so many at once, and yield in order."""
-    slots = asyncio.Semaphore(most)
-
-    async def row(line: int, question: _Question) -> Row:
-        async with slots:
-            try:
-                return Row(line, *await ask(question))
-            except Exception as error:
-                sample = Sample(user_input=question.text, reference=question.reference)
-                return Row(line, sample, f"the answer could not be read ({describe(error)})")
-
-    asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
-    try:
-        for task in asked:
-            yield await task
-    finally:
-        for task in asked:
-            task.cancel()
-        await asyncio.gather(*asked, return_exceptions=True)
 
 
 def _questions(engine: object, questions: Questions, references: References | None) -> Sequence[_Question]:

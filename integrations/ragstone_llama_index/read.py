@@ -137,7 +137,8 @@ def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | None:
     answer = given.pop("response", _ABSENT)
     if answer is _ABSENT:
         answer = None if run.error else answer_in(run.output)
-    fields: dict[str, object] = {"response": text_of(answer)}
+    about = dict(run.metadata)
+    fields: dict[str, object] = {"id": about.pop("id", None), "response": text_of(answer)}
     if (question := question_of(run)) is not None:
         fields["user_input"] = question
     contexts = given.pop("retrieved_contexts", _ABSENT)
@@ -145,7 +146,7 @@ def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | None:
     metadata = as_dict(given.pop("metadata", None))
     error = {"error": describe(run.error, most=200)} if run.error else {}
     try:
-        sample = Sample.model_validate({**fields, **given, "metadata": {**run.metadata, **error, **metadata}})
+        sample = Sample.model_validate({**fields, **given, "metadata": {**about, **error, **metadata}})
     except ValidationError as problem:
         raise Unreadable(f"fields: {first_problem(problem)}") from None
     if not sample.history:
@@ -312,7 +313,7 @@ def _sources(run: Run, reading: Reading) -> Sequence[Source]:
     found: list[Source] = []
     for each in _calls(run):
         given = _given(each, reading)
-        if each.kind == "rerank":
+        if each.kind == "rerank" and each.output is not None:
             chosen = _without(chosen, each.inputs) + list(given)
             found = _without(found, each.inputs)
         elif each.kind == "synthesis":
@@ -422,13 +423,18 @@ def named(sources: object, reading: Reading = _AS_USUAL) -> Sequence[str]:
 # --- history --------------------------------------------------------------------------------------
 
 
+def converses(run: Run) -> bool:
+    """Whether earlier turns show in what a model or synthesizer is given."""
+    return run.kind == "chat" or as_dict(run.inputs).get("memory") is not None
+
+
 def _history(run: Run, question: str | None) -> Sequence[Turn]:
     """Return the turns before a question: those given with it, else those that a model or synthesizer was shown."""
     given = as_dict(run.inputs).get("chat_history")
     if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
         return turns
-    for each in run.walk():
-        if (each.inputs or each.output) and (turns := _shown(each, question)):
+    for each in run.walk() if converses(run) else ():
+        if turns := _shown(each, question):
             return turns
     return ()
 

@@ -5,10 +5,8 @@ LlamaIndex calls handlers on the app's own thread, and swallows whatever they ra
 
 import asyncio
 import inspect
-from collections.abc import Hashable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from llama_index.core.agent.workflow import AgentInput
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -24,13 +22,14 @@ from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.base import BaseEvent
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.event_handlers import BaseEventHandler
-from llama_index_instrumentation.span import BaseSpan, active_span_id
+from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from pydantic import BaseModel
 
+from ragstone.open_runs import OpenRuns
 from ragstone.plain import as_dict, is_list
 from ragstone.run import Run
-from ragstone_llama_index.read import ENTRIES, Kind, Reading, entries_of, named, nodes_in
+from ragstone_llama_index.read import ENTRIES, Kind, Reading, converses, entries_of, named, nodes_in
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 _KINDS: tuple[tuple[Kind, type, str], ...] = (
@@ -52,88 +51,114 @@ _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthes
 UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 
 
-@dataclass(slots=True, eq=False)
-class AppRun(Run):
-    """A run with what its tree is read by.
+class Recorder:
+    """Keeps the calls of an app as trees of runs. By itself it begins no tree."""
 
-    Attributes:
-        sample_id: Of the topmost one: the id of its sample.
-        converses: Of the topmost one: whether earlier turns show in what a model or synthesizer is given.
-        returned: What it returned, where `output` is a stop event's result.
-        reranked: The nodes that a reranker was given last, and has not returned.
-    """
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.trees = OpenRuns(self.given_up)
+        self.handler = Handler(self)
 
-    sample_id: str = ""
-    converses: bool = False
-    returned: object = None
-    reranked: object = None
+    def __deepcopy__(self, memo: object) -> "Recorder":
+        return self  # apps may be copied with all that they hold; the runs under way are the same
 
-
-class Trees(Protocol):
-    """Where runs are kept while their tree is open, as `ragstone.open_runs.OpenRuns` keeps them."""
-
-    def get(self, run_id: Hashable, /) -> Run | None:
-        """Return a run of an open tree."""
-        ...
-
-    def begin(self, run: Run, parent_id: Hashable = None, /) -> bool:
-        """Open a run."""
-        ...
-
-    def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None, /) -> Run | None:
-        """Close a run."""
-        ...
-
-
-class Follower(Protocol):
-    """Who wants to know of the runs."""
-
-    @property
-    def trees(self) -> Trees:
-        """The runs of open trees."""
-        ...
-
-    @property
-    def reading(self) -> Reading:
-        """How they are read."""
-        ...
-
-    @property
-    def guard(self) -> AbstractContextManager[None]:
-        """Out of which nothing is raised into the app."""
-        ...
-
-    def begins(self, run: AppRun, instance: object, tags: Mapping[str, object], /) -> bool:
+    def begins(self, run: Run, instance: object, tags: Mapping[str, object]) -> bool:  # noqa: ARG002
         """Whether to keep the tree of a topmost run that begins."""
-        ...
+        return False
 
-    def ended(self, run: AppRun, /) -> None:
-        """Take the tree of a topmost run that has ended."""
+    def ended(self, run: Run, returned: object) -> None:
+        """Read the tree of a topmost run that has ended. `returned` may be a stop event, around the run's output."""
 
-    def writing(self, response: StreamingAgentChatResponse, /) -> None:
-        """Take note of a chat's stream that LlamaIndex is about to read into its memory."""
+    def given_up(self, run: Run, reason: str) -> None:
+        """Count the tree of a topmost run that will not end."""
 
+    def writing(self, response: StreamingAgentChatResponse) -> None:
+        """Note the pieces of a chat's stream that LlamaIndex is about to read into its memory."""
 
-class Recorder(BaseSpanHandler[BaseSpan], BaseEventHandler):
-    """Keeps runs for a follower; keeps no spans in `open_spans`, `completed_spans` or `dropped_spans`."""
+    def failed(self, error: Exception) -> None:
+        """Count an error of the handler's own."""
 
-    follower: Any
-
-    def __init__(self, follower: Follower) -> None:
-        # Not by BaseSpanHandler's, which knows no fields but its own.
-        BaseModel.__init__(self, follower=follower)
-        self._lock = None
+    def safely(self, step: Callable[..., object], *args: object) -> None:
+        """Take a step; its error never reaches the app."""
+        try:
+            step(*args)
+        except Exception as error:
+            self.failed(error)
 
     def place(self) -> None:
-        """Have LlamaIndex call this handler, before all others: a tracer's span of a call that ends is still there."""
-        root_dispatcher.span_handlers = [self, *_all_handlers()]
-        root_dispatcher.event_handlers = [*root_dispatcher.event_handlers, self]
+        """Have LlamaIndex call the handler, before all others: a tracer's span of a call that ends is still there."""
+        root_dispatcher.span_handlers = [self.handler, *_all_handlers()]
+        root_dispatcher.event_handlers = [*root_dispatcher.event_handlers, self.handler]
 
     def remove(self) -> None:
-        """Have LlamaIndex call this handler no longer."""
+        """Have LlamaIndex call the handler no longer."""
         # New lists: another thread may be walking the old ones. Handlers are equal by their fields.
-        root_dispatcher.span_handlers = [each for each in _all_handlers() if each is not self]
-        root_dispatcher.event_handlers = [each for each in root_dispatcher.event_handlers if each is not self]
+        root_dispatcher.span_handlers = [each for each in _all_handlers() if each is not self.handler]
+        root_dispatcher.event_handlers = [each for each in root_dispatcher.event_handlers if each is not self.handler]
+
+    def begin(
+        self, id_: str, call: Mapping[str, Any], instance: object, parent_id: str | None, tags: Mapping[str, Any] | None
+    ) -> None:
+        """Open a run below another one, or a tree."""
+        kind = _kind(id_, instance)
+        if kind == "writing":
+            self.writing(cast("StreamingAgentChatResponse", instance))
+        parent = self.trees.get(parent_id)
+        if kind in TOPMOST and _is_beside(parent, parent_id, kind):
+            parent = parent_id = None
+        if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
+            return
+        run = Run(id_, kind, id_[: -UUID - 1])
+        if kind and (kind in ENTRIES or parent is None or _converses(parent)):
+            run.inputs = _inputs(kind, instance, call, topmost=parent is None)
+        tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
+        if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
+            parent_id, run.kind = None, ""  # its sources are the evaluator's, not the app's
+        elif parent is None and not self.begins(run, instance, tags):
+            return
+        self.trees.begin(run, parent_id)
+
+    def end(self, id_: str, instance: object, result: object, error: BaseException | None = None) -> None:
+        """Close a run; with the topmost one its tree is whole. What a call retrieved before it failed still counts."""
+        run = self.trees.get(id_)
+        if run is None:
+            return
+        output = result.result if type(result) is StopEvent else result
+        if run.kind == "workflow" and result is None and error is None and isinstance(instance, Workflow):
+            error = _why_no_result(run)
+        elif run.kind == "retrieval":
+            output = tuple(nodes_in(result)) if error is None else None
+        elif run.kind == "model" or (run.kind == "" and not isinstance(result, AgentInput)):
+            output = None
+        if self.trees.end(id_, output, error) is not None and run.parent is None:
+            self.ended(run, result)
+
+    def rerank(self, event: ReRankStartEvent | ReRankEndEvent) -> None:
+        """Keep what a reranker was given, and what it chose."""
+        run = self.trees.get(event.span_id)
+        if run is None:
+            return
+        if isinstance(event, ReRankStartEvent):
+            self.trees.begin(Run(event.id_, "rerank", inputs=tuple(event.nodes)), run.id)
+            return
+        for each in run.inside:
+            if each.kind == "rerank" and each.open:
+                self.trees.end(each.id, tuple(event.nodes))
+
+    def name_contexts(self, run_id: object, nodes: object) -> None:
+        """Keep contexts that the app names. TypeError: they are none."""
+        self.trees.begin(Run(object(), "named", output=named(nodes, self.reading), open=False), cast("str", run_id))
+
+
+class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
+    """Tells a recorder what LlamaIndex reports; keeps no spans in `open_spans`, `completed_spans`, `dropped_spans`."""
+
+    recorder: Any
+
+    def __init__(self, recorder: Recorder) -> None:
+        # Not by BaseSpanHandler's, which knows no fields but its own.
+        BaseModel.__init__(self, recorder=recorder)
+        self._lock = None
 
     def span_enter(
         self,
@@ -144,26 +169,8 @@ class Recorder(BaseSpanHandler[BaseSpan], BaseEventHandler):
         tags: dict[str, Any] | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
-        """Open a run below another one, or a tree."""
-        follower: Follower = self.follower
-        with follower.guard:
-            kind = _kind(id_, instance)
-            if kind == "writing":
-                follower.writing(instance)
-            parent = follower.trees.get(parent_id)
-            if kind in TOPMOST and _is_beside(parent, parent_id, kind):
-                parent = parent_id = None
-            if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
-                return
-            run = AppRun(id_, kind, id_[: -UUID - 1])
-            if kind in ENTRIES or parent is None or top_of(parent).converses:
-                run.inputs = _inputs(kind, instance, bound_args.arguments, topmost=parent is None)
-            tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
-            if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
-                parent_id, run.kind = None, ""  # its sources are the evaluator's, not the app's
-            elif parent is None and not follower.begins(run, instance, tags):
-                return
-            follower.trees.begin(run, parent_id)
+        """Begin a call."""
+        self.recorder.safely(self.recorder.begin, id_, bound_args.arguments, instance, parent_id, tags)
 
     def span_exit(
         self,
@@ -173,59 +180,24 @@ class Recorder(BaseSpanHandler[BaseSpan], BaseEventHandler):
         result: Any = None,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
-        """Close a run; with the topmost one its tree is whole."""
-        with self.follower.guard:
-            run = self.follower.trees.get(id_)
-            error: BaseException | None = None
-            if result is None and run is not None and isinstance(instance, Workflow) and run.kind == "workflow":
-                error = _why_no_result(run)
-            self._end(run, result, error)
+        """End a call."""
+        self.recorder.safely(self.recorder.end, id_, instance, result)
 
     def span_drop(
         self,
         id_: str,
         bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any = None,  # noqa: ANN401, ARG002
+        instance: Any = None,  # noqa: ANN401
         err: BaseException | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
-        """Close a run that was left by an exception. What a call retrieved before it failed still counts."""
-        with self.follower.guard:
-            self._end(self.follower.trees.get(id_), None, asyncio.CancelledError() if err is None else err)
-
-    def _end(self, run: Run | None, result: object, error: BaseException | None) -> None:
-        if not isinstance(run, AppRun):
-            return
-        run.returned = result if run.kind == "workflow" else None
-        output = result.result if type(result) is StopEvent else result
-        if run.kind == "retrieval":
-            output = tuple(nodes_in(result)) if error is None else None
-        elif run.kind == "model" or (run.kind == "" and not isinstance(result, AgentInput)):
-            output = None
-        if self.follower.trees.end(run.id, output, error) is not None and run.parent is None:
-            self.follower.ended(run)
+        """End a call that was left by an exception."""
+        self.recorder.safely(self.recorder.end, id_, instance, None, err or asyncio.CancelledError())
 
     def handle(self, event: BaseEvent, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Keep what a reranker was given and chose."""
-        if not isinstance(event, ReRankStartEvent | ReRankEndEvent):
-            return
-        with self.follower.guard:
-            run = self.follower.trees.get(event.span_id)
-            if isinstance(run, AppRun) and isinstance(event, ReRankStartEvent):
-                run.reranked = tuple(event.nodes)
-            elif isinstance(run, AppRun):
-                call = AppRun(event.id_, "rerank", inputs=run.reranked)
-                self.follower.trees.begin(call, run.id)
-                self.follower.trees.end(call.id, tuple(event.nodes), None)
-
-    def name_contexts(self, nodes: object) -> bool:
-        """Keep contexts that the app names in the run under way; False: there is none. TypeError: they are none."""
-        run = self.follower.trees.get(active_span_id.get())
-        if run is not None:
-            call = AppRun(object(), "named")
-            self.follower.trees.begin(call, run.id)
-            self.follower.trees.end(call.id, named(nodes, self.follower.reading), None)
-        return run is not None
+        """Keep what a reranker did."""
+        if isinstance(event, ReRankStartEvent | ReRankEndEvent):
+            self.recorder.safely(self.recorder.rerank, event)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
@@ -234,19 +206,24 @@ class Recorder(BaseSpanHandler[BaseSpan], BaseEventHandler):
 
 
 def recorders() -> list[Recorder]:
-    """Return our handlers in place."""
-    return [each for each in _all_handlers() if isinstance(each, Recorder)]
+    """Return those whose handlers are in place."""
+    return [each.recorder for each in _all_handlers() if isinstance(each, Handler)]
 
 
 def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
     return cast("list[BaseSpanHandler[BaseSpan]]", root_dispatcher.span_handlers)  # pyright: ignore[reportUnknownMemberType]
 
 
-def top_of(run: Run) -> AppRun:
-    """Return the topmost run of a run's tree."""
+def _top_of(run: Run) -> Run:
     while run.parent is not None:
         run = run.parent
-    return cast("AppRun", run)
+    return run
+
+
+def _converses(run: Run | None) -> bool:
+    while run is not None and not converses(run):
+        run = run.parent
+    return run is not None
 
 
 def _kind(id_: str, instance: object) -> Kind:
@@ -263,7 +240,7 @@ def _is_beside(parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
     An engine below a model, which chose it as a tool, answers the app. In LlamaIndex 0.13 whatever a task does after it
     started a workflow has the workflow's span for a parent: what really belongs to it is called by one of its steps.
     """
-    if parent is not None and (top := top_of(parent)).kind == "model" and kind != "model":
+    if parent is not None and (top := _top_of(parent)).kind == "model" and kind != "model":
         top.kind = ""  # it is not a model alone
         return True
     of_workflow = parent_id is not None and parent_id[-UUID - 5 : -UUID - 1] == ".run"

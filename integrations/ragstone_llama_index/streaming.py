@@ -1,202 +1,176 @@
-"""Streamed responses: listened to while the app reads them, or read for an evaluator and still the user's to read."""
+"""Streamed responses: noted while the app reads them, or read for an evaluator and still the user's to read."""
 
 import asyncio
 import inspect
 import sys
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import AsyncGeneratorType, GeneratorType
-from typing import TypeVar, cast
+from typing import Any, cast
 
+from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
 from ragstone.errors import describe
+from ragstone.limits.gate import daemon
 from ragstone.run import Run
 from ragstone.sample import Sample
 from ragstone_llama_index.read import Draft, Reading, Streamed, question_of, read, said
 
 Answered = tuple[Sample, str | None]
 """A sample of what an app answered, and why it has no answer, where that is known."""
-_T = TypeVar("_T")
-_SHARED: "dict[int, _SharedStream]" = {}  # by the id of their response, which is no key
-_READ_BEFORE = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
-_LOOKING = threading.RLock()  # held while a stream is looked at and replaced, never while it is read
+Pieces = Future[list[object]]
+"""All pieces of a stream, or what ended it: `GeneratorExit` where the app left it."""
+Text = tuple[str | None, str | None]
+"""A response's text, or None and why."""
+_BEGUN = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
+_LOOKING = threading.Lock()  # held while a stream is looked at and replaced, never while it is read
+_READ: "weakref.WeakKeyDictionary[object, _Read]" = weakref.WeakKeyDictionary()  # by what stands in for the stream
 
-Ended = Callable[[BaseException | None], object]
-"""Is called with what a stream raised, `GeneratorExit` where the app left it, or None at its end. It may not raise."""
+
+# --- by the app -----------------------------------------------------------------------------------
 
 
-def listen(stream: Iterable[_T], take: Callable[[_T], object], ended: Ended) -> Generator[_T, None, None]:
-    """Return a stream that passes each piece on as it comes; one that is never read holds nothing but itself."""
+def noting(stream: Any, pieces: Pieces, *, awaited: bool) -> object:  # noqa: ANN401
+    """Return a stream that passes each piece on as it comes, and notes all of them at its end."""
+    passing = (_apassing if awaited else _passing)(stream, pieces)
+    weakref.finalize(passing, _left, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
+    return passing
+
+
+def _passing(stream: Iterable[object], pieces: Pieces) -> Generator[object, None, None]:
+    came: list[object] = []
     try:
         for piece in stream:
-            take(piece)
+            came.append(piece)
             yield piece
     except BaseException as error:
-        ended(error)
+        _left(pieces, error)
         close = getattr(stream, "close", None)
         if isinstance(error, GeneratorExit) and callable(close):  # the app closes what it takes for the stream itself
             close()
         raise
-    ended(None)
+    pieces.set_result(came)
 
 
-async def alisten(stream: AsyncIterable[_T], take: Callable[[_T], object], ended: Ended) -> AsyncGenerator[_T, None]:
-    """Return an async stream that passes each piece on as it comes."""
+async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGenerator[object, None]:
+    came: list[object] = []
     try:
         async for piece in stream:
-            take(piece)
+            came.append(piece)
             yield piece
     except BaseException as error:
-        ended(error)
+        _left(pieces, error)
         if isinstance(error, GeneratorExit) and isinstance(stream, AsyncGenerator):
             await stream.aclose()
         raise
-    ended(None)
+    pieces.set_result(came)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamText:
-    """A response's text, or None and what is known of why."""
-
-    text: object
-    problem: str | None = None
+def _left(pieces: Pieces, error: BaseException) -> None:
+    if not pieces.done():
+        pieces.set_exception(error)
 
 
-def known_text(response: Streamed) -> StreamText | None:
-    """Return what is known of a stream's text without reading it; None: it has yet to be read."""
-    with _LOOKING:
-        shared = _SHARED.get(id(response))
-        if shared is not None:
-            return shared.result
-        stream: object = response.response_gen
-        if response.response_txt is None:
-            if not _is_begun(stream):
-                return None
-            return _SharedStream(response).lost()
-        if isinstance(stream, AsyncGeneratorType) and stream.ag_frame is not None:
-            return StreamText(None, "its stream is being read by others, or was left half-read")
-        return StreamText(response.response_txt)
+def text_in(pieces: Iterable[object]) -> str | None:
+    """Return the text of a stream's pieces; None where one of them is none. A model's is stripped, as a chat's is."""
+    text, strip = "", False
+    for piece in pieces:
+        words: object = piece
+        if isinstance(piece, ChatResponse | CompletionResponse):
+            words, strip = piece.delta or "", True
+        if not isinstance(words, str):
+            return None
+        text += words
+    return text.strip() if strip else text
 
 
-def share(response: Streamed) -> StreamText | None:
-    """Let user and evaluators each read a whole stream, which is read once; return what is known of its text."""
-    with _LOOKING:
-        if (known := known_text(response)) is None and id(response) not in _SHARED:
-            if isinstance(response, StreamingResponse):
-                response.response_gen = _SyncStream(response).reader()
-            else:
-                response.response_gen = _AsyncStream(response).reader()
-        return known
+# --- for an evaluator -----------------------------------------------------------------------------
 
 
-def read_stream(response: StreamingResponse) -> StreamText:
-    """Read a stream to its end, blocking."""
-    return share(response) or cast("_SyncStream", _SHARED[id(response)]).read()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """A stream that is read once, for all who ask.
 
+    Attributes:
+        pieces: What has come.
+        done: Its end, or what it raised.
+        loop: The event loop that reads it, by a task of its own; None: a thread does.
+    """
 
-async def aread_stream(response: AsyncStreamingResponse) -> StreamText:
-    """Read an async stream to its end on the running loop. ValueError: another event loop is reading it."""
-    return share(response) or await cast("_AsyncStream", _SHARED[id(response)]).read()
+    pieces: list[str]
+    done: Future[None]
+    loop: asyncio.AbstractEventLoop | None = None
 
-
-class _SharedStream:
-    """What was read of a response's stream; `result` once it has ended."""
-
-    def __init__(self, response: Streamed) -> None:
-        self.response = weakref.ref(response)
-        _SHARED[id(response)] = self
-        weakref.finalize(response, _SHARED.pop, id(response), None).atexit = False
-        self.pieces: list[str] = []
-        self.error: BaseException | None = None
-        self.result: StreamText | None = None
-
-    def lost(self) -> StreamText:
-        """Give up a stream that others have begun to read."""
-        self.result = StreamText(None, _READ_BEFORE)
-        return self.result
-
-    def end(self, error: BaseException | None) -> StreamText:
-        """Keep the text once the stream has ended."""
-        self.error = error
-        text = ""
+    def text(self) -> Text:
         try:
-            text = "".join(self.pieces)
-        except TypeError as no_text:
-            error = error or no_text
-        if error is not None:
-            self.result = StreamText(None, f"its stream broke off ({describe(error, most=200)})")
-            return self.result
-        # Where it has a text, the user is reading it by LlamaIndex' methods, which add piece after piece to it.
-        response = self.response()
-        if response is not None and response.response_txt is None:
-            response.response_txt = text
-        self.result = StreamText(text)
-        return self.result
+            self.done.result()
+            return "".join(self.pieces), None
+        except Exception as error:
+            return None, f"its stream broke off ({describe(error, most=200)})"
 
-
-class _SyncStream(_SharedStream):
-    """Is read by the first who asks; all others wait for its end."""
-
-    def __init__(self, response: StreamingResponse) -> None:
-        super().__init__(response)
-        self._source: Iterable[str] = response.response_gen
-        self._lock = threading.Lock()
-
-    def reader(self) -> Generator[str, None, None]:
-        self.read()
+    def again(self) -> Generator[str, None, None]:
+        wait([self.done])
         yield from self.pieces
-        if self.error is not None:
-            raise self.error
+        self.done.result()
 
-    def read(self) -> StreamText:
-        with self._lock:
-            if self.result is not None:
-                return self.result
-            try:
-                self.pieces.extend(self._source)
-            except Exception as error:
-                return self.end(error)
-            except BaseException:  # this thread's own matter
-                self.end(RuntimeError("reading was interrupted"))
-                raise
-            return self.end(None)
-
-
-class _AsyncStream(_SharedStream):
-    """Is read by a task of its own, so that who gives up waiting takes it from nobody."""
-
-    def __init__(self, response: AsyncStreamingResponse) -> None:
-        super().__init__(response)
-        self._source = response.response_gen
-        self._task = asyncio.ensure_future(self._read_all())
-
-    async def reader(self) -> AsyncGenerator[str, None]:
-        await self.read()
+    async def aagain(self) -> AsyncGenerator[str, None]:
+        await self.end()
         for piece in self.pieces:
             yield piece
-        if self.error is not None:
-            raise self.error
+        self.done.result()
 
-    async def read(self) -> StreamText:
-        if not self._task.done():
-            if self._task.get_loop() is not asyncio.get_running_loop():  # waiting could last forever
-                response = cast("AsyncStreamingResponse", self.response())
-                response.response_txt = None  # str(response) puts there what it has read so far
-                response.response_gen = self.reader()
-                raise ValueError("response: another event loop is reading its stream; read it there, or later")
-            await asyncio.wait([self._task])
-        if self.result is not None:
-            return self.result
-        cancelled = RuntimeError("reading was cancelled")
-        return self.end(cancelled if self._task.cancelled() else self._task.exception())
+    async def end(self) -> None:
+        """Wait for its end. ValueError: another event loop reads it, which may be waiting for this one."""
+        if not self.done.done():
+            if self.loop not in (None, asyncio.get_running_loop()):
+                raise ValueError("response: another event loop is reading its stream; await it there")
+            await asyncio.gather(asyncio.shield(asyncio.wrap_future(self.done)), return_exceptions=True)
 
-    async def _read_all(self) -> None:
-        async for piece in self._source:
-            self.pieces.append(piece)
+
+def _shared(response: Streamed) -> _Read | None:
+    """Let user and evaluators each read a whole stream; None where its text is known, or lost."""
+    with _LOOKING:
+        if (found := _read_by(response.response_gen)) is not None or known_text(response) is not None:
+            return found
+        pieces: list[str] = []
+        if isinstance(response, StreamingResponse):
+            shared = _Read(pieces, daemon(partial(pieces.extend, response.response_gen)))
+            response.response_gen = shared.again()
+        else:
+            loop = asyncio.get_running_loop()
+            reading = _collect(response.response_gen, pieces)
+            shared = _Read(pieces, asyncio.run_coroutine_threadsafe(reading, loop), loop)
+            response.response_gen = shared.aagain()
+        _READ[response.response_gen] = shared
+        return shared
+
+
+async def _collect(stream: AsyncIterable[str], pieces: list[str]) -> None:
+    async for piece in stream:
+        pieces.append(piece)  # noqa: PERF401 - what has come stays where the rest does not
+
+
+def _read_by(stream: object) -> _Read | None:
+    return _READ.get(stream) if isinstance(stream, GeneratorType | AsyncGeneratorType) else None
+
+
+def known_text(response: Streamed) -> Text | None:
+    """Return what is known of a stream's text without reading it; None: it has yet to be read."""
+    stream: object = response.response_gen
+    if (shared := _read_by(stream)) is not None:
+        return shared.text() if shared.done.done() else None
+    if response.response_txt is None:
+        return (None, _BEGUN) if _is_begun(stream) else None
+    if isinstance(stream, AsyncGeneratorType) and stream.ag_frame is not None:
+        return None, "its stream is being read by others, or was left half-read"
+    return response.response_txt, None
 
 
 def _is_begun(stream: object) -> bool:
@@ -217,41 +191,35 @@ def answered(run: Run, reading: Reading) -> Answered:
     ValueError: It is an async stream that is yet to be read by the running event loop.
     """
     draft = read(run, reading)
-    if draft is None or not isinstance(draft.answer, Streamed):
-        return _answered(run, draft)
-    if isinstance(draft.answer, StreamingResponse):
-        return _answered(run, draft, read_stream(draft.answer))
-    return _answered(run, draft, known_text(draft.answer) or _run(draft.answer))
+    answer = None if draft is None else draft.answer
+    if isinstance(answer, StreamingResponse) and (shared := _shared(answer)) is not None:
+        wait([shared.done])
+    elif isinstance(answer, AsyncStreamingResponse) and known_text(answer) is None:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise ValueError("response: its stream belongs to the running event loop; await aevaluate_response(...)")
+        return asyncio.run(aanswered(run, reading))
+    return _answered(run, draft)
 
 
 async def aanswered(run: Run, reading: Reading) -> Answered:
     """Read what a run answered, without holding up the running loop; otherwise as `answered`."""
     draft = read(run, reading)
-    if draft is None or not isinstance(draft.answer, Streamed):
-        return _answered(run, draft)
-    if isinstance(draft.answer, StreamingResponse):  # shared before the thread begins: the user may read meanwhile
-        known = share(draft.answer)
-        return _answered(run, draft, known or await asyncio.to_thread(read_stream, draft.answer))
-    return _answered(run, draft, await aread_stream(draft.answer))
+    answer = None if draft is None else draft.answer
+    if isinstance(answer, Streamed) and (shared := _shared(answer)) is not None:
+        await shared.end()
+    return _answered(run, draft)
 
 
-def _run(response: AsyncStreamingResponse) -> StreamText:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(aread_stream(response))
-    raise ValueError("response: its stream belongs to the running event loop; await aevaluate_response(...)")
-
-
-def _answered(run: Run, draft: Draft | None, streamed: StreamText | None = None) -> Answered:
+def _answered(run: Run, draft: Draft | None) -> Answered:
     if draft is None:
         return Sample(user_input=question_of(run)), "was declined by fields="
-    answer = draft.answer
+    sample, answer = draft.sample, draft.answer
     if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):
-        return draft.sample, "is still being streamed; read it to its end first"
-    if streamed is None:
-        told = getattr(answer, "response", None)
-        is_no_text = told is not None and draft.sample.response is None
-        return draft.sample, f"is {type(told).__name__}, not text" if is_no_text else None
-    text = said(streamed.text) if isinstance(streamed.text, str) else None
-    return draft.sample.model_copy(update={"response": text}), streamed.problem
+        return sample, "is still being streamed; read it to its end first"
+    if not isinstance(answer, Streamed) or (known := known_text(answer)) is None:
+        return sample, None
+    text, problem = known
+    if answer.response_txt is None:  # else the user is reading it, and LlamaIndex adds piece after piece to it
+        answer.response_txt = text
+    return sample.model_copy(update={"response": None if text is None else said(text)}), problem

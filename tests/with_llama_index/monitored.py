@@ -21,7 +21,7 @@ from pydantic import PrivateAttr
 from ragstone.run import Run
 from ragstone_llama_index import Reading
 from ragstone_llama_index.handler import Live
-from ragstone_llama_index.record import Recorder
+from ragstone_llama_index.record import Handler
 from ragstone_llama_index.streaming import aanswered, answered
 
 ANSWER = "Jane Austen wrote it."
@@ -30,10 +30,10 @@ TEXTS = ("Emma is a novel by Jane Austen.", "Dune is a novel by Frank Herbert.")
 
 def kept_by_handlers():
     """How many things our handlers on the root dispatcher keep."""
-    ours = [handler for handler in root_dispatcher.span_handlers if isinstance(handler, Recorder)]
+    ours = [handler for handler in root_dispatcher.span_handlers if isinstance(handler, Handler)]
     for handler in ours:
         assert (handler.open_spans, handler.completed_spans, handler.dropped_spans) == ({}, [], [])
-    return sum(len(handler.follower.trees) for handler in ours if isinstance(handler.follower, Live))
+    return sum(len(handler.recorder.trees) for handler in ours if isinstance(handler.recorder, Live))
 
 
 def read(response):

@@ -11,7 +11,7 @@ from llama_index.core.schema import MetadataMode
 
 from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
-from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, evaluate_query_engine, instrument
+from ragstone_llama_index import MetricEvaluator, evaluate_query_engine, instrument
 
 from ..support.noting import Noting  # noqa: TID252
 from .models import truth
@@ -69,12 +69,10 @@ def test_a_wrong_option_is_refused_with_what_there_is():
     metric = ContextRelevancy(llm=FakeLLM(truth))
     for call in (
         partial(instrument, Noting()),
-        partial(MonitorCallbackHandler, Noting()),
         partial(MetricEvaluator, metric),
         partial(evaluate_query_engine, Own.model_construct(), ["Who?"], [metric]),
     ):
         with pytest.raises(ValueError, match="metadata_mode: 'NONE' should be 'all', 'embed', 'llm' or 'none'"):
             call(metadata_mode="NONE")
-        if call.func is not MonitorCallbackHandler:
-            with pytest.raises(ValueError, match="context_tools: 'search' should be"):
-                call(context_tools="search")
+        with pytest.raises(ValueError, match="context_tools: 'search' should be"):
+            call(context_tools="search")

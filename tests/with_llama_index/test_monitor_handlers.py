@@ -1,4 +1,4 @@
-"""The two handlers: put in place and taken away, what fails in them, streams that they listen to, what is legacy."""
+"""The handler: put in place and taken away, what fails in them, streams that they listen to."""
 
 import asyncio
 import copy
@@ -7,9 +7,7 @@ import inspect
 import weakref
 
 import pytest
-from llama_index.core import Settings
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -20,7 +18,7 @@ from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
 from ragstone import open_runs as runs
 from ragstone.testing import FakeLLM
-from ragstone_llama_index import MetricEvaluator, MonitorCallbackHandler, instrument, uninstrument
+from ragstone_llama_index import MetricEvaluator, instrument, uninstrument
 
 from ..support.noting import Noting  # noqa: TID252
 from .models import truth
@@ -57,9 +55,8 @@ def test_what_is_refused():
     before = handlers()
     with pytest.raises(TypeError, match="where: is str; "):
         instrument(Noting(), where="RetrieverQueryEngine")
-    for call in (instrument, MonitorCallbackHandler):
-        with pytest.raises(TypeError, match="monitor: str has no submit; pass a ragstone.Monitor"):
-            call("monitor")
+    with pytest.raises(TypeError, match="monitor: str has no submit; pass a ragstone.Monitor"):
+        instrument("monitor")
     assert handlers() == before
 
 
@@ -83,7 +80,7 @@ def test_taking_it_away_leaves_others_in_place_and_a_begun_stream_is_told(notes)
 def test_copies_of_handlers_are_at_work_on_the_same_runs(notes):
     """Apps are copied, at times with all that they hold."""
     handler = root_dispatcher.span_handlers[0]
-    assert copy.deepcopy(handler).follower is handler.follower
+    assert copy.deepcopy(handler).recorder is handler.recorder
 
 
 class Outer(CustomQueryEngine):
@@ -319,12 +316,3 @@ async def test_a_stream_that_breaks_or_is_cancelled(notes):
     assert notes.told == [("Who?", TEXTS, None)] * 2
     assert [one.metadata["error"] for one in notes.samples] == ["ConnectionError: the line broke"] * 2
     assert notes.skipped == {"cancelled": 1}
-
-
-# -------------------------------------------------------------------------------- LlamaIndex' older callbacks
-
-
-def test_the_handler_of_older_callbacks_is_instrument(notes):
-    Settings.callback_manager = CallbackManager([MonitorCallbackHandler(notes)])
-    engine().query("Who?")
-    assert notes.told == [DONE]

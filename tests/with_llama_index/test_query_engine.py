@@ -15,6 +15,7 @@ from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation import root_dispatcher
 
 from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -278,7 +279,9 @@ APPS = {
 @pytest.mark.parametrize("name", APPS)
 def test_apps_of_all_kinds_are_read_as_a_monitor_reads_them(notes, name, way):
     make, found, answer = APPS[name]
+    handlers = list(root_dispatcher.span_handlers)
     report = way(make(), ["Who?"], ["context_relevancy"], FakeLLM(truth))
+    assert list(map(id, root_dispatcher.span_handlers)) == list(map(id, handlers))
     assert read_of(report) == [("Who?", found, answer)]
     assert notes.told == []  # the monitor beside it takes it for no traffic
     assert set(notes.skipped) == {"own_run"}

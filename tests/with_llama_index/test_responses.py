@@ -81,7 +81,7 @@ def test_what_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way
     alignment, context = MetricEvaluator("alignment_coverage", llm), MetricEvaluator("context_relevancy", llm)
     for response, reason in (
         (Response(None, NODES), "missing_input: response: "),
-        (Response({"answer": 1}, NODES), "missing_input: response: is dict, not text"),
+        (Response({"answer": 1}, NODES), "missing_input: response: is missing"),
         (StreamingResponse(iter([]), NODES), "empty_input: response: "),
         (
             StreamingResponse(broken(), NODES),
