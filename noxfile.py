@@ -29,7 +29,7 @@ EXAMPLES = {  # each folder: its extra, and what else its scripts use
     "with_llama_index": ("llama-index",),
     "batch": ("openai",),
     "at_scale": ("", "dask[distributed]", "pyspark", "ray[data]"),  # pyspark: apt-get install default-jre-headless
-    "live": ("langchain,llama-index", "starlette", "uvicorn"),
+    "live": ("langchain,llama-index", "fastapi", "starlette", "uvicorn"),
 }
 VENDORS = ("arize-phoenix-client", "langfuse")  # some 100 packages: for their gate alone
 REPORT.unlink(missing_ok=True)

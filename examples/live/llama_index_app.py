@@ -3,7 +3,7 @@
 import os
 
 from live.handbook import nearest
-from live.monitoring import monitor
+from live.monitoring import make_monitor
 from llama_index.core import QueryBundle
 from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
@@ -50,8 +50,8 @@ class Reader(CustomLLM):
 engine = RetrieverQueryEngine.from_args(HandbookRetriever(), llm=Reader())
 
 # What monitoring adds: a monitor, one call that watches every query engine of the process, its lifespan.
-watch = monitor(os.environ.get("DATABASE", "llama_index.db"))
-instrument(watch)
+monitor = make_monitor(os.environ.get("DATABASE", "llama_index.db"))
+instrument(monitor)
 
 
 async def ask(request: Request) -> JSONResponse:
@@ -59,4 +59,4 @@ async def ask(request: Request) -> JSONResponse:
     return JSONResponse({"answer": str(await engine.aquery(request.query_params["q"]))})
 
 
-app = Starlette(routes=[Route("/ask", ask)], lifespan=watch.lifespan)
+app = Starlette(routes=[Route("/ask", ask)], lifespan=monitor.lifespan)

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 from live.handbook import QUESTIONS
 
-APPS = ("langchain_app", "llama_index_app")
+APPS = ("fastapi_app", "llama_index_app")
 REQUESTS = 300
 AT_ONCE = 20
 

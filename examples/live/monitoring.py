@@ -5,19 +5,19 @@ import os
 from words import judge
 
 from ragstone import ContextRelevancy, Monitor, ResponseRelevancy
-from ragstone.live import Budget, SQLiteSink
+from ragstone.live import Budget, SQLiteSink, SQLSink
 
 
-def monitor(database: str) -> Monitor:
-    """Return a monitor that keeps scores, and texts, in a database, and loses nothing when it is killed."""
+def make_monitor(database: str) -> Monitor:
+    """Return a monitor that stores scores and texts in a SQLite file or, by a URL, in PostgreSQL."""
     llm, embedder = judge()
     return Monitor(
         [ContextRelevancy(llm=llm), ResponseRelevancy(llm=llm, embedder=embedder)],
-        sinks=SQLiteSink(database),
+        sinks=SQLSink(database) if "://" in database else SQLiteSink(database),
         sample_rate={"response_relevancy": 0.5},
         always=("error", "empty_retrieval"),
         budget=Budget(calls_per_minute=6_000),
-        outbox=f"{database}.outbox",
+        outbox=os.environ.get("OUTBOX", f"{database}.outbox"),  # nothing is lost when it is killed
         workers=int(os.environ.get("MONITOR_WORKERS", "4")),  # 0: `ragstone live worker` judges
         store_text=True,
     )

@@ -150,23 +150,37 @@ from ragstone.testing import FakeLLM
 judge = FakeLLM(lambda _: {"ids": [1]})
 monitor = Monitor(ContextRelevancy(llm=judge), sinks=SQLiteSink("results.db"), outbox="outbox.db")
 
-def answer(name):
-    monitor.submit(Sample(id=name, user_input="Where?", retrieved_contexts=["Here."]))
+def answer(path):
+    monitor.submit(Sample(id=path.strip("/"), user_input="Where?", retrieved_contexts=["Here."]))
+    return str(os.getpid())
 
 answer("preloaded")
 monitor.flush()  # so that the workers are forked with a database open and threads running
-
-def app(environ, start_response):
-    answer(environ["PATH_INFO"].strip("/"))
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [str(os.getpid()).encode()]
 """
+APPS = {
+    "sync": """
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [answer(environ["PATH_INFO"]).encode()]
+""",
+    "uvicorn.workers.UvicornWorker": """
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+async def ask(request):
+    return PlainTextResponse(answer(request.url.path))
+
+app = Starlette(routes=[Route("/{name}", ask)], lifespan=monitor.lifespan)
+""",
+}
 GUNICORN = """
 preload_app, workers, bind, loglevel = True, 2, "127.0.0.1:0", "error"
 
 def when_ready(server):
     print(server.LISTENERS[0].sock.getsockname()[1], flush=True)
-
+"""
+WITHOUT_LIFESPAN = """
 def worker_exit(server, worker):
     import preloaded
     preloaded.monitor.close()
@@ -174,10 +188,14 @@ def worker_exit(server, worker):
 
 
 @forks
-def test_gunicorn_with_a_preloaded_app(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worker", APPS)
+def test_gunicorn_with_a_preloaded_app(tmp_path: Path, worker: str) -> None:
     pytest.importorskip("gunicorn")
-    (tmp_path / "preloaded.py").write_text(PRELOADED)
-    (tmp_path / "conf.py").write_text(GUNICORN)
+    pytest.importorskip("uvicorn")
+    (tmp_path / "preloaded.py").write_text(PRELOADED + APPS[worker])
+    (tmp_path / "conf.py").write_text(
+        f"{GUNICORN}\nworker_class = {worker!r}\n" + (WITHOUT_LIFESPAN if worker == "sync" else "")
+    )
     command = [sys.executable, "-m", "gunicorn", "-c", "conf.py", "preloaded:app"]
     path = os.pathsep.join(["", *sys.path])
     server = subprocess.Popen(

@@ -1,6 +1,5 @@
-"""A web app over a LangChain RAG chain, monitored: `uvicorn live.langchain_app:app`."""
+"""A LangChain RAG chain over the handbook."""
 
-import os
 from operator import itemgetter
 from typing import Any
 
@@ -11,16 +10,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnablePassthrough
+from langchain_core.runnables import RunnablePassthrough
 from live.handbook import nearest
-from live.monitoring import monitor
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 from words import answer
-
-from ragstone_langchain import MonitorHandler
 
 
 class HandbookRetriever(BaseRetriever):
@@ -48,15 +40,3 @@ chain = (
     | Reader()
     | StrOutputParser()
 )
-
-# What monitoring adds: a monitor, its handler in each call's config, its lifespan.
-watch = monitor(os.environ.get("DATABASE", "langchain.db"))
-monitored = RunnableConfig(callbacks=[MonitorHandler(watch)])
-
-
-async def ask(request: Request) -> JSONResponse:
-    """Answer a question."""
-    return JSONResponse({"answer": await chain.ainvoke({"question": request.query_params["q"]}, monitored)})
-
-
-app = Starlette(routes=[Route("/ask", ask)], lifespan=watch.lifespan)
