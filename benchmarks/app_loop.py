@@ -21,7 +21,7 @@ from pathlib import Path
 from common import QUESTION, SOURCE, SleepyLLM, share
 
 from ragstone import ContextRelevancy, LLMRequest, Monitor, Sample
-from ragstone.live import SQLiteSink
+from ragstone.live import Queue, SQLiteSink
 
 
 def first_sentence(request: LLMRequest) -> str:
@@ -57,7 +57,7 @@ async def lateness(monitor: Monitor | None, batch: Sequence[Sample], seconds: fl
 
 def monitored(folder: str, timeout: float = 300.0) -> Monitor:
     sink = SQLiteSink(Path(folder) / "ragstone.db")
-    return Monitor(ContextRelevancy(llm=SleepyLLM(0.005, first_sentence)), sinks=sink, timeout=timeout)
+    return Monitor(ContextRelevancy(llm=SleepyLLM(0.005, first_sentence)), sinks=sink, queue=Queue(timeout=timeout))
 
 
 def busy(timeout: float | None) -> float:

@@ -23,7 +23,7 @@ from typing import Any, cast
 from common import QUESTION, SOURCE, SUMMARY
 
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.live import CallableSink
+from ragstone.live import CallableSink, Queue
 from ragstone.testing import FakeLLM
 
 Handlers = list[Any]
@@ -117,7 +117,7 @@ def llama_index(monitors: dict[str, Any]) -> tuple[App, dict[str, AbstractContex
 @contextmanager
 def monitors() -> Generator[dict[str, Any], None, None]:
     metric = ContextRelevancy(llm=FakeLLM(lambda _request: {"ids": []}))
-    with Monitor(metric, sinks=CallableSink(len), max_queue=1_000_000) as paused:
+    with Monitor(metric, sinks=CallableSink(len), queue=Queue(size=1_000_000)) as paused:
         paused.pause()
         yield {"drops": Dropping(), "queues": paused}
         paused.resume()

@@ -27,7 +27,7 @@ from typing import Literal, get_args
 from common import QUESTION, SOURCE, SUMMARY, SleepyLLM, share
 
 from ragstone import ContextRelevancy, Metric, Monitor, ResponseRelevancy, Sample
-from ragstone.live import SQLiteSink
+from ragstone.live import Queue, SQLiteSink
 from ragstone.testing import FakeEmbedder
 
 Way = Literal["memory", "outbox", "taking only"]
@@ -64,7 +64,7 @@ def monitored(metric: Metric, folder: str, way: Way) -> Monitor:
         metric,
         sinks=SQLiteSink(place / "ragstone.db"),
         outbox=None if way == "memory" else place / "outbox.db",
-        workers=0 if way == "taking only" else 4,
+        queue=Queue(workers=0 if way == "taking only" else 4),
     )
 
 

@@ -22,7 +22,7 @@ APP = """
 import time
 from pathlib import Path
 from ragstone import ContextRelevancy, Monitor
-from ragstone.live import SQLiteSink
+from ragstone.live import Queue, SQLiteSink
 from ragstone.testing import FakeLLM
 
 class Mine(ContextRelevancy):
@@ -45,7 +45,7 @@ def slow_judge(request):
 metrics = [ContextRelevancy(llm=FakeLLM(judge)), Mine(llm=FakeLLM(judge))]
 monitor = Monitor(metrics, sinks=SQLiteSink("mine.db"), outbox="outbox.db")
 slow = Pausing(ContextRelevancy(llm=FakeLLM(slow_judge)), sinks=SQLiteSink("mine.db"), outbox="outbox.db")
-taking = Monitor(metrics[0], sinks=SQLiteSink("mine.db"), outbox="outbox.db", workers=0)
+taking = Monitor(metrics[0], sinks=SQLiteSink("mine.db"), outbox="outbox.db", queue=Queue(workers=0))
 no_outbox = Monitor(metrics)
 other_outbox = Monitor(metrics, outbox="other.db")
 def make():

@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from ragstone import ContextRelevancy, Metric, Monitor, Sample
 from ragstone.judge import LLMRequest
 from ragstone.judging import each
-from ragstone.live import Record, Stats
+from ragstone.live import Queue, Record, Stats
 from ragstone.live.sink import Sink
 from ragstone.testing import FakeLLM
 
@@ -111,7 +111,15 @@ class Kept(Sink):
 
 
 def live(metrics: Any = None, sinks: Any = None, **options: Any) -> Monitor:
-    return Monitor(metric() if metrics is None else metrics, sinks=Kept() if sinks is None else sinks, **options)
+    metrics, sinks = metric() if metrics is None else metrics, Kept() if sinks is None else sinks
+    return Monitor(metrics, sinks=sinks, **with_queue(options))
+
+
+def with_queue(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a monitor, those of its queue among them."""
+    names = [field.name for field in fields(Queue) if field.name in options]
+    of_queue = {name: options.pop(name) for name in names}
+    return {**options, "queue": Queue(**of_queue)} if of_queue else options
 
 
 def adds_up(stats: Stats) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Sample, Unscored
-from ragstone.live import Budget, Stats
+from ragstone.live import Budget, Sampling, Stats
 from ragstone.live.budget import Account
 from ragstone.live.database import memory_database
 from ragstone.live.delivery import Delivery
@@ -68,10 +68,9 @@ def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
     monitor = live(
         [ContextRelevancy(llm=llm), Second(llm=llm)],
         sinks=[Kept("good"), Kept("bad", trouble)],
-        sample_rate={"second": 0.5},
-        max_queue=50,
+        sampling=Sampling(rate={"second": 0.5}, where=where),
+        size=50,
         when_full=when_full,
-        where=where,
         redact=redact,
         budget=Budget(calls_per_day=3_000),
     )

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from ragstone import Metric, Monitor, Report, Sample, Score
 from ragstone.cli.main import cli
-from ragstone.live import Alarm, Alert, LowScore, Record, SQLiteSink
+from ragstone.live import Alarm, Alert, LowScore, Record, Sampling, SQLiteSink
 from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, alerts_in, raise_alarms, since_drop
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
@@ -201,7 +201,7 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
 
 @pytest.mark.parametrize("place", ["memory", "outbox", "other_process"])
 def test_only_samples_that_the_rate_chose_count(place: str) -> None:
-    options: dict[str, Any] = {"sample_rate": 0.5, "outbox": None if place == "memory" else "outbox.db"}
+    options: dict[str, Any] = {"outbox": None if place == "memory" else "outbox.db"}
 
     def run(**more: Any) -> None:
         if place == "other_process":
@@ -213,9 +213,13 @@ def test_only_samples_that_the_rate_chose_count(place: str) -> None:
             with told(**options, **more) as monitor:
                 give(monitor, [1.0] * 200)
 
-    run()
+    run(sampling=Sampling(rate=0.5))
     assert 70 < counted()[""] < 130
-    run(alerts=Alert("told", below=0.7), always=[lambda _: True], sinks=SQLiteSink("other.db"))
+    run(
+        alerts=Alert("told", below=0.7),
+        sampling=Sampling(rate=0.5, always=[lambda _: True]),
+        sinks=SQLiteSink("other.db"),
+    )
     assert rows("other.db", "SELECT count(*) FROM outcomes") == [(200,)]
     assert counted() == counted("told below 0.7", "other.db")
 

@@ -19,7 +19,7 @@ import pytest
 
 from ragstone import ContextRelevancy, Monitor
 from ragstone.judge import LLMRequest
-from ragstone.live import Budget, JSONLSink, SQLiteSink
+from ragstone.live import Budget, JSONLSink, Queue, Sampling, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -227,14 +227,10 @@ def pickled_yes(request: LLMRequest) -> Any:
 def test_a_pickled_monitor_has_the_same_options_and_a_queue_of_its_own(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "sinks": SQLiteSink(tmp_path / "ragstone.db"),
-        "sample_rate": {"context_relevancy": 0.5},
-        "max_queue": 7,
-        "when_full": "drop_oldest",
-        "workers": 2,
+        "sampling": Sampling(rate={"context_relevancy": 0.5}, always=["error"]),
+        "queue": Queue(size=7, when_full="drop_oldest", workers=2, timeout=5.0),
         "budget": Budget(calls_per_day=5),
         "redact": str.upper,
-        "always": ["error"],
-        "timeout": 5.0,
     }
     monitor = Monitor(ContextRelevancy(llm=FakeLLM(pickled_yes)), **options)
     monitor.submit(sample("parent", metadata={"error": "e"}))

@@ -104,7 +104,7 @@ def test_what_was_not_written_yet_is_written_and_what_was_judged_is_not_judged_a
     """1,000 samples, most of them submitted in the last moment, and a judge that hangs."""
     code = """
 reply = lambda request: {"ids": [1]} if asked(request) < 50 else hangs(request)
-monitor = live(reply=reply, max_queue=10, when_full="spool", workers=2)
+monitor = live(reply=reply, size=10, when_full="spool", workers=2)
 submit(monitor, range(60))
 soon(lambda: sum(calls().values()) >= 52)
 submit(monitor, range(60, 1_000))

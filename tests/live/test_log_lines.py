@@ -7,7 +7,7 @@ from langchain_core.runnables import RunnableLambda
 
 from ragstone import ContextRelevancy, Monitor, Sample, evaluate
 from ragstone.clients import OpenAICompatible
-from ragstone.live import Alert, CallableSink
+from ragstone.live import Alert, CallableSink, Sampling
 from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler
 
@@ -65,7 +65,7 @@ def alarm():
 
 ROUTES = {
     "sink": lambda: live(sinks=CallableSink(fails)),
-    "where": lambda: live(where=fails),
+    "where": lambda: live(sampling=Sampling(where=fails)),
     "redact": lambda: live(redact=fails),
     "judge, live": lambda: live(fails),
     "judge, batch": lambda: batch(fails),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragstone import ContextRelevancy, LLMReply, Sample, Score, Unscored, Verdict
+from ragstone.live import Sampling
 from ragstone.live.redaction import storable, without_quotations
 from ragstone.outcome import Evidence
 from ragstone.results.record import encode, without_texts
@@ -78,7 +79,9 @@ def test_it_runs_on_the_apps_thread_once_for_each_text_and_only_for_chosen_sampl
         seen.append((text, threading.get_ident()))
         return "lone \ud800"
 
-    with live(sinks=(sink := Kept()), redact=redact, where=lambda given: given.id == "s1", store_text=True) as monitor:
+    with live(
+        sinks=(sink := Kept()), redact=redact, sampling=Sampling(where=lambda given: given.id == "s1"), store_text=True
+    ) as monitor:
         monitor.submit(sample(1, retrieved_contexts=["a", "a"], metadata={"k": "v", "n": 5}))
         monitor.submit(sample(2))
         monitor.submit(sample(1))
@@ -110,7 +113,7 @@ def test_errors_of_what_saw_the_text_unredacted_say_only_their_type(caplog: pyte
     def where(given: Sample) -> bool:
         raise ValueError(f"odd: {given.user_input}")
 
-    monitor = live(redact=hide, where=where)
+    monitor = live(redact=hide, sampling=Sampling(where=where))
     with caplog.at_level(logging.DEBUG):
         monitor.submit(secretive())
         monitor.failed("extract", LookupError(f"nothing in {SECRET}"))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ragstone import Sample
+from ragstone.live.pending import Choice
 from ragstone.live.sampling import Sampling
 
 from .kit import Kept, Second, adds_up, live, metric, sample
@@ -17,7 +18,12 @@ IDS = [f"trace {i}" for i in range(10_000)]
 
 
 def chosen(sampling: Sampling, name: str = "context_relevancy", ids: list[str] = IDS) -> set[str]:
-    return {i for i in ids if name in {choice.metric for choice in sampling.choose(Sample(), i)}}
+    choices = sampling.choices(BOTH)
+    return {i for i in ids if name in {choice.metric for choice in sampling.choose(choices, Sample(), i)}}
+
+
+def choose(sampling: Sampling, given: Sample) -> list[Choice]:
+    return sampling.choose(sampling.choices(BOTH), given, "1")
 
 
 def near(count: int, share: float) -> bool:
@@ -27,15 +33,15 @@ def near(count: int, share: float) -> bool:
 
 def test_the_rate_is_kept_and_what_a_low_one_chooses_a_higher_one_chooses_too() -> None:
     rates = (0.0, 0.01, 0.1, 0.5, 0.99, 1.0)
-    sets = [chosen(Sampling(BOTH, rate=rate)) for rate in rates]
+    sets = [chosen(Sampling(rate=rate)) for rate in rates]
     assert all(near(len(found), rate) for found, rate in zip(sets, rates, strict=True))
     assert all(low < high for low, high in itertools.pairwise(sets))
 
 
 def test_metrics_choose_the_same_samples_unless_told_otherwise() -> None:
-    together = Sampling(BOTH, rate=0.3)
+    together = Sampling(rate=0.3)
     assert chosen(together) == chosen(together, "second")
-    apart = Sampling(BOTH, rate=0.3, correlated=False)
+    apart = Sampling(rate=0.3, correlated=False)
     first, second = chosen(apart), chosen(apart, "second")
     assert near(len(first), 0.3)
     assert near(len(second), 0.3)
@@ -43,13 +49,13 @@ def test_metrics_choose_the_same_samples_unless_told_otherwise() -> None:
 
 
 def test_another_seed_chooses_others() -> None:
-    one, other = chosen(Sampling(BOTH, rate=0.5, seed="1")), chosen(Sampling(BOTH, rate=0.5, seed="2"))
+    one, other = chosen(Sampling(rate=0.5, seed="1")), chosen(Sampling(rate=0.5, seed="2"))
     assert near(len(one & other), 0.25)
-    assert one == chosen(Sampling(BOTH, rate=0.5, seed="1"))
+    assert one == chosen(Sampling(rate=0.5, seed="1"))
 
 
 def test_the_choice_is_that_of_other_processes_and_earlier_releases() -> None:
-    assert chosen(Sampling([FIRST], rate=0.002), ids=IDS[:2_000]) == {"trace 465", "trace 657"}
+    assert chosen(Sampling(rate=0.002), ids=IDS[:2_000]) == {"trace 465", "trace 657"}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ def test_the_choice_is_that_of_other_processes_and_earlier_releases() -> None:
     ],
 )
 def test_rules(rule: str, given: dict[str, Any], applies: bool) -> None:
-    found = Sampling(BOTH, rate=0.0, always=rule).choose(sample(1, **given), "1")  # type: ignore[arg-type]
+    found = choose(Sampling(rate=0.0, always=rule), sample(1, **given))
     assert [(choice.metric, choice.rate, choice.by) for choice in found] == (
         [("context_relevancy", 1.0, rule), ("second", 1.0, rule)] if applies else []
     )
@@ -78,7 +84,7 @@ def test_a_rule_of_ones_own_and_its_name_in_the_record() -> None:
     def slow(given: Sample) -> bool:
         return bool(given.metadata["seconds"] > 5)
 
-    with live(sinks=(sink := Kept()), sample_rate=0.0, always=["error", slow]) as monitor:
+    with live(sinks=(sink := Kept()), sampling=Sampling(rate=0.0, always=["error", slow])) as monitor:
         monitor.submit(sample(1, metadata={"seconds": 3}))
         monitor.submit(sample(2, metadata={"seconds": 9}))
         monitor.submit(sample(3, metadata={}))  # the rule raises
@@ -89,13 +95,13 @@ def test_a_rule_of_ones_own_and_its_name_in_the_record() -> None:
 
 
 def test_where_stands_above_the_rules() -> None:
-    sampling = Sampling(BOTH, where=lambda given: "test" not in given.metadata, always=["error"])
-    assert sampling.choose(sample(1, metadata={"error": "e"}), "1")
-    assert not sampling.choose(sample(1, metadata={"error": "e", "test": 1}), "1")
+    sampling = Sampling(where=lambda given: "test" not in given.metadata, always=["error"])
+    assert choose(sampling, sample(1, metadata={"error": "e"}))
+    assert not choose(sampling, sample(1, metadata={"error": "e", "test": 1}))
 
 
 def test_rates_are_written_down_with_the_outcomes_and_a_metric_without_one_scores_all() -> None:
-    with live(BOTH, sinks=(sink := Kept()), sample_rate={"second": 0.5}) as monitor:
+    with live(BOTH, sinks=(sink := Kept()), sampling=Sampling(rate={"second": 0.5})) as monitor:
         for i in IDS[:200]:
             monitor.submit(sample(id=i))
     rates = {(record.outcome.metric, record.rate, record.chosen_by) for record in sink.records.values()}

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 
 def test_they_wait_on_disk_not_in_memory():
     gate = threading.Event()
-    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", max_queue=10, workers=1)
+    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", size=10, workers=1)
     large = "x" * 100_000
     tracemalloc.start()
     try:
@@ -100,7 +100,7 @@ def reply(request):
     Path(f"{os.getpid()}.busy").touch()
     soon(lambda: len(list(Path().glob("*.busy"))) == 2)
     return {"ids": [1]}
-monitor = live(reply=reply, max_queue=5)
+monitor = live(reply=reply, size=5)
 say(monitor.flush().done, monitor.stats().scored)
 hear()
 """

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.live import CallableSink
+from ragstone.live import CallableSink, Queue, Sampling
 from ragstone.live.pipeline import DedupCache
 
 from ..support.waiting import soon  # noqa: TID252
@@ -115,7 +115,7 @@ NO_SAMPLES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize(("wrong", "redact"), list(zip(NO_SAMPLES, itertools.cycle([None, str.upper]))))
 def test_what_is_no_sample_is_counted_and_harms_nobody(wrong: str, redact: Any) -> None:
     sink = Kept()
-    monitor = live(sinks=sink, redact=redact, always=["error", "thumbs_down", "empty_retrieval"])
+    monitor = live(sinks=sink, redact=redact, sampling=Sampling(always=["error", "thumbs_down", "empty_retrieval"]))
     monitor.submit(NO_SAMPLES[wrong]())
     stats = monitor.stats()
     assert (stats.accepted, stats.dropped) == (1, 1), stats
@@ -286,7 +286,7 @@ def test_ctrl_c_while_closing_puts_all_away_and_one_in_submit_passes() -> None:
             raise KeyboardInterrupt
         return True
 
-    monitor = live(metric(held), sinks=(sink := Kept()), where=where)
+    monitor = live(metric(held), sinks=(sink := Kept()), sampling=Sampling(where=where))
     with pytest.raises(KeyboardInterrupt):
         monitor.submit(sample(0))
     assert monitor.stats().reasons == {"dropped": {"interrupted": 1}}
@@ -395,25 +395,40 @@ def test_options_that_cannot_be() -> None:
         ({"metrics": [metric(), metric()]}, "two are called .'context_relevancy'"),
         ({"sinks": [5]}, "sinks: contains int"),
         ({"sinks": [Kept(), Kept()]}, "two are called 'kept'"),
-        ({"sample_rate": float("nan")}, "sample_rate"),
-        ({"sample_rate": {"contextrelevancy": 1.0}}, "sample_rate: 'contextrelevancy' is not a metric"),
-        ({"sample_rate": [0.5]}, r"sample_rate: \[0.5\] should be a valid number"),
-        ({"max_queue": 0}, "max_queue"),
-        ({"when_full": "drop"}, "when_full"),
-        ({"when_full": "spool"}, "outbox"),
-        ({"workers": 1.5}, "workers"),
-        ({"budget": {"calls_per_day": 10}}, r"^budget: is dict; pass ragstone.live.Budget\(...\)$"),
+        ({"sampling": 0.1}, "sampling: 0.1 should be an instance of Sampling"),
+        ({"sampling": Sampling(rate={"contextrelevancy": 1.0})}, "rate: 'contextrelevancy' is not a metric"),
+        ({"queue": Queue(when_full="spool")}, "outbox"),
+        ({"sample_rate": 0.1}, r"^sample_rate: Monitor has no such option; it is in sampling=Sampling\(rate=...\)$"),
+        ({"workers": 0}, r"^workers: Monitor has no such option; it is in queue=Queue\(workers=...\)$"),
+        ({"sink": Kept()}, "^sink: Monitor has no such option$"),
+        ({"budget": {"calls_per_day": 10}}, "budget: {'calls_per_day': 10} should be an instance of Budget"),
         ({"redact": "x"}, "redact: is str"),
         ({"redact": function}, "redact: is async"),
-        ({"where": 5}, "where: is int"),
-        ({"where": function}, "where: is async"),
-        ({"always": ["eror"]}, "always: 'eror'"),
-        ({"always": [function]}, "always: is async"),
-        ({"seed": None}, "seed: is NoneType"),
         ({"outbox": 5}, "outbox: is int; pass the path of a file"),
-        ({"correlated": "yes"}, "correlated"),
         ({"store_text": None}, "store_text"),
-        ({"timeout": 0}, "timeout"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             Monitor(**{"metrics": metric(), "sinks": Kept(), **options})  # type: ignore[arg-type]
+
+
+def test_options_of_a_queue_and_of_sampling_that_cannot_be() -> None:
+    async def function(_: Any) -> bool:
+        return True
+
+    for kind, option, value, message in (
+        (Queue, "size", 0, "size: 0"),
+        (Queue, "bytes", True, "bytes: True"),
+        (Queue, "when_full", "drop", "when_full: 'drop'"),
+        (Queue, "workers", 1.5, "workers: 1.5"),
+        (Queue, "timeout", 0, "timeout: 0"),
+        (Sampling, "rate", float("nan"), "rate: nan"),
+        (Sampling, "rate", [0.5], r"rate: \[0.5\] should be a valid number"),
+        (Sampling, "where", 5, "where: is int"),
+        (Sampling, "where", function, "where: is async"),
+        (Sampling, "always", ["eror"], "always: 'eror'"),
+        (Sampling, "always", [function], "always: is async"),
+        (Sampling, "seed", None, "seed: is NoneType"),
+        (Sampling, "correlated", "yes", "correlated: 'yes'"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            kind(**{option: value})

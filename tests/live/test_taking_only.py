@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Monitor
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -50,7 +50,7 @@ def test_two_processes_side_by_side(tmp_path: Path) -> None:
 def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "outbox.db"
     path.write_text("something else, so that SQLite refuses it. " * 100)
-    taking = live(workers=0, outbox=path, max_queue=50)
+    taking = live(workers=0, outbox=path, size=50)
     submit(taking, range(100))
     soon(lambda: taking.stats().errors.get("outbox"))
     submit(taking, range(100, 2_000))
@@ -67,11 +67,11 @@ def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
 
 def test_it_needs_an_outbox() -> None:
     with pytest.raises(
-        ValueError, match=r'workers: 0 needs a file through which another process judges: outbox="PATH"'
+        ValueError, match=r'queue: workers=0 needs a file through which another process judges: outbox="PATH"'
     ):
-        Monitor(metric(), workers=0)
+        live(workers=0)
     with pytest.raises(ValueError, match="workers: -1 should be"):
-        Monitor(metric(), workers=-1, outbox="outbox.db")
+        live(workers=-1, outbox="outbox.db")
 
 
 # --- an app with an event loop
@@ -79,7 +79,7 @@ def test_it_needs_an_outbox() -> None:
 
 def test_blocking_stops_no_event_loop() -> None:
     held = Held()
-    monitor = live(metric(held), sinks=(sink := Kept()), workers=1, max_queue=2, when_full="block")
+    monitor = live(metric(held), sinks=(sink := Kept()), workers=1, size=2, when_full="block")
 
     async def app() -> None:
         for i in range(10):  # this would never return

@@ -70,7 +70,7 @@ def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyP
 
 def test_pausing_and_resuming() -> None:
     llm = FakeLLM(yes)
-    monitor = live(ContextRelevancy(llm=llm), max_queue=10)
+    monitor = live(ContextRelevancy(llm=llm), size=10)
     monitor.pause()
     submit(monitor, range(30))
     assert not monitor.flush()  # at once, although there is no time limit
@@ -103,7 +103,7 @@ def test_a_process_ends_although_its_judge_hangs(end: str) -> None:
 def filled(**options: Any) -> tuple[Monitor, Kept, Held]:
     """A monitor whose one worker has sample 0 in hand and whose queue of five is full."""
     held = Held()
-    monitor = live(metric(held), sinks=(sink := Kept()), workers=1, max_queue=5, **options)
+    monitor = live(metric(held), sinks=(sink := Kept()), workers=1, size=5, **options)
     monitor.submit(sample(0))
     soon(lambda: held.asked)
     submit(monitor, range(1, 6))
@@ -157,7 +157,7 @@ TEXT = "x" * 100_000
 def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path: Path) -> None:
     held, sink = Held(), Kept()
     options = {"outbox": tmp_path / "outbox.db"} if when_full == "spool" else {}
-    with live(metric(held), sinks=sink, workers=1, when_full=when_full, max_queue_bytes=250_000, **options) as monitor:
+    with live(metric(held), sinks=sink, workers=1, when_full=when_full, bytes=250_000, **options) as monitor:
         monitor.submit(sample(0, retrieved_contexts=[TEXT]))
         soon(lambda: held.asked)
         assert monitor.stats().queued_bytes == 0

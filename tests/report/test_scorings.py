@@ -23,7 +23,7 @@ def faithfulness(scoring="auto"):
 
 def test_a_report_of_both_has_two_lines_and_no_joint_mean(tmp_path):
     path = tmp_path / "live.db"
-    with Monitor([faithfulness("count"), faithfulness()], sinks=SQLiteSink(path), sample_rate=1.0) as monitor:
+    with Monitor([faithfulness("count"), faithfulness()], sinks=SQLiteSink(path)) as monitor:
         monitor.submit(SAMPLE)
     found = Report.load(path).summary()
     assert {name: each.mean for name, each in found.items()} == {

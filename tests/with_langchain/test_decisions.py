@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from ragstone import DecisionRequest, Faithfulness, Monitor, Question, ResponseCompleteness, Sample, evaluate
 from ragstone.batch.estimation import synthetic_reply
+from ragstone.live import Sampling
 from ragstone.testing import DecisionContract, FakeLLM
 from ragstone_langchain import LangChainDecisions, LangChainLLM, MonitorHandler, RagEvaluator
 
@@ -139,7 +140,9 @@ def ask(text):
 
 def watched(run):
     seen = []
-    monitor = Monitor(Faithfulness(llm=FakeLLM(lambda _: {"claims": []})), where=lambda sample: seen.append(sample))
+    monitor = Monitor(
+        Faithfulness(llm=FakeLLM(lambda _: {"claims": []})), sampling=Sampling(where=lambda sample: seen.append(sample))
+    )
     with monitor:
         run({"callbacks": [MonitorHandler(monitor)]})
     return [(sample.user_input, sample.response) for sample in seen], monitor.stats().skipped

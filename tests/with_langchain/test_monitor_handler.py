@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from numpy import zeros
 
 from ragstone import ContextRelevancy, LLMRequest, Sample, Score
-from ragstone.live import CallableSink, Monitor, runs
+from ragstone.live import CallableSink, Monitor, Queue, runs
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.noting import Noting  # noqa: TID252
@@ -419,7 +419,9 @@ def test_app_and_judge_share_one_model_object(openai_server) -> None:
 
     server = openai_server(reply)
     model = openai(server)
-    monitor = Monitor(ContextRelevancy(llm=LangChainLLM(model)), sinks=CallableSink(records.extend), workers=8)
+    monitor = Monitor(
+        ContextRelevancy(llm=LangChainLLM(model)), sinks=CallableSink(records.extend), queue=Queue(workers=8)
+    )
     handler = MonitorHandler(monitor)
     app = rag(model, StrOutputParser())
 

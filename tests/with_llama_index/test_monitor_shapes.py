@@ -35,7 +35,7 @@ from llama_index_instrumentation.dispatcher import instrument_tags
 
 import ragstone
 from ragstone import ContextRelevancy, Monitor, Sample
-from ragstone.live import CallableSink
+from ragstone.live import CallableSink, Sampling
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     MetricEvaluator,
@@ -307,7 +307,7 @@ def test_an_engine_that_found_nothing_has_not_answered(notes, streaming):
         assert "".join(response.response_gen) == "Empty Response"
     assert notes.told == [("Who?", (), "")]
     outcomes = []
-    rules = {"sample_rate": 0.0, "always": ["empty_retrieval"], "sinks": CallableSink(outcomes.extend)}
+    rules = {"sampling": Sampling(rate=0.0, always=["empty_retrieval"]), "sinks": CallableSink(outcomes.extend)}
     with Monitor(metric.metric, **rules) as monitor:
         monitor.submit(notes.samples[0])
         assert monitor.flush(30).done

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ragstone.live.jsonl import JSONLSink as JSONLSink
     from ragstone.live.monitor import Monitor as Monitor
     from ragstone.live.otel import OpenTelemetrySink as OpenTelemetrySink
+    from ragstone.live.sampling import Sampling as Sampling
+    from ragstone.live.settings import Queue as Queue
     from ragstone.live.sink import CallableSink as CallableSink, Sink as Sink
     from ragstone.live.trace import trace_id as trace_id
     from ragstone.results.record import Record as Record
@@ -29,6 +31,8 @@ else:
             "ragstone.live.jsonl": "JSONLSink",
             "ragstone.live.monitor": "Monitor",
             "ragstone.live.otel": "OpenTelemetrySink",
+            "ragstone.live.sampling": "Sampling",
+            "ragstone.live.settings": "Queue",
             "ragstone.live.sink": "CallableSink Sink",
             "ragstone.live.trace": "trace_id",
             "ragstone.results.record": "Record",

@@ -31,7 +31,7 @@ class Alert:
     """Raises an alarm, once, when a metric's mean over live traffic falls below what you accept.
 
     It looks after every batch of scores. All looks together raise a false alarm with a probability of at most 5 %, as
-    long as the mean is `below` or higher. It counts the scores of samples that `sample_rate` chose, whether or not a
+    long as the mean is `below` or higher. It counts the scores of samples that `rate` chose, whether or not a
     rule of `always` chose them too; never those that a rule or feedback alone chose.
 
     Args:

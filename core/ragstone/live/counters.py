@@ -71,7 +71,7 @@ class Stats:
             app.
         in_hand: Those of the pending that a thread judges now, or holds until the budget's account can be reached.
         longest_queue: The most samples that ever waited at once.
-        queued_bytes: The memory that the samples which wait take now, as `Monitor(max_queue_bytes=...)` counts it.
+        queued_bytes: The memory that the samples which wait take now, as `Queue(bytes=...)` counts it.
         sinks: How each sink stands, by name.
         advice: What to do about runs that gave no sample, by reason, as handlers say it.
         names: Of runs that had no answer under a usual name, the names that were there, and how often; the first 20.

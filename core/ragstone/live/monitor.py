@@ -6,10 +6,11 @@ import warnings
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, NoReturn, TypeVar, cast, get_args
+
+from pydantic import InstanceOf
 
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.live.alarms import Alarm
@@ -18,13 +19,13 @@ from ragstone.live.budget import Budget
 from ragstone.live.counters import FlushResult, Stats
 from ragstone.live.pipeline import Pipeline
 from ragstone.live.redaction import Redact, RedactionFailed, snapshot
-from ragstone.live.sampling import Predicate, Sampling, check_function, thumb
+from ragstone.live.sampling import Sampling, check_function, thumb
+from ragstone.live.settings import Queue, Settings
 from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
-from ragstone.live.worker import Settings, WhenFull
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
-from ragstone.options import Count, Flag, Seconds, checked
+from ragstone.options import Flag, checked
 from ragstone.plain import seconds_of
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
@@ -34,6 +35,14 @@ _ASYNC_ONLY = (
     "{} has async methods only: a monitor calls them on its own event loop. If your app uses the same client, "
     "give the monitor another one, or define the sync methods"
 )
+_SAMPLING, _QUEUE = "; it is in sampling=Sampling({}=...)", "; it is in queue=Queue({}=...)"
+_RENAMED = {
+    "sample_rate": _SAMPLING.format("rate"),
+    **{name: _SAMPLING.format(name) for name in ("where", "always", "seed", "correlated")},
+    "max_queue": _QUEUE.format("size"),
+    "max_queue_bytes": _QUEUE.format("bytes"),
+    **{name: _QUEUE.format(name) for name in ("when_full", "workers", "timeout")},
+}
 _SECONDS_TO_CLOSE, _SECONDS_TO_CLOSE_OUTBOX = 20.0, 5.0
 
 K = TypeVar("K")
@@ -56,31 +65,17 @@ class Monitor:
         writer: What writes for these metrics where the judge does not.
         embedder: Their embedder.
         sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
-        sample_rate: The share of samples to score, 0 to 1, or a share for each metric by name. A hash of the id
-            decides, so every process chooses the same.
-        max_queue: Samples that may wait.
-        max_queue_bytes: Memory in bytes for their texts (without ids) and metadata. Larger samples are dropped. With
-            "spool", as much again may be on its way to the outbox.
-        when_full: What happens when the queue is full: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
-            outbox only and is scored when there is room; "block": `submit` waits.
-        workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
-            outbox, and `ragstone live worker` judges and delivers them.
+        sampling: Which samples are scored: `Sampling(rate=0.1, always=["error"])`.
+        queue: How many samples may wait, what happens then, and how many threads judge: `Queue(when_full="block")`.
         budget: Limits on the cost of judging, shared by all processes whose first sink with a ledger uses one database.
         redact: Called on the app's thread with every text of a chosen sample except its id. Its result replaces the
             text before the sample is queued. If it raises, the sample is dropped.
-        where: Only samples for which this returns true are scored.
-        always: Rules that choose a sample at any rate: "error" (`metadata["error"]`), "thumbs_down"
-            (`metadata["feedback"]` is "thumbs_down", "down", "negative", False or a number below 0),
-            "empty_retrieval" (no context with text), or a function of the sample.
-        seed: Changes which samples are chosen.
-        correlated: Whether metrics of the same rate score the same samples.
         outbox: A file that keeps samples until they are scored. If the process is killed, the next one or
             `ragstone live worker` scores the rest. After a judge's failure a sample is retried for about four hours.
         store_text: Whether sinks get the samples' texts. Otherwise they get ids, scores, times and verdicts without
             texts.
         keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
-        timeout: Seconds for one evaluation. Then the outcome is `Unscored("timeout")` and its thread is abandoned.
         retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
         alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
             database is the same count together; without a database each process counts for itself, in memory.
@@ -111,64 +106,27 @@ class Monitor:
         writer: LLM | str | object | None = None,
         embedder: Embedder | str | object | None = None,
         sinks: Sink | Sequence[Sink] | None = None,
-        sample_rate: float | Mapping[str, float] = 1.0,
-        max_queue: int = 10_000,
-        max_queue_bytes: int = 256_000_000,
-        when_full: WhenFull = "drop_newest",
-        workers: int = 4,
+        sampling: Sampling | None = None,
+        queue: Queue | None = None,
         budget: Budget | None = None,
         redact: Redact | None = None,
-        where: Predicate | None = None,
-        always: Sequence[str | Predicate] = (),
-        seed: str | int = "",
-        correlated: bool = True,
         outbox: str | os.PathLike[str] | None = None,
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
-        timeout: float = 300.0,
         retain: str | None = None,
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
+        **renamed: NoReturn,
     ) -> None:
+        for name in renamed:
+            raise TypeError(f"{name}: Monitor has no such option" + _RENAMED.get(name, ""))
         if any(each is not None for each in (llm, writer, embedder)):
             metrics = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
-        self._options: dict[str, Any] = {
-            "metrics": metrics,
-            "sinks": sinks,
-            "sample_rate": sample_rate,
-            "max_queue": max_queue,
-            "max_queue_bytes": max_queue_bytes,
-            "when_full": when_full,
-            "workers": workers,
-            "budget": budget,
-            "redact": redact,
-            "where": where,
-            "always": always,
-            "seed": seed,
-            "correlated": correlated,
-            "outbox": outbox,
-            "store_text": store_text,
-            "keep": keep,
-            "timeout": timeout,
-            "retain": retain,
-            "alerts": alerts,
-            "on_alarm": on_alarm,
-        }
-        checked("max_queue", max_queue, Count)
-        checked("max_queue_bytes", max_queue_bytes, Count)
-        if workers != 0:
-            checked("workers", workers, Count)
-        elif outbox is None:
-            raise ValueError('workers: 0 needs a file through which another process judges: outbox="PATH"')
-        for name, flag in (("correlated", correlated), ("store_text", store_text)):
-            checked(name, flag, Flag)
-        checked("when_full", when_full, Literal["drop_newest", "drop_oldest", "spool", "block"])
-        checked("timeout", timeout, Seconds)
-        _check_type("keep", keep, (Collection,), 'a list such as ["id", "tags"]')
-        for fact in keep:
-            checked("keep", fact, Fact)
-        _check_type("seed", seed, (str, int), "text or a whole number")
-        _check_type("budget", budget, (Budget, type(None)), "ragstone.live.Budget(...)")
+        sampling = checked("sampling", sampling, InstanceOf[Sampling] | None) or Sampling()
+        queue = checked("queue", queue, InstanceOf[Queue] | None) or Queue()
+        checked("budget", budget, InstanceOf[Budget] | None)
+        checked("store_text", store_text, Flag)
+        keep = frozenset(checked("keep", keep, set[Fact]))
         check_function("redact", redact)
         check_function("on_alarm", on_alarm)
         by_key = _by_key(
@@ -185,33 +143,28 @@ class Monitor:
 
             sinks = SQLiteSink()
         by_name = _by_key("sinks", sinks, Sink, attrgetter("name"), "sinks of ragstone.live, such as SQLiteSink(PATH)")
-        self._settings = Settings(
-            metrics=by_key,
-            sinks=list(by_name.values()),
-            sampling=Sampling(list(by_key.values()), sample_rate, where, always, str(seed), correlated=correlated),
-            max_queue=max_queue,
-            max_queue_bytes=max_queue_bytes,
-            when_full=when_full,
-            workers=workers,
-            budget=budget,
-            redact=redact,
-            store_text=store_text,
-            keep=frozenset(keep),
-            timeout=timeout,
-            retain=_seconds("retain", retain),
-            alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
-            on_alarm=on_alarm,
+        path = _outbox_path(outbox)
+        if path is None and not queue.workers:
+            raise ValueError('queue: workers=0 needs a file through which another process judges: outbox="PATH"')
+        if path is None and queue.when_full == "spool":
+            raise ValueError('queue: when_full="spool" needs a file: outbox="PATH"')
+        self.__setstate__(
+            Settings(
+                metrics=by_key,
+                choices=sampling.choices(list(by_key.values())),
+                sinks=list(by_name.values()),
+                sampling=sampling,
+                queue=queue,
+                budget=budget,
+                redact=redact,
+                outbox=path,
+                store_text=store_text,
+                keep=keep,
+                retain=_seconds("retain", retain),
+                alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
+                on_alarm=on_alarm,
+            )
         )
-        self._advice: dict[str, str] = {}
-        self._outbox = _outbox_path(outbox)
-        self._pipelines: dict[int, Pipeline] = {}
-        self._new_pipeline: Callable[[], Pipeline] = partial(Pipeline, self._settings)
-        if self._outbox is not None:
-            from ragstone.live.outbox_pipeline import OutboxPipeline  # loads sqlite3
-
-            self._new_pipeline = partial(OutboxPipeline, self._settings, self._outbox)
-        elif when_full == "spool":
-            raise ValueError('when_full="spool" needs a file: outbox="PATH"')
         for judge in {judge for metric in by_key.values() for judge in metric.models}:
             if getattr(judge, "async_only", False):
                 warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
@@ -224,15 +177,26 @@ class Monitor:
         pipeline = self._pipelines.get(pid)
         return pipeline if pipeline is not None else self._pipelines.setdefault(pid, self._new_pipeline())
 
+    def _new_pipeline(self) -> Pipeline:
+        if self._settings.outbox is None:
+            return Pipeline(self._settings)
+        from ragstone.live.outbox_pipeline import OutboxPipeline  # loads sqlite3
+
+        return OutboxPipeline(self._settings, self._settings.outbox)
+
     def judging(self, workers: int) -> "Monitor":
         """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
-        options: dict[str, Any] = {**self._options, "workers": workers}
-        return self if self._settings.workers else Monitor(**options)
+        settings = self._settings
+        if settings.queue.workers:
+            return self
+        monitor = Monitor.__new__(Monitor)
+        monitor.__setstate__(replace(settings, queue=replace(settings.queue, workers=workers)))
+        return monitor
 
     @property
     def outbox(self) -> Path | None:
         """The file to which samples are written ahead; None without one."""
-        return self._outbox
+        return self._settings.outbox
 
     def submit(self, sample: Sample | dict[str, Any]) -> None:
         """Take a sample, or a dict of its fields, to be scored. Returns at once; raises nothing.
@@ -305,7 +269,7 @@ class Monitor:
             timeout: Seconds; "auto": 5 with an outbox, which loses nothing, and 20 without; None: no limit.
         """
         if timeout == "auto":
-            timeout = _SECONDS_TO_CLOSE if self._outbox is None else _SECONDS_TO_CLOSE_OUTBOX
+            timeout = _SECONDS_TO_CLOSE if self._settings.outbox is None else _SECONDS_TO_CLOSE_OUTBOX
         return self._pipeline.close(timeout)
 
     def pause(self) -> None:
@@ -364,8 +328,13 @@ class Monitor:
     def __deepcopy__(self, memo: object) -> "Monitor":
         return self
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return partial(Monitor, **self._options), ()  # another process starts with a queue of its own
+    def __getstate__(self) -> Settings:
+        return self._settings
+
+    def __setstate__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._advice: dict[str, str] = {}
+        self._pipelines: dict[int, Pipeline] = {}  # another process starts with a queue of its own
 
 
 def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:

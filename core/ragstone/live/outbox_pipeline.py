@@ -13,7 +13,8 @@ from ragstone.live.delivery import MOST_WAITING, Item
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Pending
 from ragstone.live.pipeline import Pipeline
-from ragstone.live.worker import Settings, Task, TaskQueue
+from ragstone.live.settings import Settings
+from ragstone.live.worker import Task, TaskQueue
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
 
@@ -93,11 +94,11 @@ class OutboxPipeline(Pipeline):
 
     def makes_room(self, task: Task) -> bool:
         """Spool a task by that rule: its turn finds no room in memory and leaves it in the file."""
-        if self._settings.when_full != "spool":
+        if self._settings.queue.when_full != "spool":
             return super().makes_room(task)
         size = self._arrivals.bytes + self._unwritten_bytes + task.size
-        most = max(_UNWRITTEN, self._settings.max_queue)
-        return len(self._arrivals) < most and size <= self._settings.max_queue_bytes
+        most = max(_UNWRITTEN, self._settings.queue.size)
+        return len(self._arrivals) < most and size <= self._settings.queue.bytes
 
     def done(self, task: Task) -> None:
         """Take back a task that has nothing left to do."""
@@ -132,7 +133,7 @@ class OutboxPipeline(Pipeline):
         if not super().idle():
             self._enough_polls = 0
             return False
-        if not self._settings.workers:
+        if not self._settings.queue.workers:
             return not self._busy()
         self._enough_polls = self._enough_polls or self._empty_polls + 2  # the first may have begun before
         self._hurry = True
@@ -154,7 +155,7 @@ class OutboxPipeline(Pipeline):
                 return
             hurry, self._hurry = self._hurry, False
             written = self._write()
-            if not self._settings.workers:
+            if not self._settings.queue.workers:
                 return  # what cannot be written waits until it can
             if not written:
                 self._go_on_without()
@@ -187,9 +188,9 @@ class OutboxPipeline(Pipeline):
 
     def _room(self) -> tuple[int, int]:
         """Return how many more tasks, and bytes, may wait in memory to be judged."""
-        if not self._settings.workers:
+        if not self._settings.queue.workers:
             return 0, 0
-        return self._settings.max_queue - len(self.queue), self._settings.max_queue_bytes - self.queue.bytes
+        return self._settings.queue.size - len(self.queue), self._settings.queue.bytes - self.queue.bytes
 
     def _write(self, *, leave: bool = False) -> bool:
         """Write a batch, and unless all is left to others keep in memory what there is room for; False on failure."""

@@ -24,9 +24,10 @@ from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Statu
 from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.ledger import Ledger
 from ragstone.live.redaction import RedactionFailed, snapshot
+from ragstone.live.settings import Settings
 from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
-from ragstone.live.worker import Settings, Task, TaskQueue, Workers
+from ragstone.live.worker import Task, TaskQueue, Workers
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback, Health
 from ragstone.sample import Sample, first_problem
@@ -102,7 +103,7 @@ class Pipeline:
         self._starting = threading.Lock()
         self._closing = threading.RLock()  # re-entrant: a signal handler may close while we close
         self._bell: SimpleQueue[None] = SimpleQueue()
-        self._recent = DedupCache(max(10_000, 2 * settings.max_queue))
+        self._recent = DedupCache(max(10_000, 2 * settings.queue.size))
         self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
         self.counters = Counters()
         self.queue = TaskQueue()
@@ -193,7 +194,7 @@ class Pipeline:
             sample = _made(sample) if isinstance(sample, dict) else sample
             sample_id = self._id(sample)
             place, reason = "where", "where_failed"
-            chosen = settings.sampling.choose(sample, sample_id)
+            chosen = settings.sampling.choose(settings.choices, sample, sample_id)
             self.counters.settle("not_sampled", "not_chosen", open_ - len(chosen))
             open_ = len(chosen)
             if not chosen:
@@ -251,7 +252,7 @@ class Pipeline:
         return origin
 
     def _enqueue(self, task: Task) -> None:
-        if task.size > self._settings.max_queue_bytes:
+        if task.size > self._settings.queue.bytes:
             raise _NotTaken("too_large")
         if self.is_full(task) and not self.makes_room(task):
             if not self.closed:
@@ -266,12 +267,12 @@ class Pipeline:
 
     def is_full(self, task: Task) -> bool:
         """Return whether a task has to wait for room."""
-        most, most_bytes = self._settings.max_queue, self._settings.max_queue_bytes
+        most, most_bytes = self._settings.queue.size, self._settings.queue.bytes
         return self.waiting() >= most or self.waiting_bytes() + task.size > most_bytes
 
     def makes_room(self, task: Task) -> bool:
         """Make room for a task, by the monitor's rule; return whether there is some."""
-        if self._settings.when_full == "drop_oldest":
+        if self._settings.queue.when_full == "drop_oldest":
             while self.is_full(task):
                 if not (oldest := self.queue.drain(1)):
                     return False  # those that wait are on their way to the outbox
@@ -279,7 +280,7 @@ class Pipeline:
                 oldest[0].todo.clear()
                 self.done(oldest[0])
             return True
-        while self._settings.when_full == "block" and not self.closed:
+        while self._settings.queue.when_full == "block" and not self.closed:
             if not self.is_full(task):
                 return True
             if _runs_a_loop():
@@ -312,7 +313,7 @@ class Pipeline:
         if self._started_at is not None or not self._starting.acquire(blocking=False):
             return  # they run, or another thread is at it
         try:
-            judges = self._settings.workers > 0  # else another process judges and delivers
+            judges = self._settings.queue.workers > 0  # else another process judges and delivers
             if judges and self._settings.budget is not None and self.workers.account is None:
                 from ragstone.live.database import memory_database  # loads sqlite3
 
@@ -347,7 +348,7 @@ class Pipeline:
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
                     self._report()
-                if retain is not None and self._settings.workers and time.monotonic() >= remove_at:
+                if retain is not None and self._settings.queue.workers and time.monotonic() >= remove_at:
                     remove_at = time.monotonic() + _SECONDS_BETWEEN_REMOVALS
                     self.forget(time.time() - retain)
             except Exception as error:
@@ -372,7 +373,7 @@ class Pipeline:
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
         return FlushResult(
-            remaining=self.counters.remaining(judges=self._settings.workers > 0), undelivered=undelivered
+            remaining=self.counters.remaining(judges=self._settings.queue.workers > 0), undelivered=undelivered
         )
 
     def close(self, timeout: float | None) -> FlushResult:
@@ -404,7 +405,7 @@ class Pipeline:
         self.ended.set()  # before the queue is emptied: who puts something in later looks whether it is set
         self.wake()
         self.put_away([*left, *self.queue.drain()])
-        self.queue.end(self._settings.workers)
+        self.queue.end(self._settings.queue.workers)
         until = time.monotonic() + _JOIN_TIMEOUT
         while (self.counters.pending() or self.workers.unsettled) and time.monotonic() < until:
             time.sleep(LOOK)  # what a thread had just taken in hand comes back

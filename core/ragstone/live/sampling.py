@@ -2,11 +2,12 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from ragstone.live.pending import Choice
 from ragstone.metrics.base import Metric
-from ragstone.options import Share, checked
+from ragstone.options import Flag, Share, checked
 from ragstone.sample import Sample
 
 Predicate = Callable[[Sample], object]
@@ -15,72 +16,89 @@ _THUMBS_DOWN = frozenset({"thumbs_down", "thumbs-down", "down", "negative", "dis
 _THUMBS_UP = frozenset({"thumbs_up", "thumbs-up", "up", "positive", "like", "good", "1", "+1", "👍"})
 
 
+@dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """Chooses by a hash of the sample's id, so that the same id is chosen everywhere or nowhere.
+    """Which samples are scored. A hash of the id decides, so that every process and machine chooses the same.
 
-    The options are those of `Monitor`: `rate` is `sample_rate`, and a metric that it does not name has 1.0.
+    Args:
+        rate: The share of samples to score, 0 to 1, or a share for each metric by name; a metric that is not named
+            has 1.0.
+        where: Only samples for which this returns true are scored.
+        always: Rules that choose a sample at any rate: "error" (`metadata["error"]`), "thumbs_down"
+            (`metadata["feedback"]` is "thumbs_down", "down", "negative", False or a number below 0),
+            "empty_retrieval" (no context with text), or a function of the sample.
+        seed: Changes which samples are chosen.
+        correlated: Whether metrics of the same rate score the same samples.
 
     Raises:
-        ValueError: A rate is not from 0 to 1, or names no metric; a rule is not known.
-        TypeError: `where` or a rule cannot be called, or is async, or `always` is no list.
+        ValueError: A rate is not from 0 to 1, a rule is not known, or another option is not of its type.
+        TypeError: `where` or a rule cannot be called, or is async.
 
     Example:
         >>> from ragstone import ContextRelevancy
         >>> from ragstone.testing import FakeLLM
-        >>> sampling = Sampling([ContextRelevancy(llm=FakeLLM(lambda _: "yes"))], rate=0.5)
-        >>> [bool(sampling.choose(Sample(), id)) for id in "ghijkl"]
+        >>> sampling = Sampling(rate=0.5)
+        >>> choices = sampling.choices([ContextRelevancy(llm=FakeLLM(lambda _: "yes"))])
+        >>> [bool(sampling.choose(choices, Sample(), id)) for id in "ghijkl"]
         [False, True, False, True, True, False]
     """
 
-    def __init__(
-        self,
-        metrics: Sequence[Metric],
-        rate: float | Mapping[str, float] = 1.0,
-        where: Predicate | None = None,
-        always: Sequence[str | Predicate] = (),
-        seed: str = "",
-        *,
-        correlated: bool = True,
-    ) -> None:
-        names = {metric.name for metric in metrics}
-        check_function("where", where)
-        rules: Sequence[str | Predicate] = [always] if isinstance(always, str) or callable(always) else always
-        rates = dict(rate) if isinstance(rate, Mapping) else dict.fromkeys(names, rate)
-        if unknown := sorted(set(rates) - names, key=str):
-            raise ValueError(f"sample_rate: {unknown[0]!r} is not a metric of this monitor; it has {sorted(names)}")
-        for value in rates.values():
-            checked("sample_rate", value, Share)
-        self._choices = [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
-        self._where = where
-        self._rules = [_rule(rule) for rule in rules]
-        self._seed = seed
-        self._correlated = correlated
+    rate: float | Mapping[str, float] = 1.0
+    where: Predicate | None = None
+    always: str | Predicate | Sequence[str | Predicate] = ()
+    seed: str | int = ""
+    correlated: bool = True
 
-    def choose(self, sample: Sample, sample_id: str) -> list[Choice]:
+    def __post_init__(self) -> None:
+        for rate in self.rate.values() if isinstance(self.rate, Mapping) else (self.rate,):
+            checked("rate", rate, Share)
+        check_function("where", self.where)
+        if not isinstance(self.seed, (str, int)):
+            raise TypeError(f"seed: is {type(self.seed).__name__}; pass text or a whole number")
+        checked("correlated", self.correlated, Flag)
+        for rule in self._always():
+            if isinstance(rule, str) and rule not in _RULES:
+                use = f"use {', '.join(_RULES)}, or a function of the sample"
+                raise ValueError(f"always: {rule!r} is not a rule; {use}")
+            check_function("always", _RULES[rule] if isinstance(rule, str) else rule)
+
+    def choices(self, metrics: Sequence[Metric]) -> list[Choice]:
+        """Return the metrics with their rates.
+
+        Raises:
+            ValueError: `rate` names another metric.
+        """
+        names = {metric.name for metric in metrics}
+        rates = dict(self.rate) if isinstance(self.rate, Mapping) else dict.fromkeys(names, self.rate)
+        if unknown := sorted(set(rates) - names, key=str):
+            raise ValueError(f"rate: {unknown[0]!r} is not a metric of this monitor; it has {sorted(names)}")
+        return [Choice(m.name, m.version, float(rates.get(m.name, 1.0)), "rate") for m in metrics]
+
+    def choose(self, choices: Sequence[Choice], sample: Sample, sample_id: str) -> list[Choice]:
         """Return the metrics that are to score the sample.
 
         Raises:
             Exception: Whatever `where` or a rule of the user's raises.
         """
-        if self._where is not None and not self._where(sample):
+        if self.where is not None and not self.where(sample):
             return []
-        drawn: dict[str, float] = {}
-        for name, applies in self._rules:
+        drawn = [choice for choice in choices if self._draws(choice, sample_id)]
+        for rule in self._always():
+            applies = _RULES[rule] if isinstance(rule, str) else rule
             if applies(sample):
-                return [
-                    choice._replace(rate=1.0, by=name, drawn=self._draw(choice, sample_id, drawn))
-                    for choice in self._choices
-                ]
-        return [choice for choice in self._choices if self._draw(choice, sample_id, drawn)]
+                name = str(rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__))
+                return [choice._replace(rate=1.0, by=name, drawn=choice in drawn) for choice in choices]
+        return drawn
 
-    def _draw(self, choice: Choice, sample_id: str, drawn: dict[str, float]) -> bool:
+    def _draws(self, choice: Choice, sample_id: str) -> bool:
         if choice.rate in (0.0, 1.0):
             return choice.rate == 1.0
-        salt = self._seed if self._correlated else f"{self._seed}\0{choice.metric}"
-        if salt not in drawn:
-            text = f"{salt}\0{sample_id}".encode("utf-8", "surrogatepass")
-            drawn[salt] = int.from_bytes(blake2b(text, digest_size=8).digest(), "big") / 2**64
-        return drawn[salt] < choice.rate
+        salt = self.seed if self.correlated else f"{self.seed}\0{choice.metric}"
+        text = f"{salt}\0{sample_id}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(text, digest_size=8).digest(), "big") / 2**64 < choice.rate
+
+    def _always(self) -> Sequence[str | Predicate]:
+        return [self.always] if isinstance(self.always, str) or callable(self.always) else self.always
 
 
 def check_function(name: str, function: object) -> None:
@@ -90,15 +108,6 @@ def check_function(name: str, function: object) -> None:
     called = getattr(function, "__call__", None)  # noqa: B004 - of an object, to see whether it is async
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         raise TypeError(f"{name}: is async; pass a plain function")
-
-
-def _rule(rule: str | Predicate) -> tuple[str, Predicate]:
-    if callable(rule):
-        check_function("always", rule)
-        return str(getattr(rule, "__name__", type(rule).__name__)), rule
-    if rule not in _RULES:
-        raise ValueError(f"always: {rule!r} is not a rule; use {', '.join(_RULES)}, or a function of the sample")
-    return rule, _RULES[rule]
 
 
 def thumb(feedback: object) -> object:

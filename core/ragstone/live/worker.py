@@ -2,25 +2,22 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from sys import getsizeof
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
-from ragstone.live.alarms import Alarm
-from ragstone.live.alerts import Alert
-from ragstone.live.budget import Account, Budget, BudgetMeter
+from ragstone.live.budget import Account, BudgetMeter
 from ragstone.live.counters import Counters, Status
 from ragstone.live.delivery import start_thread
 from ragstone.live.pending import Choice, Pending
-from ragstone.live.redaction import Redact, storable
-from ragstone.live.sampling import Sampling
-from ragstone.live.sink import Sink
+from ragstone.live.redaction import storable
+from ragstone.live.settings import Settings
 from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
@@ -28,35 +25,12 @@ from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record, Watched
 
-WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
-
 MOST_ATTEMPTS = 11
 
 # Threads that hang are replaced, but no more of them than this per worker: then judging stands still.
 _LOST_PER_WORKER = 8
 # Seconds after which a thread computes beside another one that does not end.
 _LONGEST_COMPUTING = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The options of a `Monitor`, checked: the same in every process."""
-
-    metrics: Mapping[tuple[str, str], Metric]
-    sinks: Sequence[Sink]
-    sampling: Sampling
-    max_queue: int
-    max_queue_bytes: int
-    when_full: WhenFull
-    workers: int
-    budget: Budget | None
-    redact: Redact | None
-    store_text: bool
-    keep: frozenset[str]
-    timeout: float
-    retain: float | None
-    alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
-    on_alarm: Callable[[Alarm], object] | None
 
 
 @dataclass(slots=True)
@@ -203,7 +177,7 @@ class Workers:
 
     def start(self) -> None:
         """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
-        number = self._settings.workers
+        number = self._settings.queue.workers
         most = number * _LOST_PER_WORKER
         while not self._stopped.is_set() and self._alive < number and len(self._hanging) <= most:
             start_thread(self._run, "ragstone-judge")
@@ -211,7 +185,7 @@ class Workers:
 
     def check_timeouts(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
-        timeout, waiting = self._settings.timeout, set[Meter]() if self.account is None else self.account.waiting
+        timeout, waiting = self._settings.queue.timeout, set[Meter]() if self.account is None else self.account.waiting
         for evaluation in self.evaluations.copy():
             meter = evaluation.meter
             waited = meter.waited if isinstance(meter, BudgetMeter) else 0.0

@@ -24,7 +24,7 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.live import Monitor, Stats
+from ragstone.live import Monitor, Queue, Stats
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
@@ -188,7 +188,8 @@ def _made(
                 "To score as the app does: --monitor MODULE:NAME",
                 err=True,
             )
-    return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, workers=workers, max_queue=_MOST_WAITING)
+    queue = Queue(size=_MOST_WAITING, workers=workers)
+    return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, queue=queue)
 
 
 class _Nothing(ContextRelevancy):

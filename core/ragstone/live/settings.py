@@ -1,0 +1,72 @@
+"""How a monitor is set up: the same in every process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ragstone.live.alarms import Alarm
+from ragstone.live.alerts import Alert
+from ragstone.live.budget import Budget
+from ragstone.live.pending import Choice
+from ragstone.live.redaction import Redact
+from ragstone.live.sampling import Sampling
+from ragstone.live.sink import Sink
+from ragstone.metrics.base import Metric
+from ragstone.options import Count, Seconds, checked_fields
+
+WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """How many samples may wait in a process, and how it judges them.
+
+    Args:
+        size: Samples that may wait.
+        bytes: Memory for their texts (without ids) and metadata. Larger samples are dropped. With "spool", as much
+            again may be on its way to the outbox.
+        when_full: What happens when the queue is full: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
+            outbox only and is scored when there is room; "block": `submit` waits.
+        workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
+            outbox, and `ragstone live worker` judges and delivers them.
+        timeout: Seconds for one evaluation. Then the outcome is `Unscored("timeout")` and its thread is abandoned.
+
+    Raises:
+        ValueError: An option is not of its type; the message names it.
+
+    Example:
+        >>> Queue(size=100, when_full="block").workers
+        4
+    """
+
+    size: Count = 10_000
+    bytes: Count = 256_000_000
+    when_full: WhenFull = "drop_newest"
+    workers: Annotated[int, Field(strict=True, ge=0)] = 4
+    timeout: Seconds = 300.0
+
+    def __post_init__(self) -> None:
+        for _ in checked_fields(self, ()):
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a `Monitor`, checked."""
+
+    metrics: Mapping[tuple[str, str], Metric]
+    choices: Sequence[Choice]  # of the metrics, with their rates
+    sinks: Sequence[Sink]
+    sampling: Sampling
+    queue: Queue
+    budget: Budget | None
+    redact: Redact | None
+    outbox: Path | None
+    store_text: bool
+    keep: frozenset[str]
+    retain: float | None
+    alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
+    on_alarm: Callable[[Alarm], object] | None
