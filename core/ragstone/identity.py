@@ -74,6 +74,22 @@ def sample_key(sample: Sample) -> str:
     return _digest("sample-1", [sample.user_input, contexts, sample.response, *later])
 
 
+def sample_digest(sample: Sample) -> str:
+    """Return what stands for all texts of a sample.
+
+    Example:
+        >>> sample_digest(Sample(response="Yes.")) == sample_digest(Sample(response="Yes.", id="q1"))
+        True
+    """
+    turns = [[turn.role, turn.content] for turn in sample.history]
+    return digest_of([sample.user_input, turns, list(sample.retrieved_contexts), sample.response, sample.reference])
+
+
+def digest_of(value: object) -> str:
+    """Return what stands for a value that JSON can hold."""
+    return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()
+
+
 def metric_key(metric: "Metric") -> str:
     """Return the key of a metric: class, name, version, judge and all options.
 

@@ -3,7 +3,8 @@
 import random
 
 from ragstone import Sample, Score
-from ragstone.labels.label_file import Draw, Label, sample_digest
+from ragstone.identity import sample_digest
+from ragstone.labels.label_file import Draw, Label
 from ragstone.report import Report
 from ragstone.results.record import Record
 

@@ -6,7 +6,8 @@ import pytest
 
 from ragstone import AlignmentCoverage, ContextRelevancy, Criterion, Sample, Score, evaluate
 from ragstone.labels import CalibrationError
-from ragstone.labels.label_file import Label, items_of, match_labels, sample_digest
+from ragstone.identity import sample_digest
+from ragstone.labels.label_file import Label, items_of, match_labels
 from ragstone.registry import make_metric
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM

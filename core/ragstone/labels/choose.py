@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, refuse_scale, sample_digest, scored
+from ragstone.identity import sample_digest
+from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, refuse_scale, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
-from ragstone.page.markup import showable
+from ragstone.page.page import showable
 from ragstone.results.record import Record
 from ragstone.sample import first_problem
 

@@ -12,7 +12,8 @@ from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale, sample_digest
+from ragstone.identity import sample_digest
+from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale
 from ragstone.report.aggregates import (
     Key,
     MetricInfo,

@@ -1,19 +1,18 @@
 """A file of labels: what a person said of scored samples, one JSON object a line, and what it was said of."""
 
-import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator, model_validator
 
+from ragstone.identity import sample_digest
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics import Criterion, Metric
 from ragstone.outcome import Score, Verdict
-from ragstone.page.markup import showable
+from ragstone.page.page import showable
 from ragstone.registry import metric_class, metric_names
 from ragstone.report.aggregates import scale
 from ragstone.results.record import Record
@@ -179,22 +178,6 @@ def _class_of(info: "MetricInfo") -> type[Metric]:
     if info.name in metric_names():
         return metric_class(info.name)
     return Criterion if any(kind.kind == "criterion" for kind in info.items) else Metric
-
-
-def sample_digest(sample: Sample) -> str:
-    """Return what stands for all texts of a sample.
-
-    Example:
-        >>> sample_digest(Sample(response="Yes.")) == sample_digest(Sample(response="Yes.", id="q1"))
-        True
-    """
-    turns = [[turn.role, turn.content] for turn in sample.history]
-    return digest_of([sample.user_input, turns, list(sample.retrieved_contexts), sample.response, sample.reference])
-
-
-def digest_of(value: object) -> str:
-    """Return what stands for a value that JSON can hold."""
-    return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()
 
 
 def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind, Verdict]]":

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ragstone.identity import digest_of, sample_digest
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import LabelledRecord, digest_of, items_of, sample_digest, scored
+from ragstone.labels.label_file import LabelledRecord, items_of, scored
 from ragstone.outcome import Score
-from ragstone.page.markup import asset, document, tag
+from ragstone.page.data import MEANINGS
+from ragstone.page.page import page
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -57,11 +59,10 @@ def page_of(
 ) -> str:
     """Return the page of entries, in their order."""
     named = {name: asdict(kind) for name, kind in kinds.items()}
-    data: dict[str, Any] = {"metric": metric, "shown": show_verdicts, "kinds": named, "samples": samples}
+    data: dict[str, Any] = {"view": "labels", "metric": metric, "shown": show_verdicts}
+    data |= {"kinds": named, "meanings": MEANINGS, "samples": samples}
     data["digest"] = digest_of(data)
-    title = f"Label {metric}"
-    body = tag("div", tag("h1", title), tag("div", "This page works with scripts switched on.", id="label"))
-    return document(title, body, script=asset("label.js", "ragstone.labels"), data=data)
+    return page(f"Label {metric}", data)
 
 
 def metric_in(report: "Report", metric: str | None) -> str:

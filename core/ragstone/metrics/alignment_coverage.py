@@ -117,6 +117,7 @@ class AlignmentCoverage(SplittingMetric):
     """
 
     name: ClassVar[str] = "alignment_coverage"
+    asks: ClassVar[str] = "Is the summary true to its original, and does it cover it?"
     version: ClassVar[str] = "4"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True

@@ -131,6 +131,7 @@ class Metric(ABC):
 
     Attributes:
         name: The metric's name.
+        asks: What it asks, as one plain question, for reports; "" says nothing.
         version: Changes with its prompts.
         required_fields: The sample's fields that must be there and hold something.
         prompts: The instructions by step. A request's task is the metric's name and the step.
@@ -161,6 +162,7 @@ class Metric(ABC):
     """
 
     name: ClassVar[str]
+    asks: ClassVar[str] = ""
     version: ClassVar[str]
     required_fields: ClassVar[Sequence[SampleField]]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)

@@ -77,6 +77,7 @@ class CitationSupport(SplittingMetric):
     """
 
     name: ClassVar[str] = "citation_support"
+    asks: ClassVar[str] = "Do the sources that the answer cites say what it says?"
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}

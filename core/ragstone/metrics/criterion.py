@@ -105,6 +105,7 @@ class Criterion(SplittingMetric):
             required_fields=self.sees,
             prompts={"verdict": self.question, **(FOLLOW_UP if follows else {})},
             follows_history=follows,
+            asks=self.question,
             version=f"{type(self).version}+{digest(content)}",
         )
         super().__post_init__()

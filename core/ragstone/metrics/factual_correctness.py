@@ -81,6 +81,7 @@ class FactualCorrectness(SplittingMetric):
     """
 
     name: ClassVar[str] = "factual_correctness"
+    asks: ClassVar[str] = "Does the answer state the facts of the reference?"
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True

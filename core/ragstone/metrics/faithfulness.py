@@ -56,6 +56,7 @@ class Faithfulness(SupportedClaims):
     """
 
     name: ClassVar[str] = "faithfulness"
+    asks: ClassVar[str] = "Does the answer rest on the contexts?"
     version: ClassVar[str] = "4"
     claims_of: ClassVar[Literal["response", "reference"]] = "response"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")

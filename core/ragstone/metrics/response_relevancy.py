@@ -107,6 +107,7 @@ class ResponseRelevancy(Metric):
     """
 
     name: ClassVar[str] = "response_relevancy"
+    asks: ClassVar[str] = "Does the answer fit the question?"
     version: ClassVar[str] = "6"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True

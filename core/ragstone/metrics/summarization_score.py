@@ -90,6 +90,7 @@ class SummarizationScore(SplittingMetric):
     """
 
     name: ClassVar[str] = "summarization_score"
+    asks: ClassVar[str] = "Does the summary keep what matters, and is it short?"
     version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     has_expected: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""The page's table of samples: its rows are records as results files hold them, and the page's script reads them."""
+"""The page's table of samples: its rows are records as results files hold them, and the viewer reads them."""
 
 import heapq
 import json
@@ -7,14 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ragstone.identity import sample_digest
 from ragstone.outcome import Outcome, Score, cause_of, shown_parts
 from ragstone.report.aggregates import Aggregates, Key, MetricInfo, Worst, by_metric, is_unanswerable
 from ragstone.results.record import Record, json_of, sample_fields, to_fields
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 
-MOST = 2_000
-_TEXT, _VERDICT_TEXT = 20_000, 400
+MOST = 10_000
+_MANY = 2_000
+_TEXT, _TEXT_OF_MANY, _VERDICT_TEXT = 20_000, 4_000, 400
 _VERDICTS = 100
 
 
@@ -33,6 +35,7 @@ class Samples:
         self._feedback = aggregates.feedback
         self._infos = {each.info.key: replace(each.info, bounds=each.ends) for each in aggregates}
         self._n = 0
+        self._most = _TEXT if aggregates.rows <= _MANY else _TEXT_OF_MANY  # characters of a text
         self._low: list[tuple[float, int, str]] = []  # a heap, the best row first
         self._others: list[tuple[int, str]] = []
         self._chance = random.Random(0)  # noqa: S311 - the same rows each time
@@ -65,25 +68,20 @@ class Samples:
             return
         self._others[place : place + 1] = [(n, row if isinstance(row, str) else self._row(row))]
 
-    def data(self, names: Mapping[Key, str]) -> str:
-        """Return what the page's script reads, as JSON."""
-        metrics: list[dict[str, object]] = []
-        for key, name in names.items():
-            info = self._infos[key]
-            low, high = info.bounds or (0.0, 1.0)
-            metrics.append({"name": name, "key": key, "low": low, "high": high, "up": info.higher_is_better})
+    def data(self) -> str:
+        """Return the rows in their order, and how many there are in all, as entries of a JSON object."""
         rows = sorted([*self._others, *((-n, row) for _, n, row in self._low)])
-        facts = json.dumps({"metrics": metrics, "total": self._n})
-        return f'{facts[:-1]},"rows":[{",".join(row for _, row in rows)}]}}'
+        return f'"total": {self._n}, "rows": [{",".join(row for _, row in rows)}]'
 
     def _row(self, records: Sequence[Record]) -> str:
         sample, feedback = self._sample_of(records[0]), self._feedback.get(records[0].sample_id)
-        short = None if sample is None else _shortened(sample)
+        short = None if sample is None else _shortened(sample, self._most)
         fields = [_fields(each, short) for each in records]
         if short is not None:
             fields[0]["sample"] = sample_fields(short)
         values: dict[str, object] = {
             "records": fields,
+            "digest": None if sample is None else sample_digest(sample),
             "unanswerable": is_unanswerable(records),
             "feedback": None if feedback is None else _words(feedback, texts=sample is not None),
         }
@@ -115,13 +113,13 @@ def _fields(record: Record, sample: Sample | None) -> dict[str, Any]:
     return values if cause is None else values | {"cause": f"{cause[:1].upper()}{cause[1:]}."}
 
 
-def _shortened(sample: Sample) -> Sample:
+def _shortened(sample: Sample, most: int) -> Sample:
     texts: dict[str, object] = {}
     for name in ("user_input", "response", "reference"):
         if (text := getattr(sample, name)) is not None:
-            texts[name] = _cut(text, _TEXT)
-    texts["retrieved_contexts"] = tuple(_cut(text, _TEXT) for text in sample.retrieved_contexts)
-    turns = [turn.model_copy(update={"content": _cut(turn.content, _TEXT)}) for turn in sample.history]
+            texts[name] = _cut(text, most)
+    texts["retrieved_contexts"] = tuple(_cut(text, most) for text in sample.retrieved_contexts)
+    turns = [turn.model_copy(update={"content": _cut(turn.content, most)}) for turn in sample.history]
     texts["history"] = tuple(turns)
     return sample.model_copy(update={name: text for name, text in texts.items() if text})
 

@@ -45,6 +45,7 @@ class MetricInfo:
         threshold: What `Score.passed` is about; None without one, or where that is not known.
         items: What people can judge beside the whole sample; nothing where that is not known.
         setup: What it was set up with, for a calibration; empty where that is not known.
+        question: What it asks, in plain words; "" where that is not known.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -61,6 +62,7 @@ class MetricInfo:
     threshold: float | None = None
     items: tuple[ItemKind, ...] = field(default=(), compare=False)
     setup: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    question: str = field(default="", compare=False)
 
     @classmethod
     def of(cls, metric: "Metric | MetricInfo") -> "MetricInfo":
@@ -68,7 +70,7 @@ class MetricInfo:
         if isinstance(metric, MetricInfo):
             return metric
         facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), setup_of(metric)
-        return cls(metric.name, metric.version, metric.judge.model, *facts)
+        return cls(metric.name, metric.version, metric.judge.model, *facts, metric.asks)
 
     @classmethod
     def from_record(cls, record: "Record") -> "MetricInfo":
@@ -79,7 +81,8 @@ class MetricInfo:
         verdicts = record.outcome.verdicts if isinstance(record.outcome, Score) else ()
         asking: Asking = "one_by_one" if any(each.probability is not None for each in verdicts) else "together"
         metric = make_metric(name, {}, NullJudge(asking=asking))
-        return cls(name, version, judge, metric.bounds, metric.higher_is_better, items=tuple(metric.item_kinds))
+        facts = metric.bounds, metric.higher_is_better
+        return cls(name, version, judge, *facts, items=tuple(metric.item_kinds), question=metric.asks)
 
     @property
     def sign(self) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from ragstone.errors import RagstoneError
 from ragstone.outcome import Score
 from ragstone.plain import printable
-from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
+from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, Worst, by_metric, full_name
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import (
     NOISE_REACH,
@@ -29,6 +29,7 @@ from ragstone.results.record import Record
 _MOVED = 10
 _SURE = 0.05
 _SHORT = 30
+_RESPONSE = 4_000
 _WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose A B --metric NAME -n 40"
 
 
@@ -233,6 +234,67 @@ class Comparison(Shown):
         head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "p (sign)", "better/same/worse")
         title = f"{self.name_b[:90]} compared with {self.name_a[:90]}"
         return title, head, [each.cells() for each in self.metrics.values()]
+
+    def conclusion(self) -> str:
+        """Return which of the two is better by which metrics; by people's labels where there are some."""
+        a, b = self.short_names()
+        for each in self.metrics.values():
+            if each.people is not None:
+                return " ".join(each.people.difference(a, b, higher_is_better=each.higher_is_better))
+        found: dict[str, list[str]] = {f"{b} is better": [], f"{a} is better": [], "no difference is shown": []}
+        sides = dict(zip(("b", "a", None), found, strict=True))
+        for name, each in self.metrics.items():
+            found[sides[each.better]].append(name)
+        parts = [f"{words} by {', '.join(names)}" for words, names in found.items() if names]
+        return f"{'; '.join(parts)}."
+
+    def data(self) -> dict[str, object]:
+        """Return what a page shows of it: for each metric how many samples moved, and the first system's rows."""
+        moved = [
+            {
+                "name": name,
+                "key": each.info_b.key,
+                "better": each.wins,
+                "same": each.ties,
+                "worse": each.losses,
+                "difference": each.difference,
+                "low": each.low,
+                "high": each.high,
+            }
+            for name, each in self.metrics.items()
+        ]
+        return {**super().data(), "metrics": moved, "old": self._old_rows(), "slices": self._old_slices()}
+
+    def _old_rows(self) -> dict[str, list[object]]:
+        """Return the first system's rows by id: each metric's value, and the response."""
+        rows: dict[str, list[object]] = {}
+
+        def add(records: Sequence[Record]) -> None:
+            of = by_metric(records)
+            worst = [Worst.of(of.get(each.info_a.key, ()), each.info_a) for each in self.metrics.values()]
+            sample = self.a.sample(records[0])
+            values = [None if each is None else each.value for each in worst]
+            response = None if sample is None or sample.response is None else sample.response[:_RESPONSE]
+            rows.setdefault(records[0].sample_id, []).append({"values": values, "response": response})
+
+        self.a.read(add)
+        return rows
+
+    def _old_slices(self) -> dict[str, dict[str, list[float | None]]]:
+        """Return the first system's means by facet and value, in the order of the metrics."""
+        aggregates, infos = self.a.aggregates(), [each.info_a for each in self.metrics.values()]
+        means = {
+            facet.removesuffix("s").replace("_", " "): [aggregates.by(facet, info) for info in infos]
+            for facet in aggregates.slices
+        }
+        means |= {key[:80]: [aggregates.by_metadata(key, i) for i in infos] for key in aggregates.metadata_keys()}
+        return {
+            title: {
+                value or "none": [each[value].mean if value in each else None for each in of]
+                for value in dict.fromkeys(value for each in of for value in each)
+            }
+            for title, of in means.items()
+        }
 
     def short_names(self) -> tuple[str, str]:
         """Return what to call the two in a sentence: "a" and "b" where their names are too long for one."""

@@ -290,7 +290,7 @@ class Report(Shown):
             *also: What stands before the scores: `compare(old, report)` shows the change against another run,
                 and corrected means show what people would say.
         """
-        from ragstone.page.page import report_html  # loaded when first used
+        from ragstone.page.data import report_html  # loaded when first used
 
         return report_html(self, *also)
 

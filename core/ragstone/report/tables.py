@@ -114,6 +114,15 @@ class Shown(ABC):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
 
+    def conclusion(self) -> str:
+        """Return the sentence that stands first on a page; "" for none."""
+        return ""
+
+    def data(self) -> dict[str, object]:
+        """Return what a page shows of it, as JSON can hold it."""
+        title, head, rows = self.table()
+        return {"title": title, "head": head, "rows": rows, "remarks": list(self.remarks())}
+
     def __str__(self) -> str:
         title, head, rows = self.table()
         table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []

@@ -1,0 +1,284 @@
+"""What a report's page shows, as JSON for the viewer: numbers, and the sentences that a terminal prints too."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from ragstone._version import __version__
+from ragstone.page.page import page
+from ragstone.page.samples import Samples
+from ragstone.report.aggregates import Aggregates, Facet, MetricSummary
+from ragstone.report.statistics import DAY, Interval, Mean, bucket_start, bucket_width
+from ragstone.report.tables import DASH, Shown, count, interval, moment, number, percent
+from ragstone.results.record import Record
+from ragstone.results.traffic import Health
+from ragstone.sample import BadLine, Sample
+
+MEANINGS = {
+    "supported": "the text says it, or it follows from the text",
+    "unsupported": "the text does not say it, or says otherwise",
+    "contradicted": "the text says otherwise",
+    "not_in_source": "the text does not say it",
+    "relevant": "the question cannot be answered in full without it",
+    "irrelevant": "the answer is the same without it",
+    "useful": "it helps to arrive at the answer",
+    "useless": "the answer does not need it",
+    "needed": "without it the sentence is not supported",
+    "needless": "the sentence is supported without it",
+    "cannot_tell": "the text does not answer the question",
+}
+"""What a verdict's word means, for people who give it."""
+
+_MOST = 20
+_WEEK = 7
+_ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
+_INTERVALS = (
+    "The mean is over samples. A sample with several draws counts once, by their mean. The 95 % interval is that of "
+    "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
+    "has no interval, nor have samples of which most score alike by a metric whose bounds are not known."
+)
+_NOISE = (
+    "“± by noise”: in 95 of 100 runs over these samples, the judge's own noise moves the mean by no more than this. "
+    "It moves a difference between two systems by up to 1.4 times as much."
+)
+_WEIGHTS = (
+    "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
+    "chance, so weighted means and all shares stand for the whole traffic."
+)
+_APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
+_THUMBS = "Only some people give feedback, so these means do not stand for the whole traffic."
+
+
+class Scored(Protocol):
+    """What the page needs of a `Report`."""
+
+    name: str
+    since: float | None
+    bad_rows: tuple[BadLine, ...]
+
+    def aggregates(self) -> Aggregates:
+        """Return all outcomes added up."""
+        ...
+
+    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet]) -> Aggregates:
+        """Call a function with each row's records, and return all outcomes added up."""
+        ...
+
+    def sample(self, record: Record) -> Sample | None:
+        """Return the sample of a record."""
+        ...
+
+    def health(self) -> Sequence[Health]:
+        """Return how the monitors stand."""
+        ...
+
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table that has all metrics."""
+        ...
+
+    def remarks(self) -> Iterator[str]:
+        """Yield what there is to say beside the table."""
+        ...
+
+
+def report_html(report: Scored, *also: Shown) -> str:
+    """Return the page of a report.
+
+    Args:
+        report: The report.
+        *also: What stands before its scores, such as a comparison with another run or means corrected by labels.
+    """
+    aggregates = report.aggregates()
+    samples = Samples(aggregates, report.sample)
+    aggregates = report.read(samples.add, aggregates.slices)
+    summaries = aggregates.named()
+    # Metrics in their order; of one metric the newest first.
+    metrics = [each.info.name for each in summaries.values()]
+    order = sorted(summaries, key=lambda name: (metrics.index(summaries[name].info.name), -(summaries[name].last or 0)))
+    period = aggregates.period()
+    _, head, rows = report.table()
+    cells = {name: rest for name, *rest in rows}
+    data = {
+        "view": "report",
+        "title": report.name or "ragstone report",
+        "conclusion": next(filter(None, (each.conclusion() for each in also)), _conclusion(report, summaries)),
+        "facts": list(_facts(report, aggregates, period)),
+        "also": [each.data() for each in also],
+        "metrics": [_metric(name, summaries[name], period) for name in order],
+        "table": {"head": head, "rows": [(name, *cells[name]) for name in order if name in cells]},
+        "remarks": list(_remarks(report, aggregates, summaries)),
+        "notes": list(_notes(summaries)),
+        "meanings": MEANINGS,
+        "slices": list(_slices(aggregates, [summaries[name] for name in order])),
+        "queue": _queue(report.health()),
+        "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in report.bad_rows[:_MOST]],
+    }
+    title = f"{report.name[:100]}: ragstone report" if report.name else "ragstone report"
+    return page(title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
+
+
+def _conclusion(report: Scored, summaries: Mapping[str, MetricSummary]) -> str:
+    scored = {name: each for name, each in summaries.items() if each.mean is not None}
+    if not summaries:
+        what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
+        bad = f" {count(len(report.bad_rows), 'row')}, and none held a sample." if report.bad_rows else ""
+        return f"Nothing was {what}.{bad}"
+    if not scored:
+        return "No sample has a score: the reasons are below."
+    name = max(scored, key=lambda each: scored[each].info.lost(scored[each].mean or 0.0))
+    weakest = scored[name]
+    why = ""
+    if weakest.main_cause is not None:
+        cause, rows = weakest.main_cause
+        why = f" In {rows:,} of {count(weakest.rows, 'sample')}: {cause.replace('_', ' ')}."
+    which = "" if len(scored) < 2 else ", the weakest metric"
+    return f"{name}{which}: {number(weakest.mean)} on average.{why}"
+
+
+def _facts(report: Scored, aggregates: Aggregates, period: tuple[float, float] | None) -> Iterator[str]:
+    yield f"{count(aggregates.rows, 'sample')}, {count(aggregates.cost.outcomes, 'outcome')}"
+    if period is not None:
+        yield f"submitted from {moment(period[0])} to {moment(period[1])}"
+    if report.since is not None:
+        yield f"none before {moment(report.since)}"
+    judges = dict.fromkeys(each.info.judge or "unknown" for each in aggregates)
+    if judges:
+        yield f"judged by {', '.join(judges)}"
+    yield f"written {moment(time.time())} UTC by ragstone {__version__}"
+
+
+def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | None) -> dict[str, object]:
+    info, bins = summary.info, summary.spread.bins()
+    low, high = summary.ends
+    return {
+        "name": name,
+        "question": info.question,
+        "key": info.key,
+        "low": low,
+        "high": high,
+        "up": info.higher_is_better,
+        "kinds": {each.kind: {"choices": each.choices, "origin": each.origin} for each in info.items},
+        "mean": summary.mean,
+        "interval": None if summary.low is None else (summary.low, summary.high),
+        "ends": interval(summary.low, summary.high, of=summary.rows),
+        "scored": f"{summary.scored:,} of {summary.total:,} scored",
+        "unscored": [(reason.replace("_", " "), n) for reason, n in summary.failures.most_common()],
+        "facts": list(_metric_facts(summary)),
+        "bins": [(f"{each.low:.4g} {DASH} {each.high:.4g}", each.share, each.n) for each in bins],
+        **(_over_time(summary, period) if period is not None and summary.over_time.buckets else {}),
+    }
+
+
+def _metric_facts(summary: MetricSummary) -> Iterator[str]:
+    """Yield what the table does not say of a metric."""
+    if summary.main_cause is not None:
+        cause, rows = summary.main_cause
+        yield f"main cause: {cause.replace('_', ' ')[:100]} ({rows:,} of {count(summary.rows, 'sample')})"
+    if summary.passed is not None:
+        threshold = summary.info.threshold
+        least = "the threshold" if threshold is None else f"the threshold of {threshold:g}"
+        yield f"{percent(summary.passed)} reach {least}"
+    if summary.weighted:
+        yield "weighted"
+    if not summary.info.higher_is_better:
+        yield "lower is better"
+    yield f"version {summary.info.version}, judge {summary.info.judge or 'unknown'}"
+
+
+def _over_time(summary: MetricSummary, period: tuple[float, float]) -> dict[str, object]:
+    """Return the mean of each minute, hour, day or week, and of the last seven days and the seven before."""
+    line, bounds = summary.over_time, summary.info.bounds
+    line.widen(bucket_width(*period))
+    unit = {60: "minute", 3_600: "hour", DAY: "day"}.get(line.width, "week")
+    points = [(start, each) for start, mean in sorted(line.buckets.items()) if (each := mean.estimate(bounds))]
+    first = bucket_start(period[1], DAY) - (_WEEK - 1) * DAY
+    weeks = Mean(), Mean()
+    for start, mean in line.buckets.items():
+        age = (first - start) // (_WEEK * DAY) + 1 if start < first else 0
+        if age < len(weeks) and line.width <= DAY:
+            weeks[age].merge(mean)
+    this, before = (each.estimate(bounds) for each in weeks)
+    return {
+        "unit": unit,
+        "time": [(start, moment(start), e.mean, e.low, e.high, e.n) for start, e in points],
+        "weeks": None if this is None or before is None else f"last 7 days {_mean(this)}, before {_mean(before)}",
+    }
+
+
+def _mean(estimate: Interval) -> str:
+    return f"{number(estimate.mean)} ({estimate.n:,})"
+
+
+def _remarks(report: Scored, aggregates: Aggregates, summaries: Mapping[str, MetricSummary]) -> Iterator[str]:
+    if (n := aggregates.unanswerable) > 0:
+        yield (
+            f"{count(n, 'sample')} refused, and no context holds an answer. A right “I don't know” scores 0, and that "
+            "is no fault of the answer."
+        )
+    if summaries or report.bad_rows:
+        yield from report.remarks()
+
+
+def _notes(summaries: Mapping[str, MetricSummary]) -> Iterator[str]:
+    each = summaries.values()
+    if not each:
+        return
+    yield _INTERVALS
+    if any(one.noise is not None for one in each):
+        yield _NOISE
+    if len({one.info.name for one in each}) < len(each):
+        yield _APART
+    if any(one.weighted for one in each):
+        yield _WEIGHTS
+
+
+def _slices(aggregates: Aggregates, metrics: Sequence[MetricSummary]) -> Iterator[dict[str, object]]:
+    """Yield means by run names, tags, feedback and what else was asked for, where there are two values or more."""
+    for facet, by_key in aggregates.slices.items():
+        if max(map(len, by_key.values()), default=0) > 1:
+            title = facet.removesuffix("s").replace("_", " ")
+            note = _THUMBS if facet == "feedback" else ""
+            yield _slice(title, [aggregates.by(facet, each.info) for each in metrics], note)
+    for key in aggregates.metadata_keys():
+        yield _slice(key[:80], [aggregates.by_metadata(key, each.info) for each in metrics], "")
+
+
+def _slice(title: str, means: Sequence[Mapping[str, Interval]], note: str) -> dict[str, object]:
+    """Return one matrix: a row for each value, the worst first, and a column for each metric."""
+    values = list(dict.fromkeys(value for by_value in means for value in by_value))
+    rows: list[object] = []
+    for value in values[:_MOST]:
+        found = [by_value.get(value) for by_value in means]
+        rows.append((value or "none", [None if e is None else (e.mean, e.n, e.low, e.high) for e in found]))
+    return {"title": title, "note": note, "rows": rows, "more": max(0, len(values) - _MOST)}
+
+
+def _queue(processes: Sequence[Health]) -> dict[str, object] | None:
+    """Return what became of all evaluations, by process and together."""
+    if not processes:
+        return None
+    newest = sorted(processes, key=lambda each: (-each.at, each.process))
+    total: Counter[str] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
+    for each in newest:
+        total.update(each.counts)
+        reasons.update({(kind, reason): n for kind, of_kind in each.reasons.items() for reason, n in of_kind.items()})
+    missing = total["accepted"] - sum(total[end] for end in _ENDS)
+    ends = [end for end in _ENDS if total[end]]
+    rows = [("all", "", "", *_counted(total, ends), f"{max(e.longest_queue for e in newest):,}")]
+    for each in newest[:_MOST]:
+        times = moment(each.started_at), moment(each.at)
+        rows.append((each.process[:80], *times, *_counted(each.counts, ends), f"{each.longest_queue:,}"))
+    return {
+        "head": ("process", "started", "last seen", "accepted", *(end.replace("_", " ") for end in ends), "longest queue"),
+        "rows": rows,
+        "more": max(0, len(newest) - _MOST),
+        "missing": f"{missing:,} of them are not accounted for: a process ended before it reported all." if missing else "",
+        "why": [(kind.replace("_", " "), why.replace("_", " "), f"{n:,}") for (kind, why), n in reasons.most_common()],
+    }
+
+
+def _counted(counts: Mapping[str, int], ends: Iterable[str]) -> list[str]:
+    return [f"{counts.get(name, 0):,}" for name in ("accepted", *ends)]
