@@ -24,8 +24,9 @@ def main() -> None:
             tab.set_content(page)
             tab.get_by_label("Sort by", exact=True).select_option(label="faithfulness: lowest first")
             tab.get_by_role("button", name="unsupported claim").click()
+            tab.evaluate("scrollTo(0, 0)")
             target = IMAGES / f"report-{width}-{scheme}.png"
-            whole = tab.locator("#samples").bounding_box()
+            whole = tab.locator("#sample").bounding_box()
             height = min(whole["y"] + whole["height"] + 20, 4_000)
             tab.screenshot(path=target, full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})
             small(target)

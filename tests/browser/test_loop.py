@@ -105,7 +105,7 @@ def test_from_scores_to_a_mean_that_people_would_give(show, scored):
     run("correct", "a.jsonl", "--labels", "labels.jsonl", "--page", "report.html")
     page = show((scored / "report.html").read_text())
     text = page.inner_text("body")
-    assert text.index("labels alone") < text.index("Mean score by metric")
+    assert text.index("labels alone") < text.index("Scores")
     labelled(show, scored, "other.jsonl", most=25)
     assert re.search(
         r"score +25 +1\.000", run("correct", "a.jsonl", "--labels", "labels.jsonl", "--labels", "other.jsonl")

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from ragstone import AlignmentCoverage, ContextRelevancy, Criterion, Sample, Score, evaluate
-from ragstone.labels import CalibrationError
 from ragstone.identity import sample_digest
+from ragstone.labels import CalibrationError
 from ragstone.labels.label_file import Label, items_of, match_labels
 from ragstone.registry import make_metric
 from ragstone.report import MetricInfo, Report

@@ -16,8 +16,19 @@ def data_of(html):
     return json.loads(data, parse_constant=pytest.fail)
 
 
-def without_scripts(html):
-    return re.sub("<script.*?</script>", "", html, flags=re.DOTALL)
+def words_of(html):
+    """Return all that a page says beside its samples: the words of its data, in their order."""
+    return " ".join(words({name: value for name, value in data_of(html).items() if name not in ("rows", "meanings")}))
+
+
+def words(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from words(each)
+    elif value is not None:
+        yield f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def scored(value, metric="demo", **changes):

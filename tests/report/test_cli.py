@@ -10,8 +10,7 @@ from ragstone.cli.main import cli
 from ragstone.report import MetricInfo
 
 from .data import database, health, records
-from .reports import report
-from .test_page import Text
+from .reports import report, words_of
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_the_change_against_another_run(tmp_path):
     report([0.75] * 20, version="2").to_json(tmp_path / "other.jsonl")
     assert run(new, "--against", old, "--out", out).exit_code == 0
     words = "demo: by this judge, new is better: +0.500 (95 % interval +0.247 – +0.584)"
-    assert words in Text(out.read_text("utf-8")).text
+    assert words in words_of(out.read_text("utf-8"))
     refused = run(new, "--against", tmp_path / "other.jsonl", "--out", out)
     assert refused.exit_code == 2
     assert "not comparable" in refused.output

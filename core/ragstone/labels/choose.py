@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 
-from ragstone.labels.calibration import CalibrationError
 from ragstone.identity import sample_digest
+from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, refuse_scale, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ragstone.identity import sample_digest
 from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.identity import sample_digest
 from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale
 from ragstone.report.aggregates import (
     Key,

@@ -48,6 +48,7 @@ _WEIGHTS = (
     "chance, so weighted means and all shares stand for the whole traffic."
 )
 _APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
+_LOST = "are not accounted for: a process ended before it reported all."
 _THUMBS = "Only some people give feedback, so these means do not stand for the whole traffic."
 
 
@@ -97,19 +98,20 @@ def report_html(report: Scored, *also: Shown) -> str:
     # Metrics in their order; of one metric the newest first.
     metrics = [each.info.name for each in summaries.values()]
     order = sorted(summaries, key=lambda name: (metrics.index(summaries[name].info.name), -(summaries[name].last or 0)))
+    order = order if aggregates.rows else []
     period = aggregates.period()
     _, head, rows = report.table()
     cells = {name: rest for name, *rest in rows}
     data = {
         "view": "report",
         "title": report.name or "ragstone report",
-        "conclusion": next(filter(None, (each.conclusion() for each in also)), _conclusion(report, summaries)),
+        "conclusion": next(filter(None, (each.conclusion() for each in also)), _conclusion(report, order, summaries)),
         "facts": list(_facts(report, aggregates, period)),
         "also": [each.data() for each in also],
         "metrics": [_metric(name, summaries[name], period) for name in order],
         "table": {"head": head, "rows": [(name, *cells[name]) for name in order if name in cells]},
-        "remarks": list(_remarks(report, aggregates, summaries)),
-        "notes": list(_notes(summaries)),
+        "remarks": list(_remarks(report, aggregates)),
+        "notes": list(_notes([summaries[name] for name in order])),
         "meanings": MEANINGS,
         "slices": list(_slices(aggregates, [summaries[name] for name in order])),
         "queue": _queue(report.health()),
@@ -119,9 +121,9 @@ def report_html(report: Scored, *also: Shown) -> str:
     return page(title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
 
 
-def _conclusion(report: Scored, summaries: Mapping[str, MetricSummary]) -> str:
-    scored = {name: each for name, each in summaries.items() if each.mean is not None}
-    if not summaries:
+def _conclusion(report: Scored, order: Sequence[str], summaries: Mapping[str, MetricSummary]) -> str:
+    scored = {name: summaries[name] for name in order if summaries[name].mean is not None}
+    if not order:
         what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
         bad = f" {count(len(report.bad_rows), 'row')}, and none held a sample." if report.bad_rows else ""
         return f"Nothing was {what}.{bad}"
@@ -132,7 +134,7 @@ def _conclusion(report: Scored, summaries: Mapping[str, MetricSummary]) -> str:
     why = ""
     if weakest.main_cause is not None:
         cause, rows = weakest.main_cause
-        why = f" In {rows:,} of {count(weakest.rows, 'sample')}: {cause.replace('_', ' ')}."
+        why = f" In {rows:,} of {count(weakest.rows, 'sample')}: {_words(cause)}."
     which = "" if len(scored) < 2 else ", the weakest metric"
     return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
@@ -164,7 +166,7 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "interval": None if summary.low is None else (summary.low, summary.high),
         "ends": interval(summary.low, summary.high, of=summary.rows),
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
-        "unscored": [(reason.replace("_", " "), n) for reason, n in summary.failures.most_common()],
+        "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
         "bins": [(f"{each.low:.4g} {DASH} {each.high:.4g}", each.share, each.n) for each in bins],
         **(_over_time(summary, period) if period is not None and summary.over_time.buckets else {}),
@@ -175,7 +177,7 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
     """Yield what the table does not say of a metric."""
     if summary.main_cause is not None:
         cause, rows = summary.main_cause
-        yield f"main cause: {cause.replace('_', ' ')[:100]} ({rows:,} of {count(summary.rows, 'sample')})"
+        yield f"main cause: {_words(cause)[:100]} ({rows:,} of {count(summary.rows, 'sample')})"
     if summary.passed is not None:
         threshold = summary.info.threshold
         least = "the threshold" if threshold is None else f"the threshold of {threshold:g}"
@@ -211,26 +213,23 @@ def _mean(estimate: Interval) -> str:
     return f"{number(estimate.mean)} ({estimate.n:,})"
 
 
-def _remarks(report: Scored, aggregates: Aggregates, summaries: Mapping[str, MetricSummary]) -> Iterator[str]:
+def _remarks(report: Scored, aggregates: Aggregates) -> Iterator[str]:
     if (n := aggregates.unanswerable) > 0:
         yield (
             f"{count(n, 'sample')} refused, and no context holds an answer. A right “I don't know” scores 0, and that "
             "is no fault of the answer."
         )
-    if summaries or report.bad_rows:
-        yield from report.remarks()
+    yield from report.remarks()
 
 
-def _notes(summaries: Mapping[str, MetricSummary]) -> Iterator[str]:
-    each = summaries.values()
-    if not each:
-        return
-    yield _INTERVALS
-    if any(one.noise is not None for one in each):
+def _notes(summaries: Sequence[MetricSummary]) -> Iterator[str]:
+    if summaries:
+        yield _INTERVALS
+    if any(each.noise is not None for each in summaries):
         yield _NOISE
-    if len({one.info.name for one in each}) < len(each):
+    if len({each.info.name for each in summaries}) < len(summaries):
         yield _APART
-    if any(one.weighted for one in each):
+    if any(each.weighted for each in summaries):
         yield _WEIGHTS
 
 
@@ -272,12 +271,23 @@ def _queue(processes: Sequence[Health]) -> dict[str, object] | None:
         times = moment(each.started_at), moment(each.at)
         rows.append((each.process[:80], *times, *_counted(each.counts, ends), f"{each.longest_queue:,}"))
     return {
-        "head": ("process", "started", "last seen", "accepted", *(end.replace("_", " ") for end in ends), "longest queue"),
+        "head": (
+            "process",
+            "started",
+            "last seen",
+            "accepted",
+            *map(_words, ends),
+            "longest queue",
+        ),
         "rows": rows,
         "more": max(0, len(newest) - _MOST),
-        "missing": f"{missing:,} of them are not accounted for: a process ended before it reported all." if missing else "",
-        "why": [(kind.replace("_", " "), why.replace("_", " "), f"{n:,}") for (kind, why), n in reasons.most_common()],
+        "missing": f"{missing:,} of them {_LOST}" if missing else "",
+        "why": [(_words(kind), _words(why), f"{n:,}") for (kind, why), n in reasons.most_common()],
     }
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _counted(counts: Mapping[str, int], ends: Iterable[str]) -> list[str]:

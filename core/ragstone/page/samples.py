@@ -1,9 +1,8 @@
 """The page's table of samples: its rows are records as results files hold them, and the viewer reads them."""
 
 import heapq
-import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 

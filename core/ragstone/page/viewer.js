@@ -323,7 +323,7 @@ function report() {
       for (const [key, , element] of controls) if (element.value && !["all", first].includes(element.value)) chosen.set(key, element.value);
       metrics.forEach((metric, i) => { if (!boxes[i].checked) chosen.append("hide", metric.name); });
       if (open) chosen.set("open", open.place);
-      history.replaceState(null, "", chosen.size ? `#${chosen}` : location.pathname + location.search);
+      if (location.protocol !== "about:") history.replaceState(null, "", chosen.size ? `#${chosen}` : location.pathname + location.search);
     }
     function follow() {
       const chosen = new URLSearchParams(location.hash.slice(1));
