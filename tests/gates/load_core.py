@@ -18,6 +18,7 @@ FORBIDDEN = frozenset(
         "langgraph",
         "langsmith",
         "llama_index",
+        "ragstone_compat",
         "ragstone_langchain",
         "ragstone_llama_index",
     }

@@ -18,7 +18,7 @@ CORE = Path(ragstone.__file__).parent
 PYPROJECT = HERE.parents[1] / "pyproject.toml"
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
-INTEGRATIONS = ("ragstone_langchain", "ragstone_llama_index")
+INTEGRATIONS = ("ragstone_compat", "ragstone_langchain", "ragstone_llama_index")
 
 PLANTED = {
     "core/ragstone/at_the_top.py": "import langchain_core\n",
@@ -43,7 +43,7 @@ def copied(tmp_path: Path) -> Path:
     """A copy of core under the project's own configuration, with frameworks as if installed."""
     shutil.copytree(CORE, tmp_path / "core" / "ragstone", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(PYPROJECT, tmp_path)
-    for name in ("langchain_core", "ragstone_langchain", "ragstone_llama_index"):
+    for name in ("langchain_core", "ragstone_compat", "ragstone_langchain", "ragstone_llama_index"):
         package = tmp_path / "installed" / name
         package.mkdir(parents=True)
         for module in ("__init__", "classic", "evaluator", "query_engine", "run_evaluator"):

@@ -1,0 +1,1 @@
+"""Scripts for other libraries, on ragstone: only their import lines change."""

@@ -1,0 +1,33 @@
+"""Data sets: test cases, and goldens that become test cases when the app has answered them."""
+
+from dataclasses import dataclass, field
+
+from ragstone_compat.deepeval.test_case import LLMTestCase
+
+
+class Golden(LLMTestCase):
+    """A test case that the app has not answered yet."""
+
+
+@dataclass
+class EvaluationDataset:
+    """Test cases and goldens.
+
+    Example:
+        >>> dataset = EvaluationDataset(goldens=[Golden(input="Who wrote Emma?")])
+        >>> for golden in dataset.goldens:
+        ...     dataset.add_test_case(LLMTestCase(input=golden.input, actual_output="Jane Austen."))
+        >>> len(dataset.test_cases)
+        1
+    """
+
+    goldens: list[Golden] = field(default_factory=list[Golden])
+    test_cases: list[LLMTestCase] = field(default_factory=list[LLMTestCase])
+
+    def add_test_case(self, test_case: LLMTestCase) -> None:
+        """Add a test case."""
+        self.test_cases.append(test_case)
+
+    def add_golden(self, golden: Golden) -> None:
+        """Add a golden."""
+        self.goldens.append(golden)

@@ -1,0 +1,101 @@
+"""`evaluate` and `assert_test`, by DeepEval's names."""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from types import SimpleNamespace
+from typing import Any
+
+import ragstone
+from ragstone.errors import RagstoneError
+from ragstone_compat.deepeval.dataset import EvaluationDataset
+from ragstone_compat.deepeval.metrics import BaseMetric, JudgedMetric
+from ragstone_compat.deepeval.test_case import LLMTestCase
+
+AsyncConfig = CacheConfig = DisplayConfig = ErrorConfig = dict[str, Any]
+"""Options of `evaluate` in groups, by keyword; it takes them alone, too."""
+_CALL_SECONDS = 3600.0  # calls of a model of the user's own may wait for one another; a client has its own limit
+
+
+def evaluate(
+    test_cases: EvaluationDataset | Sequence[LLMTestCase],
+    metrics: Sequence[BaseMetric],
+    hyperparameters: Mapping[str, object] | None = None,  # noqa: ARG001
+    async_config: Mapping[str, Any] | None = None,
+    display_config: Mapping[str, Any] | None = None,
+    cache_config: Mapping[str, Any] | None = None,  # noqa: ARG001
+    error_config: Mapping[str, Any] | None = None,
+    **options: Any,  # noqa: ANN401
+) -> SimpleNamespace:
+    """Score test cases by `ragstone.evaluate`, and print the results.
+
+    Args:
+        test_cases: The test cases, or a data set of them.
+        metrics: The metrics; they stay as they are.
+        hyperparameters: Without effect.
+        async_config: `max_concurrent`: calls in flight, by default 20; `run_async`: False for one.
+        display_config: `show_indicator`: whether to show progress; `print_results`: whether to print the results.
+        cache_config: Without effect.
+        error_config: `ignore_errors`: whether what cannot be scored raises nothing; `skip_on_missing_params`: whether
+            a metric is left out of the results of a test case that lacks a field.
+        **options: Any of these by itself, as before DeepEval 2.5; others have no effect.
+
+    Returns:
+        `test_results`, in the order of the test cases, each with the test case's fields, `index`, `success`, and
+        `metrics_data`: copies of the metrics with `name`, `score`, `success`, `reason`, `error` and `outcome`.
+
+    Raises:
+        RagstoneError: Test cases could not be scored, and `ignore_errors` is not set. The run ends first, and prints
+            what was scored. A score that is 0 of 0 raises nothing: it is None.
+    """
+    for config in (async_config, display_config, error_config):
+        options = {**(config or {}), **options}
+    cases = test_cases.test_cases if isinstance(test_cases, EvaluationDataset) else list(test_cases)
+    measured: list[list[Any]] = [[copy(metric) for metric in metrics] for _ in cases]
+    for column, metric in enumerate(metrics):
+        if isinstance(metric, JudgedMetric):
+            report = ragstone.evaluate(
+                [metric.sample_of(case) for case in cases],
+                metric.native(),
+                max_concurrency=options.get("max_concurrent", 20) if options.get("run_async", True) else 1,
+                call_timeout=_CALL_SECONDS,
+                progress="auto" if options.get("show_indicator", True) else False,
+            )
+            for record in report:
+                measured[record.row][column].set_outcome(record.outcome)
+        else:
+            for case, row in zip(cases, measured, strict=True):
+                row[column].measure(case)
+    errors: list[str] = []
+    results: list[SimpleNamespace] = []
+    for index, (case, row) in enumerate(zip(cases, measured, strict=True)):
+        lacks = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
+        data = [each for each in row if each.reason not in lacks]
+        for each in data:
+            each.name = each.__name__
+            if options.get("print_results", True):
+                print(f"{case.name or index}: {_line(each)}")
+            if each.error and each.reason != "undefined":
+                errors.append(_line(each))
+        success = all(each.success is not False or each.flaky for each in data)
+        results.append(SimpleNamespace(**{**dict(case), "index": index, "success": success, "metrics_data": data}))
+    if errors and not options.get("ignore_errors"):
+        raise RagstoneError(f"{len(errors)} of {len(cases) * len(metrics)} could not be scored; first: {errors[0]}")
+    return SimpleNamespace(test_results=results, confident_link=None, test_run_id=None)
+
+
+def assert_test(test_case: LLMTestCase, metrics: Sequence[BaseMetric], run_async: bool = True) -> None:
+    """Fail a test whose test case fails by a metric.
+
+    Raises:
+        AssertionError: It does; the message says which metrics, with score and reason.
+        RagstoneError: As `evaluate`.
+    """
+    results = evaluate([test_case], metrics, run_async=run_async, print_results=False, show_indicator=False)
+    failed = [_line(each) for each in results.test_results[0].metrics_data if each.success is False and not each.flaky]
+    if failed:
+        raise AssertionError(f"Metrics: {', '.join(failed)} failed.")
+
+
+def _line(metric: Any) -> str:  # noqa: ANN401 - with a name
+    why = f"error: {metric.error}" if metric.error else f"reason: {metric.reason}"
+    return f"{metric.name} (score: {metric.score}, threshold: {metric.threshold}, strict: {metric.strict_mode}, {why})"

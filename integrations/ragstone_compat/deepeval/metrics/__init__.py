@@ -1,0 +1,261 @@
+"""The metrics, by DeepEval's names."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple, cast
+
+from ragstone import (
+    AlignmentCoverage,
+    ContextPrecision,
+    ContextRecall,
+    Criterion,
+    Faithfulness,
+    Metric,
+    Outcome,
+    Sample,
+)
+from ragstone.errors import RagstoneError
+from ragstone.sample import SampleField
+from ragstone_compat.deepeval.metrics.relevancy import RelevantShare
+from ragstone_compat.deepeval.missing import missing
+from ragstone_compat.deepeval.test_case import LLMTestCase
+from ragstone_compat.shared import judge_of
+
+__getattr__ = missing(__name__)
+_GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_FIELDS: Mapping[str, SampleField] = {
+    "input": "user_input",
+    "actual_output": "response",
+    "expected_output": "reference",
+    "context": "retrieved_contexts",
+    "retrieval_context": "retrieved_contexts",
+}
+_CALLED = (
+    'The input is called "question" here, the actual output "response", the expected output "reference", the context '
+    'and the retrieval context "contexts".'
+)
+
+
+@dataclass(kw_only=True, eq=False)
+class BaseMetric:
+    """A metric; a subclass with `measure` is one of your own.
+
+    Args:
+        threshold: The least score that passes; None: nothing passes or fails.
+        model: The judge: a model of OpenAI by name, one of ragstone's names ("local", "langchain:..."), a
+            `DeepEvalBaseLLM`, or any judge or model object that ragstone takes. None: OpenAI's where there is a key,
+            else the embedded one.
+        include_reason: Without effect: code writes the reason, and it costs no call; likewise `async_mode`.
+        async_mode: Without effect.
+        strict_mode: The threshold is 1, and the score is 0 if it is less.
+        verbose_mode: Whether `measure` prints each outcome with its verdicts.
+        flaky: Whether a test case passes though it fails by this metric.
+
+    Attributes:
+        score: Of the last test case that was measured; None where it has none.
+        score_breakdown: The parts of the score by name.
+        reason: Why the score is what it is, by the verdicts that lowered it.
+        success: Whether the score reaches the threshold.
+        error: Why there is no score.
+        outcome: ragstone's `Score` or `Unscored`, with verdicts and evidence; None of a metric of your own.
+    """
+
+    threshold: float | None = 0.5
+    model: Any = None
+    include_reason: bool = True
+    async_mode: bool = True
+    strict_mode: bool = False
+    verbose_mode: bool = False
+    flaky: bool = False
+
+    score = score_breakdown = reason = success = error = outcome = cast("Any", None)
+
+    def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
+        """Score a test case."""
+        raise NotImplementedError
+
+    def is_successful(self) -> bool | None:
+        """Whether the score reaches the threshold; None without a threshold."""
+        passed = self.score is not None and self.score >= (self.threshold or 0.0)
+        self.success = None if self.threshold is None else passed
+        return passed if self.threshold is not None else None
+
+    @property
+    def __name__(self) -> str:
+        return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(self).__qualname__.removesuffix("Metric"))
+
+
+@dataclass(kw_only=True, eq=False)
+class JudgedMetric(BaseMetric):
+    """A metric that ragstone scores; see `BaseMetric`."""
+
+    kind: ClassVar[Any]
+
+    def __post_init__(self) -> None:
+        self.threshold = 1.0 if self.strict_mode else self.threshold
+
+    def native(self) -> Metric:
+        """Return ragstone's metric."""
+        return cast("Metric", self.kind(llm=self.judge))
+
+    @cached_property
+    def judge(self) -> object:
+        """Who is asked."""
+        return judge_of(getattr(self.model, "judge", self.model))
+
+    def sample_of(self, test_case: LLMTestCase) -> Sample:
+        """Return a test case as a sample."""
+        return Sample.model_validate(
+            {ours: getattr(test_case, theirs) for theirs, ours in _FIELDS.items() if theirs != "context"}
+        )
+
+    def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
+        """Score a test case; works inside a running event loop, too.
+
+        Returns:
+            The score; None where it is 0 of 0, and `error` says of what.
+
+        Raises:
+            RagstoneError: A field is missing or empty, a text is too long, or the judge's replies cannot be used.
+            Exception: What the judge's provider raises.
+        """
+        return self._measured(self.native().score(self.sample_of(test_case)))
+
+    async def a_measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
+        """Score a test case on the running event loop; otherwise as `measure`."""
+        return self._measured(await self.native().ascore(self.sample_of(test_case)))
+
+    def set_outcome(self, outcome: Outcome) -> None:
+        """Set the attributes by an outcome."""
+        self.outcome, self.score, self.reason = outcome, outcome.value, outcome.reason
+        self.error, self.score_breakdown = getattr(outcome, "detail", None), None
+        if outcome.value is not None:
+            self.score = 0.0 if self.strict_mode and outcome.value < 1.0 else outcome.value
+            self.score_breakdown = {name.capitalize(): part for name, part in outcome.breakdown.items()}
+            against = [each for each in outcome.verdicts if each.lowers_score and each.kind != "criterion"]
+            self.reason = " ".join([outcome.reason, *(f"{each.text}: {each.verdict}." for each in against)])
+        self.is_successful()
+
+    def _measured(self, outcome: Outcome) -> float | None:
+        self.set_outcome(outcome)
+        if self.verbose_mode:
+            print(outcome)
+        if self.error is not None and outcome.reason != "undefined":
+            raise RagstoneError(f"{self.__name__}: {self.error}")
+        return outcome.value
+
+
+class AnswerRelevancyMetric(JudgedMetric):
+    """Share of the answer's statements that are relevant to the input (`RelevantShare`)."""
+
+    kind = RelevantShare
+
+
+class ContextualRelevancyMetric(JudgedMetric):
+    """Share of the retrieved sentences that are relevant to the input (`RelevantShare`)."""
+
+    kind = partial(RelevantShare, of="retrieved_contexts")
+
+
+class ContextualPrecisionMetric(JudgedMetric):
+    """Whether what is useful for the expected output was retrieved first (`ragstone.ContextPrecision`)."""
+
+    kind = partial(ContextPrecision, against="reference")
+
+
+class ContextualRecallMetric(JudgedMetric):
+    """Share of the expected output that the retrieved contexts support (`ragstone.ContextRecall`)."""
+
+    kind = ContextRecall
+
+
+@dataclass(kw_only=True, eq=False)
+class FaithfulnessMetric(JudgedMetric):
+    """Share of the answer's claims that the retrieved contexts support (`ragstone.Faithfulness`).
+
+    Args:
+        penalize_ambiguous_claims: Without effect: a claim that the contexts do not mention always lowers the score.
+        truths_extraction_limit: Without effect: claims are compared with the contexts themselves.
+    """
+
+    kind = Faithfulness
+    penalize_ambiguous_claims: bool = False
+    truths_extraction_limit: int | None = None
+
+
+@dataclass(kw_only=True, eq=False)
+class SummarizationMetric(JudgedMetric):
+    """The lower of a summary's truth to the input and its coverage of it (`ragstone.AlignmentCoverage`).
+
+    Args:
+        n: How many questions the judge writes where none are given.
+        assessment_questions: Closed questions; the right answer to each is yes.
+        truths_extraction_limit: Without effect: claims are compared with the input itself.
+    """
+
+    n: int = 5
+    assessment_questions: Sequence[str] | None = None
+    truths_extraction_limit: int | None = None
+
+    def native(self) -> Metric:
+        """Return ragstone's metric."""
+        questions = self.assessment_questions or None
+        return AlignmentCoverage(llm=self.judge, n_questions=self.n, assessment_questions=questions)
+
+
+class Rubric(NamedTuple):
+    """What the grades from one to another mean, from 0 to 10."""
+
+    score_range: tuple[int, int]
+    expected_outcome: str
+
+
+@dataclass(eq=False)
+class GEval(JudgedMetric):
+    """A criterion of your own, graded from 0 to 10; higher is better.
+
+        score = (grade - lowest grade) / (highest grade - lowest grade)
+
+    The grades are words ("zero" to "ten"), because a number may be two tokens. Where the judge gives probabilities,
+    the score is their mean. In `strict_mode` the judge says yes or no.
+
+    Args:
+        name: Names the metric in results.
+        evaluation_params: The fields that the judge sees; not both context and retrieval context.
+        criteria: The criterion.
+        evaluation_steps: What the judge goes through, in place of the criterion. DeepEval's judge writes them where
+            they are missing; here it does not.
+        rubric: What the grades mean; by default from 0 to 10.
+        top_logprobs: Without effect.
+    """
+
+    name: str
+    evaluation_params: Sequence[Enum] = ()
+    criteria: str | None = None
+    evaluation_steps: Sequence[str] | None = None
+    rubric: Sequence[Rubric] | None = None
+    _: KW_ONLY
+    top_logprobs: int = 20
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.name} [GEval]"
+
+    def native(self) -> Metric:
+        """Return ragstone's metric."""
+        rubric = sorted(self.rubric or [Rubric((0, 0), "not at all"), Rubric((10, 10), "fully")])
+        low, high = rubric[0].score_range[0], rubric[-1].score_range[1]
+        grades = {_GRADES[grade]: (grade - low) / (high - low) for grade in range(low, high + 1)}
+        meanings = [f"{_GRADES[first]} to {_GRADES[last]}: {meaning}" for (first, last), meaning in rubric]
+        lines = [self.criteria or "", *(self.evaluation_steps or ()), _CALLED, *meanings]
+        return Criterion(
+            self.name,
+            f"{self.name}: which grade?",
+            choices={"yes": 1.0, "no": 0.0} if self.strict_mode else grades,
+            sees=[_FIELDS[param.value] for param in self.evaluation_params],
+            llm=self.judge,
+            instructions={"verdict": "\n".join(lines)},
+        )

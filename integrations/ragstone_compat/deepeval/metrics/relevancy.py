@@ -1,0 +1,74 @@
+"""Relevancy as DeepEval defines it: of statements, and without an embedder."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from ragstone import Sample, Score
+from ragstone.judging import CannotScore, Flow
+from ragstone.metrics.asking import ask_items
+from ragstone.metrics.claims import SplittingMetric
+from ragstone.metrics.values import expected_share, share_of, verdicts_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelevantShare(SplittingMetric):
+    """Share of statements that are relevant to the input; higher is better.
+
+        score = relevant statements / statements
+
+    Of a response, the statements are what the judge lists (asked one by one, its sentences); of the retrieved contexts,
+    they are the sentences.
+
+    Args:
+        of: The field.
+
+    Returns:
+        A score within [0, 1]. Verdicts: each statement, "yes" or "no". `Unscored("undefined")` without statements.
+
+    Source:
+        DeepEval 4.3.1, AnswerRelevancyMetric and ContextualRelevancyMetric.
+    """
+
+    name: ClassVar[str] = "relevant_share"
+    version: ClassVar[str] = "1"
+    has_expected: ClassVar[bool] = True
+    prompts: ClassVar[Mapping[str, str]] = {
+        "claims": "List the statements that a response makes: every one, each short and understandable on its own, in "
+        "the language of the response. Advice, opinions and refusals are statements, too.",
+        "relevant": "You are given an input and numbered statements. Say of each statement whether it is relevant to "
+        "the input. yes: it helps to address the input, also in part or as background. no: it does not.",
+        "statement": "Is the statement relevant to the input, also in part or as background?",
+    }
+
+    of: Literal["response", "retrieved_contexts"] = "response"
+
+    def __post_init__(self) -> None:
+        self._set(required_fields=("user_input", self.of))
+        super().__post_init__()
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        self._fits(sample, *self.required_fields)
+        found: Sequence[Any] = yield from (
+            self.find_claims("response", sample) if self.of == "response" else self.sentences(sample, self.of)
+        )
+        if not found:
+            raise CannotScore("undefined", f"there are no statements in {self.of} (0 of 0)")
+        statements = [each.text for each in found]
+        answers = yield from ask_items(
+            self,
+            "relevant",
+            {"input": sample.user_input or ""},
+            statements,
+            kind="statement",
+            alone="statement",
+            task=f"Say of each of the {len(statements)} statements whether it is relevant to the input",
+        )
+        verdicts = verdicts_of("statement", statements, answers, "yes")
+        relevant = sum(answer.choice == "yes" for answer in answers)
+        return self._score(
+            share_of(verdicts, "statement", "yes"),
+            f"{relevant} of {len(statements)} statements of the {self.of} are relevant to the input.",
+            expected=expected_share(answers, "yes"),
+            verdicts=verdicts,
+        )

@@ -1,0 +1,45 @@
+"""What DeepEval has and this package has not, and what to use in its place."""
+
+from collections.abc import Callable, Mapping
+
+_CRITERION = "write the question as a GEval, or natively as a ragstone.Criterion"
+_CONVERSATION = "score each answer as an LLMTestCase; natively a ragstone.Sample has a history"
+INSTEAD: Mapping[str, str] = {
+    "AnthropicModel": 'pass model="langchain:anthropic:MODEL"',
+    "AmazonBedrockModel": 'pass model="langchain:bedrock_converse:MODEL"',
+    "LiteLLMModel": "pass OpenAIModel(MODEL, base_url=...) of a LiteLLM proxy, or a LangChain model",
+    "ArenaGEval": "score both apps and compare them by ragstone.compare(report_a, report_b)",
+    "BiasMetric": _CRITERION,
+    "CallbackHandler": "use ragstone_langchain.MonitorHandler",
+    "ConversationalGEval": _CONVERSATION,
+    "ConversationalTestCase": _CONVERSATION,
+    "DAGMetric": "write a subclass of ragstone.Metric",
+    "HallucinationMetric": "use FaithfulnessMetric, with retrieval_context in the place of context",
+    "MisuseMetric": _CRITERION,
+    "NonAdviceMetric": _CRITERION,
+    "PIILeakageMetric": _CRITERION,
+    "PromptAlignmentMetric": _CRITERION,
+    "RagasMetric": "use ragstone_compat.ragas",
+    "RoleViolationMetric": _CRITERION,
+    "ToxicityMetric": _CRITERION,
+    "TurnFaithfulnessMetric": _CONVERSATION,
+    "TurnRelevancyMetric": _CONVERSATION,
+    "compare": "use ragstone.compare(report_a, report_b)",
+    "instrument_llama_index": "use ragstone_llama_index.instrument",
+    "login": "nothing is sent anywhere, so there is nothing to log in to: delete the call",
+    "login_with_confident_api_key": "nothing is sent anywhere: delete the call",
+    "observe": "score live answers by a ragstone.Monitor",
+}
+"""By DeepEval's name. There is nothing for any other."""
+
+
+def missing(module: str) -> Callable[[str], object]:
+    """Return a module's `__getattr__`, whose ImportError names what to use in the place of what is not there."""
+
+    def refuse(name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        instead = INSTEAD.get(name, "ragstone has nothing for it")
+        raise ImportError(f"{module} has no {name}: {instead}", name=module)
+
+    return refuse

@@ -1,0 +1,79 @@
+"""Judges by DeepEval's names."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from inspect import signature
+from typing import Any
+
+from pydantic import BaseModel, RootModel
+
+from ragstone.clients import OpenAICompatible
+from ragstone.judge import BaseLLM, LLMReply, LLMRequest
+from ragstone.judging.adapting import spelled_out, without_system
+from ragstone_compat.deepeval.missing import missing
+
+_missing = missing(__name__)
+_SERVERS: Mapping[str, tuple[str | None, str]] = {
+    "DeepSeekModel": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "GPTModel": (None, "OPENAI_API_KEY"),
+    "GeminiModel": ("https://generativelanguage.googleapis.com/v1beta/openai/", "GOOGLE_API_KEY"),
+    "GrokModel": ("https://api.x.ai/v1", "GROK_API_KEY"),
+    "LocalModel": (None, "LOCAL_MODEL_API_KEY"),
+    "OllamaModel": ("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY"),
+    "OpenAIModel": (None, "OPENAI_API_KEY"),
+    "OpenRouterModel": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+}
+"""Providers that speak OpenAI's API: the address, and the variable that holds the key."""
+
+
+def __getattr__(name: str) -> object:
+    return partial(_client, name) if name in _SERVERS else _missing(name)
+
+
+def _client(
+    server: str, model: str, *, base_url: str | None = None, api_key: str | None = None, **_: object
+) -> OpenAICompatible:
+    """Return a judge; what DeepEval's classes take beside (temperature, prices) is for its own prompts."""
+    url, variable = _SERVERS[server]
+    key, address = api_key or os.environ.get(variable), base_url or url
+    return OpenAICompatible.at(address, model, api_key=key) if address else OpenAICompatible(model, api_key=key)
+
+
+class DeepEvalBaseLLM:
+    """A judge of your own: a subclass with DeepEval's `load_model`, `generate`, `a_generate` and `get_model_name`.
+
+    `a_generate` is called, with a prompt, and with a `schema` (a pydantic class) where it has such a parameter. It
+    returns text, or an object of that class. All its calls run on one event loop, as in DeepEval.
+    """
+
+    def __init__(self, model: str | None = None, *_: object, **__: object) -> None:
+        self.name = model
+        self.model: Any = self.load_model()
+
+    def load_model(self) -> object:
+        """Return the model."""
+        return self
+
+    @cached_property
+    def judge(self) -> BaseLLM:
+        """The model as ragstone's judge."""
+        return _OwnJudge(self)
+
+
+class _OwnJudge(BaseLLM):
+    def __init__(self, own: Any) -> None:  # noqa: ANN401 - it has the methods that the user wrote
+        self.own = own
+        self.model = own.get_model_name()
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        class Reply(RootModel[dict[str, Any]]):  # the metric checks the reply by the schema
+            @classmethod
+            def __get_pydantic_json_schema__(cls, core_schema: object, handler: object, /) -> dict[str, Any]:
+                return request.schema
+
+        prompt = without_system(replace(request, user=spelled_out(request))).user
+        takes_schema = "schema" in signature(self.own.a_generate).parameters
+        reply = await self.own.a_generate(prompt, **({"schema": Reply} if takes_schema else {}))
+        return LLMReply(reply.model_dump_json() if isinstance(reply, BaseModel) else str(reply))
