@@ -30,16 +30,16 @@ INSTEAD: Mapping[str, str] = {
     "login_with_confident_api_key": "nothing is sent anywhere: delete the call",
     "observe": "score live answers by a ragstone.Monitor",
 }
-"""By DeepEval's name. There is nothing for any other."""
+"""By DeepEval's name. There is nothing for another class."""
 
 
 def missing(module: str) -> Callable[[str], object]:
     """Return a module's `__getattr__`, whose ImportError names what to use in the place of what is not there."""
 
     def refuse(name: str) -> object:
-        if name.startswith("_"):
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        instead = INSTEAD.get(name, "ragstone has nothing for it")
-        raise ImportError(f"{module} has no {name}: {instead}", name=module)
+        if name in INSTEAD or name[0].isupper():
+            instead = INSTEAD.get(name, "ragstone has nothing for it")
+            raise ImportError(f"{module} has no {name}: {instead}", name=module)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")  # as tools ask for that look for options
 
     return refuse
