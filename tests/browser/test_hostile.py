@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from ragstone import Sample, Score, Verdict
-from ragstone.live import Feedback, Record, SQLiteSink
+from ragstone.live import Feedback, Health, Record, SQLiteSink
+from ragstone.live.traffic import read_traffic
 from ragstone.outcome import Suspicion
 from ragstone.report import Report, compare
 
-from ..report.data import NOON, database, health, records  # noqa: TID252
+from ..report.data import NOON, database, records  # noqa: TID252
 from ..report.reports import data_of, report, rich  # noqa: TID252
 from .conftest import open_all
 
@@ -64,12 +65,12 @@ def hostile(tmp_path_factory):
                     sample=sample, run_name=ATTACK + str(j), tags=(ATTACK, str(j)), origin={"trace_id": ATTACK},
                 )
             )  # fmt: skip
-    counters = health(process=ATTACK).model_copy(update={"reasons": {ATTACK: {ATTACK: 3}}})
-    path = database(tmp_path_factory.mktemp("hostile") / "a.db", given, counters)
+    path = database(tmp_path_factory.mktemp("hostile") / "a.db", given)
     sink = SQLiteSink(path)
     sink.feedback([Feedback(sample_id=ATTACK + "0", value=ATTACK, comment=ATTACK, at=NOON)])
+    sink.health(Health(process=ATTACK, at=NOON, started_at=NOON, counts={}, reasons={"dropped": {ATTACK: 3}}))
     sink.close()
-    page = Report.load(path).html()
+    page = Report.load(path).html(read_traffic(ATTACK, sink.database))
     titles = [each["title"] for each in data_of(page)["slices"]]
     assert titles[:3] == ["feedback", "run name", "tag"]
     return page
@@ -113,9 +114,7 @@ def test_what_comes_from_outside_stays_text(show, hostile, compared, kind, title
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_sticks_out(show, hostile, tmp_path, width):
-    real = Report.load(
-        database(tmp_path / ("long-name-" * 15 + ".db"), records(60), health(), health("web-2:1"))
-    ).html()
+    real = Report.load(database(tmp_path / ("long-name-" * 15 + ".db"), records(60))).html()
     for html in (real, hostile):
         page = show(html, width)
         open_all(page)

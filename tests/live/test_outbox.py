@@ -179,10 +179,11 @@ def test_contents_and_all_or_nothing(outbox, second):
     with pytest.raises(KeyboardInterrupt):
         stop()
     with outbox.transaction():
-        assert outbox.contents() == Contents(0, 0, 0, {}, {})
+        assert outbox.contents() == Contents(0, 0, 0, {}, {}, {}, None)
     add()
+    records = {"x": 2, "y": 1}
     with outbox.transaction():
-        assert outbox.contents() == Contents(3, 1, 0, {("m", "1"): 2, ("n", "1"): 1}, {"x": 2, "y": 1})
+        assert outbox.contents() == Contents(3, 1, 0, {("m", "1"): 2, ("n", "1"): 1}, records, records, 12.5)
 
 
 SPOILED = ["", '{"sample": {}, "submitted_at": "x", "origin": {}, "todo": []}', "[" * 100_000, b"\xff\xfe"]

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 from ragstone import Evidence, Sample, Score, Unscored, Usage, Verdict
-from ragstone.live import Health, Record, SQLiteSink
+from ragstone.live import Record, SQLiteSink
 
 NOON = 1_790_000_000.0 // 86_400 * 86_400 + 43_200  # a day in September 2026
 METRICS = ("alignment_coverage", "context_relevancy", "response_relevancy", "summarization_score")
@@ -44,23 +44,9 @@ def records(n):
             )  # fmt: skip
 
 
-def health(process: str = "web-1:4242", **counts: int) -> Health:
-    given = {"scored": 900, "unscored": 60, "not_sampled": 2_000, "dropped": 37, "pending": 3, **counts}
-    return Health(
-        process=process,
-        at=NOON,
-        started_at=NOON - 3 * 86_400,
-        counts={"accepted": sum(given.values()), **given},
-        reasons={"dropped": {"queue_full": given["dropped"]}} if given["dropped"] else {},
-        longest_queue=812,
-    )
-
-
-def database(path: Path, given, *processes: Health) -> Path:
-    """Write records and counters as a monitor does."""
+def database(path: Path, given) -> Path:
+    """Write records as a monitor does."""
     sink = SQLiteSink(path)
     sink.write(list(given))
-    for each in processes:
-        sink.health(each)
     sink.close()
     return path

@@ -9,13 +9,13 @@ from click.testing import CliRunner
 from ragstone.cli.main import cli
 from ragstone.report import MetricInfo
 
-from .data import database, health, records
+from .data import database, records
 from .reports import report, words_of
 
 
 @pytest.fixture
 def path(tmp_path):
-    return database(tmp_path / "a.db", records(10), health())
+    return database(tmp_path / "a.db", records(10))
 
 
 def run(*args):

@@ -7,7 +7,7 @@ from ragstone.report import Report, compare
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, without_texts
 
-from .data import NOON, health
+from .data import NOON
 from .reports import data_of, records, report, scored, unscored, words_of
 
 
@@ -21,13 +21,6 @@ def live(values, at=NOON, **changes):
         replace(each, submitted_at=at + 60 * each.row, scored_at=at + 60 * each.row + 1)
         for each in records(values, **changes)
     ]
-
-
-class Monitored(MemoryResults):
-    processes = ()
-
-    def health(self):
-        return self.processes
 
 
 def test_nothing_was_scored_yet():
@@ -60,7 +53,7 @@ def test_versions_and_judges_stand_apart_and_the_newest_first():
 
 
 def test_what_a_monitor_writes_while_the_page_is_made_is_in_it():
-    class Growing(Monitored):
+    class Growing(MemoryResults):
         new: tuple[Record, ...] = ()
 
         def records(self, since=None):
@@ -81,17 +74,6 @@ def test_unknown_tokens_are_never_zero():
     assert "at least 1,500" in str(report)
     assert "12 0 at least 1,500 90" in text_of(report)
     assert "at least" not in text_of(Report.of(given[:1]))
-
-
-def test_queues_add_up_or_say_that_they_do_not():
-    results = Monitored([])
-    results.processes = [health(scored=3, unscored=0, not_sampled=0, dropped=2, pending=1)]
-    whole = text_of(Report(results))
-    assert "process started last seen accepted scored dropped pending longest queue all   6 3 2 1 812" in whole
-    assert "not accounted for" not in whole
-    assert "dropped queue full 2" in whole
-    results.processes = [results.processes[0].model_copy(update={"counts": {"accepted": 5, "scored": 1}})]
-    assert "4 of them are not accounted for" in text_of(Report(results))
 
 
 def test_a_comparison_stands_before_the_scores():

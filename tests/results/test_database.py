@@ -9,13 +9,13 @@ from ragstone.live import SQLiteSink, SQLSink
 from ragstone.report import Report, ResultsError
 from ragstone.results.read import open_results
 
-from ..report.data import NOON, database, health, records  # noqa: TID252
+from ..report.data import NOON, database, records  # noqa: TID252
 from ..report.reports import data_of  # noqa: TID252
 
 
 @pytest.fixture
 def path(tmp_path):
-    return database(tmp_path / "a?b#c%20d.db", records(5), health())
+    return database(tmp_path / "a?b#c%20d.db", records(5))
 
 
 def test_the_file_is_never_changed(path):
@@ -74,11 +74,10 @@ def test_postgresql_says_the_same(postgres, tmp_path):
     url = postgres.url(postgres.new_database())
     sink = SQLSink(url)
     sink.write(given)
-    sink.health(health())
     sink.close()
-    here, there = Report.load(database(tmp_path / "a.db", given, health())), Report.load(url)
+    here, there = Report.load(database(tmp_path / "a.db", given)), Report.load(url)
     assert list(there.results()) == list(here.results())
-    assert (there.health(), str(there).partition("\n")[2]) == (here.health(), str(here).partition("\n")[2])
+    assert str(there).partition("\n")[2] == str(here).partition("\n")[2]
     page = Report.load(url, since="1970-01-02").html()
     assert "40 samples, 160 outcomes" in page
     assert "p@ss" not in page
@@ -137,10 +136,9 @@ KEPT = [
 def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     given = [record for record in records(40) if record.outcome.metric == "context_relevancy"]
     scored = [record for record in given if record.outcome.value is not None][: len(LOST) + len(KEPT)]
-    path = database(tmp_path / "a.db", scored, health())
+    path = database(tmp_path / "a.db", scored)
     for record, (column, value) in zip(scored, [*LOST, *KEPT], strict=True):
         change(path, f"UPDATE outcomes SET {column} = ? WHERE sample_id = ?", value, record.sample_id)
-    change(path, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x', started_at = 'y'")
     whole = Report.load(path)
     (summary,) = whole.aggregates()
     assert (summary.scored, summary.total) == (len(KEPT), len(KEPT))

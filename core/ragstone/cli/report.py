@@ -44,8 +44,8 @@ def report(
 
     SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
     such as postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
-    scores and their spread, over time where times are known, all samples with what lowered their scores, slices by
-    metadata, and the queue.
+    scores and their spread, over time where times are known, all samples with what lowered their scores, and slices by
+    metadata.
 
     \b
     Exit status:

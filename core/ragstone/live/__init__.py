@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ragstone.live.budget import Budget as Budget
     from ragstone.live.counters import FlushResult as FlushResult, SinkStats as SinkStats, Stats as Stats
     from ragstone.live.database import SQLiteSink as SQLiteSink, SQLSink as SQLSink
+    from ragstone.live.health import Health as Health
     from ragstone.live.jsonl import JSONLSink as JSONLSink
     from ragstone.live.monitor import Monitor as Monitor
     from ragstone.live.otel import OpenTelemetrySink as OpenTelemetrySink
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ragstone.live.sink import CallableSink as CallableSink, Sink as Sink
     from ragstone.live.trace import trace_id as trace_id
     from ragstone.results.record import Record as Record
-    from ragstone.results.traffic import Feedback as Feedback, Health as Health
+    from ragstone.results.traffic import Feedback as Feedback
 else:
     from ragstone._front_door import front_door
 
@@ -28,6 +29,7 @@ else:
             "ragstone.live.budget": "Budget",
             "ragstone.live.counters": "FlushResult SinkStats Stats",
             "ragstone.live.database": "SQLSink SQLiteSink",
+            "ragstone.live.health": "Health",
             "ragstone.live.jsonl": "JSONLSink",
             "ragstone.live.monitor": "Monitor",
             "ragstone.live.otel": "OpenTelemetrySink",
@@ -36,6 +38,6 @@ else:
             "ragstone.live.sink": "CallableSink Sink",
             "ragstone.live.trace": "trace_id",
             "ragstone.results.record": "Record",
-            "ragstone.results.traffic": "Feedback Health",
+            "ragstone.results.traffic": "Feedback",
         },
     )

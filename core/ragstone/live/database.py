@@ -18,8 +18,9 @@ from ragstone.results.tables import results_database, sqlite_path
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
+    from ragstone.live.health import Health
     from ragstone.results.record import Record
-    from ragstone.results.traffic import Feedback, Health
+    from ragstone.results.traffic import Feedback
 
 RESULTS = results_database(
     SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, ledger.TABLE, forgetting.TABLE, *alarms.TABLES

@@ -12,9 +12,10 @@ from itertools import islice, takewhile
 from ragstone.errors import describe
 from ragstone.live.alarms import Alarm
 from ragstone.live.counters import Counters, SinkStats
+from ragstone.live.health import Health
 from ragstone.live.sink import Sink
 from ragstone.results.record import Record
-from ragstone.results.traffic import Feedback, Health
+from ragstone.results.traffic import Feedback
 
 MOST_WAITING = 10_000
 _BATCH = 200

@@ -1,10 +1,14 @@
 """How monitors stand, in a database: a row for each process, which replaces its earlier one."""
 
+import json
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.live.outcomes import upsert
 from ragstone.plain import clean_integer, clean_key, clean_real, to_json
-from ragstone.results.traffic import Health
 
 if TYPE_CHECKING:
     from ragstone.results.connection import Transaction
@@ -13,7 +17,33 @@ TABLE = (
     "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "
     "reasons TEXT, longest_queue BIGINT)"
 )
-_WRITE = upsert("health", Health.model_fields, ["process"])
+
+
+class Health(BaseModel):
+    """How one process's monitor stands.
+
+    Attributes:
+        process: A name for the process that no other has.
+        at: When, in seconds since 1970 (UTC).
+        started_at: When the process took its first sample, likewise.
+        counts: Evaluations (one sample by one metric) by what became of them: accepted, scored, unscored, dropped,
+            not_sampled, over_budget, duplicate, spooled, pending.
+        reasons: The same by reason: {"dropped": {"queue_full": 3}}.
+        longest_queue: The most samples that ever waited at once.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    process: str
+    at: float
+    started_at: float
+    counts: Mapping[str, int]
+    reasons: Mapping[str, Mapping[str, int]] = Field(default_factory=dict[str, Mapping[str, int]])
+    longest_queue: int = 0
+
+
+_NAMES = tuple(Health.model_fields)
+_WRITE = upsert("health", _NAMES, ["process"])
 
 
 def write_health(connection: "Transaction", health: Health) -> None:
@@ -27,3 +57,14 @@ def write_health(connection: "Transaction", health: Health) -> None:
         "longest_queue": clean_integer(health.longest_queue),
     }
     connection.execute(_WRITE, row)
+
+
+def read_health(connection: "Transaction") -> list[Health]:
+    """Return how all monitors stand."""
+    found: list[Health] = []
+    for row in connection.execute(f"SELECT {', '.join(_NAMES)} FROM health").fetchall():  # noqa: S608 - names of ours
+        cells = dict(zip(_NAMES, row, strict=True))
+        with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+            counters = {name: json.loads(cells[name]) for name in ("counts", "reasons")}
+            found.append(Health.model_validate({**cells, **counters}))
+    return found

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ragstone.live.budget import Entry
-    from ragstone.results.connection import Database
+    from ragstone.results.connection import Database, Transaction
 
 TABLE = (
     "CREATE TABLE spending (name TEXT NOT NULL, starts_at BIGINT NOT NULL, amount DOUBLE PRECISION NOT NULL, "
@@ -19,6 +19,14 @@ ON CONFLICT (name, starts_at) DO UPDATE SET amount = spending.amount + excluded.
 """
 _SPENT = "SELECT amount FROM spending WHERE name = :name AND starts_at = :starts_at"
 _REMEMBERED = 2 * 86_400  # seconds after its start that a window is remembered
+
+
+def spent_today(connection: "Transaction") -> dict[str, float]:
+    """Return what was spent since midnight (UTC), by unit, where a budget limits the day."""
+    today = int(time.time() // 86_400) * 86_400
+    query = "SELECT name, amount FROM spending WHERE starts_at = :today AND name LIKE '%_per_day' ORDER BY name"
+    rows = connection.execute(query, {"today": today}).fetchall()
+    return {name.removesuffix("_per_day"): amount for name, amount in rows}
 
 
 class _RefusedError(Exception):

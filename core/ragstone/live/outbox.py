@@ -67,6 +67,8 @@ class Contents:
         unreadable: Those of them that cannot be read.
         metrics: Of how many others a metric is to make an evaluation, by its name and version.
         records: Outcomes that are not delivered, but for those that another process has, by the sink's name.
+        undelivered: All outcomes that are not delivered, likewise.
+        oldest: When the first of the samples was submitted, in seconds since 1970 (UTC); None where there is none.
     """
 
     samples: int
@@ -74,6 +76,8 @@ class Contents:
     unreadable: int
     metrics: Mapping[tuple[str, str], int]
     records: Mapping[str, int]
+    undelivered: Mapping[str, int]
+    oldest: float | None
 
     def waiting(self) -> int:
         """Return how many evaluations are to be made."""
@@ -277,10 +281,13 @@ class Outbox:
         ):
             for name, version in json.loads(text):
                 metrics[name, version] = metrics.get((name, version), 0) + n
-        records = run(
-            "SELECT sink, count(*) FROM records WHERE owner IS NULL OR owner = :me GROUP BY sink ORDER BY sink", me
-        )
-        return Contents(samples, elsewhere, unreadable, metrics, dict(records.fetchall()))
+        by_sink = run(
+            "SELECT sink, count(*), sum(owner IS NULL OR owner = :me) FROM records GROUP BY sink ORDER BY sink", me
+        ).fetchall()
+        records = {sink: free for sink, _, free in by_sink if free}
+        first = run("SELECT body FROM samples WHERE attempts >= 0 ORDER BY seq LIMIT 1").fetchone()
+        oldest = None if first is None else facts_in(first[0])[1]
+        return Contents(samples, elsewhere, unreadable, metrics, records, {sink: n for sink, n, _ in by_sink}, oldest)
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, list[str]]:
         """Remove, outside a transaction, what is from before a time, of samples, or a user's; return ids by table.

@@ -57,6 +57,15 @@ def has_outcome(connection: "Transaction", sample_id: str) -> bool:
     return bool(connection.execute(query, {"sample_id": clean_key(sample_id)}).fetchall())
 
 
+def outcomes_by_reason(connection: "Transaction") -> dict[str, int]:
+    """Return how many outcomes there are: scores under "", others by the reason why there is none."""
+    query = (
+        "SELECT CASE WHEN status = 'scored' THEN '' ELSE reason END AS why, count(*) FROM outcomes "
+        "GROUP BY why ORDER BY 2 DESC, 1"
+    )
+    return dict(map(tuple, connection.execute(query).fetchall()))
+
+
 def samples_of(connection: "Transaction", user: str) -> set[str]:
     """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
     found = connection.execute(_OF_USER, {"user": clean_text(user), "key": '%"user_id"%'}).fetchall()

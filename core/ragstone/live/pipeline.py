@@ -22,6 +22,7 @@ from ragstone.live.alerts import Watch
 from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.live.delivery import Delivery, Item, start_thread
+from ragstone.live.health import Health
 from ragstone.live.ledger import Ledger
 from ragstone.live.redaction import RedactionFailed, snapshot
 from ragstone.live.settings import Settings
@@ -29,7 +30,7 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
 from ragstone.live.worker import Task, TaskQueue, Workers
 from ragstone.results.record import Record
-from ragstone.results.traffic import Feedback, Health
+from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample, first_problem
 
 LOOK = 0.01

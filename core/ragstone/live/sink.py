@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragstone.errors import RagstoneError
-from ragstone.results.traffic import Feedback, Health
+from ragstone.live.health import Health
 
 if TYPE_CHECKING:
     from ragstone.live.alarms import Alarm
     from ragstone.results.connection import Database
     from ragstone.results.record import Record
+    from ragstone.results.traffic import Feedback
 
 
 class SinkError(RagstoneError):

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -13,7 +12,6 @@ from ragstone.report.aggregates import Aggregates, Facet, MetricSummary
 from ragstone.report.statistics import DAY, Interval, Mean, bucket_start, bucket_width
 from ragstone.report.tables import DASH, Shown, count, interval, moment, number, percent
 from ragstone.results.record import Record
-from ragstone.results.traffic import Health
 from ragstone.sample import BadLine, Sample
 
 MEANINGS = {
@@ -33,7 +31,6 @@ MEANINGS = {
 
 _MOST = 20
 _WEEK = 7
-_ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
 _INTERVALS = (
     "The mean is over samples. A sample with several draws counts once, by their mean. The 95 % interval is that of "
     "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
@@ -48,7 +45,6 @@ _WEIGHTS = (
     "chance, so weighted means and all shares stand for the whole traffic."
 )
 _APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
-_LOST = "are not accounted for: a process ended before it reported all."
 _THUMBS = "Only some people give feedback, so these means do not stand for the whole traffic."
 
 
@@ -69,10 +65,6 @@ class Scored(Protocol):
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record."""
-        ...
-
-    def health(self) -> Sequence[Health]:
-        """Return how the monitors stand."""
         ...
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
@@ -114,7 +106,6 @@ def report_html(report: Scored, *also: Shown) -> str:
         "notes": list(_notes([summaries[name] for name in order])),
         "meanings": MEANINGS,
         "slices": list(_slices(aggregates, [summaries[name] for name in order])),
-        "queue": _queue(report.health()),
         "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in report.bad_rows[:_MOST]],
     }
     title = f"{report.name[:100]}: ragstone report" if report.name else "ragstone report"
@@ -254,41 +245,5 @@ def _slice(title: str, means: Sequence[Mapping[str, Interval]], note: str) -> di
     return {"title": title, "note": note, "rows": rows, "more": max(0, len(values) - _MOST)}
 
 
-def _queue(processes: Sequence[Health]) -> dict[str, object] | None:
-    """Return what became of all evaluations, by process and together."""
-    if not processes:
-        return None
-    newest = sorted(processes, key=lambda each: (-each.at, each.process))
-    total: Counter[str] = Counter()
-    reasons: Counter[tuple[str, str]] = Counter()
-    for each in newest:
-        total.update(each.counts)
-        reasons.update({(kind, reason): n for kind, of_kind in each.reasons.items() for reason, n in of_kind.items()})
-    missing = total["accepted"] - sum(total[end] for end in _ENDS)
-    ends = [end for end in _ENDS if total[end]]
-    rows = [("all", "", "", *_counted(total, ends), f"{max(e.longest_queue for e in newest):,}")]
-    for each in newest[:_MOST]:
-        times = moment(each.started_at), moment(each.at)
-        rows.append((each.process[:80], *times, *_counted(each.counts, ends), f"{each.longest_queue:,}"))
-    return {
-        "head": (
-            "process",
-            "started",
-            "last seen",
-            "accepted",
-            *map(_words, ends),
-            "longest queue",
-        ),
-        "rows": rows,
-        "more": max(0, len(newest) - _MOST),
-        "missing": f"{missing:,} of them {_LOST}" if missing else "",
-        "why": [(_words(kind), _words(why), f"{n:,}") for (kind, why), n in reasons.most_common()],
-    }
-
-
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-def _counted(counts: Mapping[str, int], ends: Iterable[str]) -> list[str]:
-    return [f"{counts.get(name, 0):,}" for name in ("accepted", *ends)]

@@ -122,7 +122,7 @@ function report() {
     make("p", { class: "conclusion", dir: "auto" }, data.conclusion),
     soft(data.facts.map((fact, i) => [i ? " \u00b7 " : "", bdi(fact)]).flat()),
     alarms.length ? card("Alarm", { class: "card alarm" }, listed(alarms)) : "",
-    data.also.map(alsoOf), scores(), samples(), slices(), queue(),
+    data.also.map(alsoOf), scores(), samples(), slices(),
     data.bad_rows.length ? card("Rows that held no sample", {}, tableOf("By line of the input, from 1", ["line", "why"], data.bad_rows, 2)) : "",
   ]);
 
@@ -221,14 +221,6 @@ function report() {
       return [make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `By ${title}` }, inner), note ? soft(note) : "", more ? soft(`and ${count(more, "value")} more`) : ""];
     });
     return card("Slices", { id: "slices" }, against ? soft("In brackets: the change.") : "", parts.flat());
-  }
-
-  function queue() {
-    if (!data.queue) return "";
-    const { head, rows, more, missing, why } = data.queue;
-    return card("What became of all evaluations", { id: "queue" }, soft("One evaluation is one sample by one metric, counted since each process started. ", missing),
-      tableOf(more ? `The latest ${rows.length - 1} of ${whole(rows.length - 1 + more)} processes` : "Processes (UTC)", head, rows, 3),
-      why.length ? tableOf("Why", ["what", "reason", "evaluations"], why, 2) : "");
   }
 
   // --- its samples

@@ -38,7 +38,6 @@ from ragstone.sample import BadLine, Sample
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
-    from ragstone.results.traffic import Health
 
 Source = str | os.PathLike[str]
 Since = str | datetime | timedelta | None
@@ -191,10 +190,6 @@ class Report(Shown):
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
         return record.sample or self._results.sample(record)
-
-    def health(self) -> "Sequence[Health]":
-        """Return how the monitors stand that write to the database; none for any other source."""
-        return self._results.health()
 
     def summary(self) -> dict[str, MetricSummary]:
         """Return what each metric's outcomes add up to, by the metric's name.

@@ -9,7 +9,7 @@ from ragstone.results.record import Record, decode, encode
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
-    from ragstone.results.traffic import Feedback, Health
+    from ragstone.results.traffic import Feedback
 
 _UNPACKED = 100  # rows: where there are no more, they are not worth packing
 
@@ -38,10 +38,6 @@ class Results(ABC):
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
         return record.sample
-
-    def health(self) -> "Sequence[Health]":
-        """Return how the monitors stand that write to a database; nothing for any other source."""
-        return ()
 
     def feedback(self) -> "Mapping[str, Feedback]":
         """Return what people said of answers, the latest by the sample's id; nothing for any other source."""

@@ -10,12 +10,11 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable, to_plain
@@ -24,17 +23,14 @@ from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
 from ragstone.results.tables import results_database, sqlite_path
-from ragstone.results.traffic import Feedback, Health
+from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 
 _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
 _TORN = b"{"
-_OBJECTS = frozenset({"counts", "reasons"})
 _READ = [name for name in COLUMNS if name != "sample"]
-
-Row = TypeVar("Row", Feedback, Health)
 
 
 class ResultsError(RagstoneError, ValueError):
@@ -218,21 +214,14 @@ class DatabaseResults(Results):
 
     def feedback(self) -> Mapping[str, Feedback]:
         """Return what people said of answers, the latest by the sample's id."""
-        return {each.sample_id: each for each in sorted(self._all(Feedback, "feedback"), key=attrgetter("at"))}
-
-    def health(self) -> Sequence[Health]:
-        """Return how the monitors stand that write to the database, the newest first."""
-        return sorted(self._all(Health, "health"), key=lambda state: (-state.at, state.process))
-
-    def _all(self, kind: type[Row], table: str) -> Iterator[Row]:
-        names = list(kind.model_fields)
+        names = list(Feedback.model_fields)
+        found: dict[str, Feedback] = {}
         with self._opened() as query:
-            for row in query(f"SELECT {', '.join(names)} FROM {table}", {}):  # noqa: S608 - names of ours
-                with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
-                    cells = dict(zip(names, row, strict=True))
-                    for name in _OBJECTS & cells.keys():
-                        cells[name] = json.loads(cells[name])
-                    yield kind.model_validate(cells)
+            for row in query(f"SELECT {', '.join(names)} FROM feedback ORDER BY at", {}):  # noqa: S608 - names of ours
+                with suppress(ValueError):  # a hand has changed it
+                    each = Feedback.model_validate(dict(zip(names, row, strict=True)))
+                    found[each.sample_id] = each
+        return found
 
 
 @contextmanager

@@ -4,17 +4,20 @@ from contextlib import closing
 
 import click
 
-from ragstone.live.alarms import alerts_in
+from ragstone.live.alarms import Alarm, alerts_in
 from ragstone.live.commands.options import database_sink
-from ragstone.plain import printable
+from ragstone.plain import printable, to_json
 from ragstone.text.plain import text_table
+
+_NAMES = ("alert", "slice", "samples", "sum", "alarm")
 
 
 @click.command(short_help="List a monitor's alerts and alarms.")
 @click.argument("db", metavar="DB")
 @click.option("--reset", is_flag=True, help="Have the alerts that raised an alarm start anew.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array, with an object for each slice.")
 @click.pass_context
-def alarms(ctx: click.Context, /, db: str, reset: bool) -> None:
+def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
     """Count what a monitor's alerts have not counted yet; list each slice on a line, and the alarms.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. An alert that raised an alarm stays silent
@@ -28,24 +31,22 @@ def alarms(ctx: click.Context, /, db: str, reset: bool) -> None:
     """  # noqa: D301 - click's mark for lines that stay as they are
     with closing(database_sink(db)) as sink:
         every = alerts_in(sink.database, reset=reset)
-    rows = [
-        (
-            printable(name, 100),
-            printable(part, 60),
-            f"{samples:,}",
-            f"{total / samples:.3f}" if samples else "",
-            "" if alarm is None else "ALARM",
-        )
-        for name, part, samples, total, alarm in every
-    ]
-    if not rows:
-        click.echo(printable(f"{sink.name}: no alert has counted anything"))
-        return
-    click.echo("\n".join(text_table(("alert", "slice", "samples", "mean", ""), rows, names=2)))
     raised = [alarm for *_, alarm in every if alarm is not None]
-    for alarm in raised:
-        click.echo(printable(alarm, 1_000))
-    if reset:
+    if as_json:
+        click.echo(to_json([dict(zip(_NAMES, each, strict=True)) for each in every]))
+    elif every:
+        rows = [_cells(*each) for each in every]
+        click.echo("\n".join(text_table(("alert", "slice", "samples", "mean", ""), rows, names=2)))
+        for alarm in raised:
+            click.echo(printable(alarm, 1_000))
+    else:
+        click.echo(printable(f"{sink.name}: no alert has counted anything"))
+    if reset and not as_json:
         click.echo(f"{len(raised):,} start anew")
-    elif raised:
+    if raised and not reset:
         ctx.exit(1)
+
+
+def _cells(name: str, part: str, samples: int, total: float, alarm: Alarm | None) -> tuple[str, ...]:
+    mean = f"{total / samples:.3f}" if samples else ""
+    return printable(name, 100), printable(part, 60), f"{samples:,}", mean, "" if alarm is None else "ALARM"

@@ -1,0 +1,61 @@
+"""`ragstone live stats` and `ragstone live report`: how live scoring stands, as a table or on the report's page."""
+
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from ragstone.cli.options import check_apart, database_file, unused
+from ragstone.cli.output import write_page
+from ragstone.live.commands.options import database_sink, opened_outbox
+from ragstone.live.traffic import Traffic, read_traffic
+from ragstone.plain import printable, to_json
+from ragstone.report import Report, ResultsError
+
+_outbox_option = click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait.")
+
+
+def _traffic(db: str, outbox: str | None) -> Traffic:
+    contents = None
+    if outbox is not None:
+        with opened_outbox(outbox) as opened, opened.transaction():
+            contents = opened.contents()
+    with closing(database_sink(db)) as sink:
+        return read_traffic(sink.name, sink.database, contents)
+
+
+@click.command(short_help="Say what was judged, what waits, and what was spent.")
+@click.argument("db", metavar="DB")
+@_outbox_option
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+def stats(db: str, outbox: str | None, as_json: bool) -> None:
+    """Say what was scored and what not, by reason, what waits and since when, what was spent today, and the alarms.
+
+    DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Without --outbox, what waits is what processes
+    reported as pending.
+    """
+    traffic = _traffic(db, outbox)
+    click.echo(to_json(traffic) if as_json else str(traffic))
+
+
+@click.command(short_help="Make a report's page with alarms and what was not scored.")
+@click.argument("db", metavar="DB")
+@_outbox_option
+@click.option("--since", metavar="TIME", help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, allow_dash=True), help="Where the page goes. Default: DB-report.html."
+)
+def report(db: str, outbox: str | None, since: str | None, out: str | None) -> None:
+    """Make the page of `ragstone report DB`, with alarms, what waits and what was not scored in front."""
+    out = out or unused(f"{Path(database_file(db) or 'ragstone').stem}-report.html")
+    check_apart([("--out", None if out == "-" else out)], [("DB", database_file(db)), ("--outbox", outbox)])
+    traffic = _traffic(db, outbox)
+    try:
+        page = Report.load(db, since=since)
+    except ResultsError:
+        raise
+    except ValueError as error:
+        raise click.UsageError(f"--{error}") from None
+    page.name = page.name or Path(db).name
+    write_page("--out", out, page.html(traffic))
+    click.echo(printable(f"{out}: {len(page):,} outcomes"), err=out == "-")

@@ -1,0 +1,113 @@
+"""Live traffic beside its scores: what was judged, what waits, what was not scored and why, alarms, spending."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ragstone.live.alarms import Alarm, alerts_in
+from ragstone.live.health import read_health
+from ragstone.live.ledger import spent_today
+from ragstone.live.outcomes import outcomes_by_reason
+from ragstone.report.tables import Shown, moment
+
+if TYPE_CHECKING:
+    from ragstone.live.outbox import Contents
+    from ragstone.results.connection import Database
+
+_ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
+_JUDGED = ("scored", "unscored")
+
+
+@dataclass(frozen=True, repr=False)
+class Traffic(Shown):
+    """How live scoring stands, by a database and perhaps an outbox.
+
+    Attributes:
+        name: The database.
+        scored: The outcomes that are scores.
+        unscored: The others, by reason.
+        not_judged: Evaluations that have no outcome, by their status and its reason, counted since each process
+            started.
+        waiting: Samples in the outbox that are still to be judged; without an outbox the evaluations that processes
+            reported as pending.
+        oldest: When the oldest sample in the outbox was submitted, in seconds since 1970 (UTC).
+        undelivered: Outcomes and feedback in the outbox, by the sink that they wait for.
+        unaccounted: Evaluations that a process accepted and did not report on before it ended.
+        spent: What was spent today (UTC) by unit, where the budget limits the day.
+        processes: How many processes reported.
+        seen: When the last one did, likewise.
+        longest_queue: The most samples that ever waited at once in one of them.
+        alarms: The alarms that stand.
+    """
+
+    name: str
+    scored: int
+    unscored: Mapping[str, int]
+    not_judged: Mapping[str, Mapping[str, int]]
+    waiting: int
+    oldest: float | None
+    undelivered: Mapping[str, int]
+    unaccounted: int
+    spent: Mapping[str, float]
+    processes: int
+    seen: float | None
+    longest_queue: int
+    alarms: Sequence[Alarm]
+
+    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
+        """Return the title, head and rows of a table of numbers."""
+        counts = {"scored": self.scored, "waiting": self.waiting}
+        counts |= {f"unscored: {reason}": n for reason, n in self.unscored.items()}
+        counts |= {f"undelivered: {sink}": n for sink, n in self.undelivered.items()}
+        for status, reasons in self.not_judged.items():
+            counts |= {f"{status.replace('_', ' ')}: {reason}": n for reason, n in reasons.items()}
+        return f"Live traffic: {self.name}", ("what", "n"), [(name, f"{n:,}") for name, n in counts.items()]
+
+    def remarks(self) -> Iterator[str]:
+        """Yield the alarms, and what else there is to say."""
+        yield from map(str, self.alarms)
+        if self.oldest is not None:
+            yield f"The oldest sample waits since {moment(self.oldest)} UTC."
+        if self.spent:
+            yield f"Spent today: {', '.join(f'{amount:,.10g} {unit}' for unit, amount in self.spent.items())}."
+        if self.seen is not None:
+            yield (
+                f"{self.processes:,} processes reported, the last at {moment(self.seen)} UTC; "
+                f"at most {self.longest_queue:,} samples waited at once."
+            )
+        if self.unaccounted:
+            yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."
+
+
+def read_traffic(name: str, database: "Database", outbox: "Contents | None" = None) -> Traffic:
+    """Read how live scoring stands. What alerts have not counted yet is counted before.
+
+    Raises:
+        SinkError: The database cannot be read.
+    """
+    alarms = [alarm for *_, alarm in alerts_in(database) if alarm is not None]
+    with database.transaction() as connection:
+        outcomes, spent, processes = outcomes_by_reason(connection), spent_today(connection), read_health(connection)
+    counts: Counter[str] = Counter()
+    not_judged: dict[str, Counter[str]] = {}
+    for each in processes:
+        counts.update(each.counts)
+        for status, reasons in each.reasons.items():
+            if status in _ENDS and status not in _JUDGED:
+                not_judged.setdefault(status, Counter()).update(reasons)
+    return Traffic(
+        name=name,
+        scored=outcomes.pop("", 0),
+        unscored=outcomes,
+        not_judged=not_judged,
+        waiting=counts["pending"] + counts["spooled"] if outbox is None else outbox.samples,
+        oldest=None if outbox is None else outbox.oldest,
+        undelivered={} if outbox is None else outbox.undelivered,
+        unaccounted=max(0, counts["accepted"] - sum(counts[end] for end in _ENDS)),
+        spent=spent,
+        processes=len(processes),
+        seen=max((each.at for each in processes), default=None),
+        longest_queue=max((each.longest_queue for each in processes), default=0),
+        alarms=alarms,
+    )

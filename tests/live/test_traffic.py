@@ -1,0 +1,112 @@
+"""`ragstone live stats` and `ragstone live report`: what is printed of a database and an outbox."""
+
+import json
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ragstone import Sample
+from ragstone.cli.main import cli
+from ragstone.live import Health, SQLiteSink
+from ragstone.live.budget import Entry
+from ragstone.live.ledger import Ledger
+from ragstone.live.outbox import Outbox
+from ragstone.live.pending import Choice, Pending
+from ragstone.results.record import Watched
+
+from .cases import Case, score, unscored
+from .live_app import OUTBOX, RESULTS, change
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
+LOW = {"demo below 0.8": Watched(0.8, 0.0, 1.0, ())}
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["live", *arguments])
+
+
+def fill(case: Case) -> None:
+    sink = case.sink
+    sink.write([score(f"s{i:02}", 0.0, alerts=LOW) for i in range(20)])
+    sink.write([unscored("u1"), unscored("u2"), score("fine", 1.0)])
+    counts = {"accepted": 40, "scored": 21, "unscored": 2, "dropped": 5, "not_sampled": 4, "pending": 3, "spooled": 1}
+    reasons = {"dropped": {"queue_full": 5}, "not_sampled": {"not_chosen": 4}, "scored": {"scored": 21}}
+    for i in range(2):
+        at = NOON + 60 * i
+        sink.health(
+            Health(process=f"p{i}", at=at, started_at=NOON, counts=counts, reasons=reasons, longest_queue=7 * i)
+        )
+    today = int(time.time() // 86_400) * 86_400
+    spent = [Entry("calls_per_day", today, 1_234, None), Entry("calls_per_day", today - 86_400, 9, None)]
+    Ledger(sink.database).spend([*spent, Entry("money_per_day", today, 0.5, None)])  # type: ignore[arg-type]
+
+
+def leave_in_outbox() -> None:
+    with closing(Outbox(Path(OUTBOX).absolute())) as outbox, outbox.transaction():
+        for i in range(3):
+            choices = [Choice("demo", "1", 1.0, "rate"), Choice("other", "1", 1.0, "rate")]
+            outbox.add(Pending(Sample(id=f"w{i}"), f"w{i}", NOON + i, choices), mine=False)
+        outbox.keep(score("waits"), ["sqlite:gone.db"])
+
+
+def test_stats_of_a_database(store: Case) -> None:
+    fill(store)
+    done = run("stats", store.source, "--json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert (said["scored"], said["unscored"], said["waiting"], said["oldest"]) == (21, {"timeout": 2}, 8, None)
+    assert said["not_judged"] == {"dropped": {"queue_full": 10}, "not_sampled": {"not_chosen": 8}}
+    assert (said["spent"], said["undelivered"]) == ({"calls": 1_234.0, "money": 0.5}, {})
+    assert (said["processes"], said["seen"], said["longest_queue"], said["unaccounted"]) == (2, NOON + 60, 7, 8)
+    (alarm,) = said["alarms"]
+    assert (alarm["alert"], alarm["lowest"][0]["value"]) == ("demo below 0.8", 0.0)
+
+
+def test_what_waits_in_an_outbox_is_counted_there() -> None:
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.write([score()])
+    leave_in_outbox()
+    said = json.loads(run("stats", RESULTS, "--outbox", OUTBOX, "--json").stdout)
+    assert (said["waiting"], said["oldest"], said["undelivered"]) == (3, NOON, {"sqlite:gone.db": 1})
+    printed = run("stats", RESULTS, "--outbox", OUTBOX).stdout
+    assert printed.splitlines() == [
+        f"Live traffic: sqlite:{Path(RESULTS).absolute()}",
+        "what                         n",
+        "scored                       1",
+        "waiting                      3",
+        "undelivered: sqlite:gone.db  1",
+        "The oldest sample waits since 2026-09-21 12:00 UTC.",
+    ]
+
+
+def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, tmp_path: Path) -> None:
+    fill(store)
+    done = run("report", store.source, "--out", str(tmp_path / "live.html"))
+    assert (done.exit_code, done.output) == (0, f"{tmp_path / 'live.html'}: 23 outcomes\n")
+    assert CliRunner().invoke(cli, ["report", store.source, "--out", str(tmp_path / "plain.html")]).exit_code == 0
+    live, plain = ((tmp_path / f"{name}.html").read_text() for name in ("live", "plain"))
+    for words in ("Live traffic", "demo below 0.8: mean 0.000", "dropped: queue_full", "Spent today: 1,234 calls"):
+        assert words in live
+        assert words not in plain
+    assert "21/23" in live
+    assert "21/23" in plain
+
+
+def test_counters_that_a_hand_has_changed_are_left_out() -> None:
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.health(Health(process="p", at=NOON, started_at=NOON, counts={"accepted": 1}))
+    change(RESULTS, "UPDATE health SET counts = '[', reasons = '{\"dropped\": 5}', longest_queue = 'x'")
+    assert json.loads(run("stats", RESULTS, "--json").stdout)["processes"] == 0
+
+
+def test_what_is_not_there_is_said() -> None:
+    assert (run("stats", "none.db").exit_code, run("report", "none.db").exit_code) == (2, 2)
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.write([score()])
+    done = run("report", RESULTS, "--since", "yesterday")
+    assert (done.exit_code, "--since" in done.output) == (2, True)
+    assert run("report", RESULTS, "--out", RESULTS).exit_code == 2
