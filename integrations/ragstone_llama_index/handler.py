@@ -142,7 +142,7 @@ class Live(Recorder):
         }
         kept.pop(TRACE_KEY, None)
         personal = {key: kept.pop(key) for key in _PERSONAL if key in kept}
-        run.metadata = {"id": sample_id, "run_id": run.id, "name": run.name, "tags": kept, **personal}
+        run.metadata = {"sample_id": sample_id, "run_id": run.id, "name": run.name, "tags": kept, **personal}
         if before:
             run.inside.append(Run("", "named", output=[*before], open=False))
 

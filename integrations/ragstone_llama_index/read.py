@@ -8,7 +8,9 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from operator import attrgetter
+from types import UnionType
+from typing import Any, Literal
 
 from llama_index.core.agent.workflow import AgentInput, AgentOutput, ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
@@ -51,11 +53,23 @@ QUESTIONS = (  # of a workflow's start event, in this order
     *("user_query", "user_question", "query_str", "request", "topic"),
 )
 _ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_response", "answer_text", "reply")
-_GIVING: tuple[Kind, ...] = ("retrieval", "synthesis", "rerank", "tool", *ENTRIES)
+_CHOOSING: tuple[Kind, ...] = ("synthesis", "rerank")
+_GIVING: tuple[Kind, ...] = ("retrieval", "tool", *_CHOOSING, *ENTRIES)
 _ANSWERING: tuple[Kind, ...] = ("synthesis", *ENTRIES)
 _CONTEXTS = ("retrieved_contexts", "contexts", "source_nodes", "nodes", "documents")
 _SOURCES = "sources"  # nodes are contexts there; texts may be citations
 _MESSAGES = ("chat_history", "messages")
+_TEXTS: Sequence[tuple[type | UnionType, Callable[[Any], object]]] = (
+    (QueryBundle, attrgetter("query_str")),
+    (ChatMessage, attrgetter("content")),
+    (ChatResponse, attrgetter("message.content")),
+    (CompletionResponse, attrgetter("text")),
+    (Response | AgentChatResponse, attrgetter("response")),
+    (PydanticResponse, lambda each: each.response and each.response.model_dump_json()),
+    (Streamed, attrgetter("response_txt")),
+    (StreamingAgentChatResponse, lambda each: each.response or None),
+    (AgentOutput, attrgetter("response.content")),
+)
 _ABSENT = object()
 _EMPTY = "Empty Response"  # what LlamaIndex' synthesizers say where there is no answer
 _LABEL = re.compile(r"\ASource \d+:\n")  # before a text, by CitationQueryEngine
@@ -120,8 +134,8 @@ def draft_of(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
     if isinstance(run.error, CALLED_OFF):
         return Skipped("cancelled")
     draft = read(run, reading)
-    if draft is None:
-        return Skipped("declined")
+    if isinstance(draft, Skipped):
+        return draft
     if draft.sample.user_input is None:
         return Skipped("no_question")
     if draft.sample.response is None and run.error is None and not isinstance(draft.answer, Streams):
@@ -129,24 +143,20 @@ def draft_of(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
     return draft
 
 
-def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | None:
-    """Read what a run says, little as it may be; None where the user's function declines it."""
-    given = _by_user(run, reading)
-    if given is None:
-        return None
-    answer = given.pop("response", _ABSENT)
-    if answer is _ABSENT:
-        answer = None if run.error else answer_in(run.output)
-    about = dict(run.metadata)
-    fields: dict[str, object] = {"id": about.pop("id", None), "response": text_of(answer)}
-    if (question := question_of(run)) is not None:
-        fields["user_input"] = question
-    contexts = given.pop("retrieved_contexts", _ABSENT)
-    fields["retrieved_contexts"] = _contexts(run, answer, reading) if contexts is _ABSENT else named(contexts, reading)
-    metadata = as_dict(given.pop("metadata", None))
+def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
+    """Read what a run says, little as it may be."""
+    fields = _by_user(run, reading)
+    if fields is None:
+        return Skipped("declined")
+    answer = fields["response"] if "response" in fields else None if run.error else answer_in(run.output)
+    contexts = fields.get("retrieved_contexts")
     error = {"error": describe(run.error, most=200)} if run.error else {}
+    about = {**run.metadata, **error}
+    fields = {"id": about.pop("sample_id", None), "user_input": question_of(run)} | fields
+    fields |= {"response": text_of(answer), "metadata": {**about, **as_dict(fields.get("metadata"))}}
+    fields["retrieved_contexts"] = _contexts(run, answer, reading) if contexts is None else named(contexts, reading)
     try:
-        sample = Sample.model_validate({**fields, **given, "metadata": {**about, **error, **metadata}})
+        sample = Sample.model_validate(fields)
     except ValidationError as problem:
         raise Unreadable(f"fields: {first_problem(problem)}") from None
     if not sample.history:
@@ -160,8 +170,12 @@ def _by_user(run: Run, reading: Reading) -> dict[str, object] | None:
     if reading.fields is None or run.error is not None:
         return {}
     if not callable(reading.fields):
-        found = {field: _under(name, run.output, inputs) for field, name in reading.fields.items()}
-        return {field: value for field, value in found.items() if value is not _ABSENT}
+        found: dict[str, object] = {}
+        for field, name in reading.fields.items():
+            for holder in (inputs, run.output):
+                if (value := _under(name, holder)) is not _ABSENT:
+                    found[field] = value
+        return found
     try:
         made: object = reading.fields(inputs, run.output)
     except Exception as error:
@@ -173,15 +187,11 @@ def _by_user(run: Run, reading: Reading) -> dict[str, object] | None:
     return None if made is None else {str(name): value for name, value in made.items() if value is not None}
 
 
-def _under(name: str, *values: object) -> object:
-    """Return what stands under a dotted name in the first value that has it."""
-    for value in values:
-        found: object = value
-        for part in name.split("."):
-            found = entries_of(found).get(part, _ABSENT)
-        if found is not _ABSENT:
-            return found
-    return _ABSENT
+def _under(name: str, value: object) -> object:
+    """Return what stands under a dotted name."""
+    for part in name.split("."):
+        value = entries_of(value).get(part, _ABSENT)
+    return value
 
 
 def entries_of(value: object) -> Mapping[str, object]:
@@ -207,22 +217,12 @@ def question_of(run: Run) -> str | None:
     """Return a run's question: its call's first argument, or what stands under a usual name in a start event."""
     inputs = entries_of(run.inputs)
     if run.kind != "workflow":
-        return next((question_text(value) for value in inputs.values()), None)
+        return next((text_of(value) for value in inputs.values()), None)
     for entries in (inputs, *_only_one(inputs, QUESTIONS)):
         for name in QUESTIONS:
-            if (text := question_text(entries.get(name))) is not None:
+            if (text := text_of(entries.get(name))) is not None:
                 return text
     return _last_said(inputs, "user")
-
-
-def question_text(value: object) -> str | None:
-    """Return a question's text; None: it has none."""
-    text: object = value
-    if isinstance(value, QueryBundle):
-        text = value.query_str
-    elif isinstance(value, ChatMessage):
-        text = value.content
-    return text if isinstance(text, str) else None
 
 
 def _only_one(entries: Mapping[str, object], names: Sequence[str]) -> Sequence[Mapping[str, object]]:
@@ -253,25 +253,9 @@ def answer_in(output: object) -> object:
     return _last_said({"messages": output, **entries}, "assistant")
 
 
-def text_of(answer: object) -> str | None:
-    """Return an answer's text; None where there is none, or not yet. Where LlamaIndex found none it is empty."""
-    text: object = answer
-    if isinstance(answer, PydanticResponse):
-        text = None if answer.response is None else answer.response.model_dump_json()
-    elif isinstance(answer, AgentOutput):
-        text = answer.response.content
-    elif isinstance(answer, Streamed):
-        text = answer.response_txt
-    elif isinstance(answer, StreamingAgentChatResponse):
-        text = answer.response or None
-    elif isinstance(answer, Response | AgentChatResponse):
-        text = answer.response
-    elif isinstance(answer, ChatResponse):
-        text = answer.message.content
-    elif isinstance(answer, ChatMessage):
-        text = answer.content
-    elif isinstance(answer, CompletionResponse):
-        text = answer.text
+def text_of(value: object) -> str | None:
+    """Return a question's or an answer's text; None where there is none, or not yet."""
+    text = next((get(value) for kinds, get in _TEXTS if isinstance(value, kinds)), value)
     return said(text) if isinstance(text, str) else None
 
 
@@ -295,9 +279,7 @@ def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
     if run.kind == "text":
         return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
     nodes: Sequence[Node] = () if run.kind == "join" else nodes_in(answer)
-    entries: Mapping[str, object] = {}
-    if not nodes and not isinstance(run.output, AnyResponse):
-        entries = entries_of(run.output)
+    entries = {} if nodes or isinstance(run.output, AnyResponse) else entries_of(run.output)
     for name in _CONTEXTS:
         if texts := [each for each in as_list(entries.get(name)) if isinstance(each, Source)]:
             return texts
@@ -312,16 +294,14 @@ def _sources(run: Run, reading: Reading) -> Sequence[Source]:
     chosen: list[Source] = []
     found: list[Source] = []
     for each in _calls(run):
-        given = _given(each, reading)
-        if each.kind == "rerank" and each.output is not None:
-            chosen = _without(chosen, each.inputs) + list(given)
+        given = _given(each, run, reading)
+        if each.kind in _CHOOSING and each.output is None:
+            continue
+        if each.kind == "rerank":
             found = _without(found, each.inputs)
-        elif each.kind == "synthesis":
-            chosen += given
-            if given or not nodes_in(each.output):  # else all that it was given was written on the way
-                found = found if each.output is None else []
-        else:
-            found += given
+        elif each.kind == "synthesis" and (given or not nodes_in(each.output)):  # else all of it was written on the way
+            chosen, found, given = [*chosen, *given], [], ()
+        found += given
     return chosen + found
 
 
@@ -339,12 +319,9 @@ def _calls(run: Run) -> Iterator[Run]:
             yield from _calls(each)
 
 
-def _given(run: Run, reading: Reading) -> Sequence[Source]:
+def _given(run: Run, around: Run, reading: Reading) -> Sequence[Source]:
     """Return the sources that a call gave, in place of what the calls inside of it gave."""
-    if run.kind in ("synthesis", "rerank"):
-        around = run.parent or run
-        while around.parent is not None and around.kind not in _GIVING:
-            around = around.parent
+    if run.kind in _CHOOSING:
         return _without_answers(nodes_in(run.output), around, reading, before=run)
     if run.kind == "retrieval" and run.output is not None:
         return _without_answers(nodes_in(run.output), run, reading)
@@ -369,7 +346,7 @@ def _without_answers(
     for source in sources:
         text = "" if isinstance(source, str) or not answers else source.get_content().strip()
         inner = next((each for each, asked, answer in answers if _holds(text, asked, answer)), None)
-        found += [source] if inner is None else _given(inner, reading)
+        found += [source] if inner is None else _given(inner, run, reading)
     return found
 
 

@@ -5,7 +5,8 @@ LlamaIndex calls handlers on the app's own thread, and swallows whatever they ra
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from llama_index.core.agent.workflow import AgentInput
@@ -32,16 +33,19 @@ from ragstone.run import Run
 from ragstone_llama_index.read import ENTRIES, Kind, Reading, converses, entries_of, named, nodes_in
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
-_KINDS: tuple[tuple[Kind, type, str], ...] = (
-    ("query", BaseQueryEngine, "query aquery"),
-    ("chat", BaseChatEngine, "chat achat stream_chat astream_chat"),
-    ("workflow", Workflow, "run"),  # all agents are workflows
-    ("retrieval", BaseRetriever, "retrieve aretrieve"),
-    ("synthesis", BaseSynthesizer, "synthesize asynthesize"),
-    ("text", BaseSynthesizer, "get_response aget_response"),
-    ("writing", StreamingAgentChatResponse, "write_response_to_history awrite_response_to_history"),
+_KINDS: tuple[tuple[Kind, type, tuple[str, ...]], ...] = (
+    ("join", SQLJoinQueryEngine, ("query", "aquery")),
+    ("query", BaseQueryEngine, ("query", "aquery")),
+    ("chat", BaseChatEngine, ("chat", "achat", "stream_chat", "astream_chat")),
+    ("workflow", Workflow, ("run",)),  # all agents are workflows
+    ("retrieval", BaseRetriever, ("retrieve", "aretrieve")),
+    ("synthesis", BaseSynthesizer, ("synthesize", "asynthesize")),
+    ("text", BaseSynthesizer, ("get_response", "aget_response")),
+    ("writing", StreamingAgentChatResponse, ("write_response_to_history", "awrite_response_to_history")),
+    ("model", BaseLLM, ()),
+    ("tool", BaseTool, ()),
 )
-_BY_NAME: Mapping[str, tuple[Kind, Any]] = {name: (kind, cls) for kind, cls, names in _KINDS for name in names.split()}
+"""What a call of a class is, by the method; without methods, whichever it is."""
 TOPMOST: tuple[Kind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "model")
 """Kinds of which an outermost call is a run of the app."""
 EVALUATION_TAG = "ragstone:evaluation"
@@ -100,7 +104,8 @@ class Recorder:
         self, id_: str, call: Mapping[str, Any], instance: object, parent_id: str | None, tags: Mapping[str, Any] | None
     ) -> None:
         """Open a run below another one, or a tree."""
-        kind = _kind(id_, instance)
+        name = id_[: -UUID - 1]
+        kind = _kind(cast("Hashable", type(instance)), name.rpartition(".")[2])
         if kind == "writing":
             self.writing(cast("StreamingAgentChatResponse", instance))
         parent = self.trees.get(parent_id)
@@ -108,8 +113,8 @@ class Recorder:
             parent = parent_id = None
         if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
             return
-        run = Run(id_, kind, id_[: -UUID - 1])
-        if kind and (kind in ENTRIES or parent is None or _converses(parent)):
+        run = Run(id_, kind, name)
+        if kind in ENTRIES or parent is None or (kind in ("model", "synthesis") and _converses(parent)):
             run.inputs = _inputs(kind, instance, call, topmost=parent is None)
         tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
         if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
@@ -226,12 +231,13 @@ def _converses(run: Run | None) -> bool:
     return run is not None
 
 
-def _kind(id_: str, instance: object) -> Kind:
-    """Return what a call is; the name first, for most are nothing and instances take longer to look at."""
-    known = _BY_NAME.get(id_[id_.rfind(".") + 1 : -UUID - 1])
-    if known is not None and isinstance(instance, known[1]):
-        return "join" if isinstance(instance, SQLJoinQueryEngine) else known[0]
-    return "model" if isinstance(instance, BaseLLM) else "tool" if isinstance(instance, BaseTool) else ""
+@lru_cache(1_000)
+def _kind(cls: type, method: str) -> Kind:
+    """Return what a call is; remembered, for most are nothing and their classes take long to look at."""
+    for kind, base, methods in _KINDS:
+        if issubclass(cls, base) and (method in methods or not methods):
+            return kind
+    return ""
 
 
 def _is_beside(parent: Run | None, parent_id: str | None, kind: Kind) -> bool:

@@ -19,7 +19,7 @@ from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
 from ragstone.errors import describe
 from ragstone.limits.gate import daemon
-from ragstone.run import Run
+from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
 from ragstone_llama_index.read import Draft, Reading, Streamed, question_of, read, said
 
@@ -191,7 +191,7 @@ def answered(run: Run, reading: Reading) -> Answered:
     ValueError: It is an async stream that is yet to be read by the running event loop.
     """
     draft = read(run, reading)
-    answer = None if draft is None else draft.answer
+    answer = None if isinstance(draft, Skipped) else draft.answer
     if isinstance(answer, StreamingResponse) and (shared := _shared(answer)) is not None:
         wait([shared.done])
     elif isinstance(answer, AsyncStreamingResponse) and known_text(answer) is None:
@@ -205,14 +205,14 @@ def answered(run: Run, reading: Reading) -> Answered:
 async def aanswered(run: Run, reading: Reading) -> Answered:
     """Read what a run answered, without holding up the running loop; otherwise as `answered`."""
     draft = read(run, reading)
-    answer = None if draft is None else draft.answer
+    answer = None if isinstance(draft, Skipped) else draft.answer
     if isinstance(answer, Streamed) and (shared := _shared(answer)) is not None:
         await shared.end()
     return _answered(run, draft)
 
 
-def _answered(run: Run, draft: Draft | None) -> Answered:
-    if draft is None:
+def _answered(run: Run, draft: Draft | Skipped) -> Answered:
+    if isinstance(draft, Skipped):
         return Sample(user_input=question_of(run)), "was declined by fields="
     sample, answer = draft.sample, draft.answer
     if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):

@@ -126,7 +126,7 @@ def test_what_a_reranker_chose_stands_for_what_it_was_given_and_for_nothing_else
     first, second, later = retrieval("Always."), retrieval(*TEXTS), retrieval("Later.")
     rerank = Run("4", "rerank", inputs=second.output, output=second.output[1:])
     read = sample_of(flow({"answer": "x"}, None, first, second, rerank, later))
-    assert read.retrieved_contexts == (TEXTS[1], "Always.", "Later.")
+    assert read.retrieved_contexts == ("Always.", TEXTS[1], "Later.")
 
 
 def test_an_inner_answer_is_no_source_but_what_it_rests_on_is():
