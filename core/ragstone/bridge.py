@@ -12,6 +12,9 @@ from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
 
+CALLS: "contextvars.ContextVar[set[Future[Any]]]" = contextvars.ContextVar("ragstone_calls")
+"""The calls in flight on loops of ours, for a caller that may have to cancel them from another thread."""
+
 
 class Bridge:
     """Runs a sync half from async code and an async half from sync code, for one object.
@@ -71,8 +74,9 @@ class Loop:
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         """Run a coroutine on the loop."""
         call = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        self._calls.add(call)
-        call.add_done_callback(self._calls.discard)
+        for calls in (self._calls, CALLS.get(set())):
+            calls.add(call)
+            call.add_done_callback(calls.discard)
         return call
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

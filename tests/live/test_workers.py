@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -66,6 +67,35 @@ def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyP
     assert monitor.close(PATIENCE).done
     assert monitor.stats().scored + monitor.stats().unscored == 21
     assert monitor.stats().scored > 0
+
+
+@pytest.mark.parametrize("end", ["timeout", "close"])
+def test_a_call_that_is_given_up_is_cancelled_and_its_connection_closed(end: str) -> None:
+    """Else the judge's server could go on sending, and a thread reading, for minutes."""
+    pytest.importorskip("openai")
+    from ragstone.clients import OpenAICompatible
+
+    reading, gone = threading.Event(), threading.Event()
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(1 << 20)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            reading.set()
+            connection.recv(1)  # until the client closes
+            gone.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        judge = OpenAICompatible("m", base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1", api_key="none")
+        monitor = live(ContextRelevancy(llm=judge), workers=1, timeout=0.5 if end == "timeout" else 100.0)
+        monitor.submit(sample(1))
+        assert reading.wait(PATIENCE)
+        assert monitor.close(PATIENCE if end == "timeout" else 0.0).remaining == (end == "close")
+        assert gone.wait(PATIENCE)
+    judge.close()
+    soon(lambda: judges(monitor) == 0)
 
 
 def test_pausing_and_resuming() -> None:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from sys import getsizeof
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from ragstone.bridge import CALLS
 from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
@@ -24,6 +25,9 @@ from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record, Watched
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 MOST_ATTEMPTS = 11
 
@@ -141,6 +145,12 @@ class _Evaluation:
         self.choice = task.todo[0]
         self.started = time.monotonic()
         self.meter: Meter | BudgetMeter = Meter()
+        self.calls: set[Future[Any]] = set()
+
+    def cancel(self) -> None:
+        """Cancel its calls in flight, whose connections are closed then."""
+        for call in self.calls.copy():
+            call.cancel()
 
 
 class Workers:
@@ -195,6 +205,7 @@ class Workers:
             if not self._ends(evaluation):
                 self._hanging.discard(evaluation)
                 continue
+            evaluation.cancel()
             self._computing = threading.Lock()  # the other one may never be free again
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
@@ -217,7 +228,10 @@ class Workers:
         self.allowed.set()
         if self.account is not None:
             self.account.closed.set()
-        return [evaluation.task for evaluation in self.evaluations.copy() if self._ends(evaluation)]
+        cut = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
+        for evaluation in cut:
+            evaluation.cancel()
+        return [evaluation.task for evaluation in cut]
 
     def _run(self) -> None:
         while True:
@@ -238,6 +252,7 @@ class Workers:
         while task.todo and not self._stopped.is_set():
             evaluation = _Evaluation(task)
             self.evaluations.add(evaluation)
+            CALLS.set(evaluation.calls)
             if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
             self._settle(meter)  # of the metric before
