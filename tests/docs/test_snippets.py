@@ -151,6 +151,7 @@ def test_every_block_runs(page, app, capsys):
         if reason:
             continue
         code = re.sub(f"^{indent}", "", code, flags=re.MULTILINE).replace("/var/lib/rag/", "")
+        code = code.replace('llm="local"', 'llm="openai:gpt-5-mini"')  # that server is the test's
         try:
             compiled = compile(code, f"{page.name}, block {number}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             with warnings.catch_warnings():

@@ -73,6 +73,14 @@ def test_every_panel(rows: Callable[[str], list[tuple[Any, ...]]]) -> None:
     assert (process, longest, accepted, others) == ("web", 7, 9, [None, None, 2, None, None, None])
 
 
+def test_the_panel_on_the_page(make: Callable[[str], Case]) -> None:
+    page = (FOLDER.parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    case = make("postgres")
+    case.sink.write([score("a", 0.25, rate=0.25, submitted_at=NOON), score("b", 0.75, submitted_at=NOON)])
+    ((_, metric, mean),) = case.query(page.split("```sql\n")[1].split("```")[0])
+    assert (metric, mean) == ("demo", pytest.approx((4 * 0.25 + 0.75) / 5))
+
+
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
 def test_the_boards_are_what_the_script_writes(dialect: str) -> None:
     spec = importlib.util.spec_from_file_location("board", FOLDER / "board.py")

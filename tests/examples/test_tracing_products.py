@@ -1,28 +1,27 @@
-"""The recipes of docs/sinks.md, run: with a span of OpenTelemetry's SDK, against a server on loopback."""
+"""The examples that send scores to tracing products: a span of OpenTelemetry's SDK, a server on loopback."""
 
 import base64
 import json
-import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragstone import Score, Unscored
-from ragstone.live import Record
+from ragstone.live import OpenTelemetrySink, Record
 
 from ..support.http_server import HTTPServer  # noqa: TID252
 
-PAGE = Path(__file__).parents[2] / "docs" / "sinks.md"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
-pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the checkout: docs/")
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="needs the checkout: examples/")
 
 
-def recipe(title):
-    section = PAGE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
-    namespace = {}
-    exec(re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1], namespace)
-    return namespace["sinks"]
+@pytest.fixture
+def products(monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return import_module("live.tracing_products")
 
 
 @pytest.fixture
@@ -36,10 +35,10 @@ def server(monkeypatch):
         yield server
 
 
-def submitted(sinks):
+def submitted():
     """A score and a lack of one that were submitted in a span, a score that was not; and the span's ids."""
     with TracerProvider(shutdown_on_exit=False).get_tracer("app").start_as_current_span("answer") as span:
-        origin = sinks[0].origin()
+        origin = OpenTelemetrySink().origin()
     score = Score(metric="demo", value=0.5, reason="1 of 2.", version="1")
     lack = Unscored(metric="other", reason="timeout", detail="60 s", version="1")
     records = [Record("a", score, "j", origin=origin), Record("a", lack, "j", origin=origin), Record("b", score, "j")]
@@ -47,11 +46,10 @@ def submitted(sinks):
     return records, f"{context.trace_id:032x}", f"{context.span_id:016x}"
 
 
-def test_phoenix(server):
-    sinks = recipe("Phoenix")
-    records, _, span_id = submitted(sinks)
-    sinks[1].write(records)
-    sinks[1].write(records[2:])
+def test_phoenix(server, products):
+    records, _, span_id = submitted()
+    products.to_phoenix(records)
+    products.to_phoenix(records[2:])
     (request,) = server.requests
     assert (request.method, request.path) == ("POST", "/v1/span_annotations?sync=true")
     about = {"annotator_kind": "LLM", "identifier": "ragstone 1", "metadata": {"judge": "j", "sample_id": "a"}}
@@ -67,11 +65,10 @@ def test_phoenix(server):
     assert json.loads(theirs.body) == json.loads(request.body)
 
 
-def test_langfuse(server):
-    sinks = recipe("Langfuse")
-    records, trace_id, _ = submitted(sinks)
-    sinks[1].write(records)
-    sinks[1].write(records)
+def test_langfuse(server, products):
+    records, trace_id, _ = submitted()
+    products.to_langfuse(records)
+    products.to_langfuse(records)
     first, again = server.requests
     assert (first.method, first.path) == ("POST", "/api/public/scores")
     assert base64.b64decode(first.headers["authorization"].removeprefix("Basic ")) == b"pk:sk"
@@ -97,11 +94,13 @@ def test_langfuse(server):
     assert json.loads(theirs.body) == [sent]
 
 
-@pytest.mark.parametrize("title", ["Phoenix", "Langfuse"])
-def test_what_the_server_refuses_raises(title, server, monkeypatch):
-    with HTTPServer(lambda _: (404, b"{}")) as refusing:
+@pytest.mark.parametrize(
+    ("name", "status", "error"),
+    [("to_phoenix", 404, "404"), ("to_langfuse", 404, "404"), ("to_langfuse", 207, "refused")],
+)
+def test_what_the_server_refuses_raises(name, status, error, server, products, monkeypatch):
+    with HTTPServer(lambda _: (status, b"refused")) as refusing:
         monkeypatch.setenv("PHOENIX_COLLECTOR_ENDPOINT", refusing.url)
         monkeypatch.setenv("LANGFUSE_BASE_URL", refusing.url)
-        sinks = recipe(title)
-        with pytest.raises(OSError, match="404"):
-            sinks[1].write(submitted(sinks)[0])
+        with pytest.raises(OSError, match=error):
+            getattr(products, name)(submitted()[0])
