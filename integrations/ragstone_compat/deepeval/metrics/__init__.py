@@ -16,6 +16,7 @@ from ragstone import (
     Metric,
     Outcome,
     Sample,
+    Unscored,
 )
 from ragstone.errors import RagstoneError
 from ragstone.sample import SampleField
@@ -30,8 +31,8 @@ _FIELDS: Mapping[str, SampleField] = {
     "input": "user_input",
     "actual_output": "response",
     "expected_output": "reference",
-    "context": "retrieved_contexts",
     "retrieval_context": "retrieved_contexts",
+    "context": "retrieved_contexts",
 }
 _CALLED = (
     'The input is called "question" here, the actual output "response", the expected output "reference", the context '
@@ -108,9 +109,7 @@ class JudgedMetric(BaseMetric):
 
     def sample_of(self, test_case: LLMTestCase) -> Sample:
         """Return a test case as a sample."""
-        return Sample.model_validate(
-            {ours: getattr(test_case, theirs) for theirs, ours in _FIELDS.items() if theirs != "context"}
-        )
+        return _sample(test_case, [name for name in _FIELDS if name != "context"])
 
     def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
         """Score a test case; works inside a running event loop, too.
@@ -131,8 +130,12 @@ class JudgedMetric(BaseMetric):
     def set_outcome(self, outcome: Outcome) -> None:
         """Set the attributes by an outcome."""
         self.outcome, self.score, self.reason = outcome, outcome.value, outcome.reason
-        self.error, self.score_breakdown = getattr(outcome, "detail", None), None
-        if outcome.value is not None:
+        self.error = self.score_breakdown = None
+        if isinstance(outcome, Unscored):
+            self.error = outcome.detail
+            for theirs, ours in _FIELDS.items():
+                self.error = self.error.replace(ours, theirs)
+        else:
             self.score = 0.0 if self.strict_mode and outcome.value < 1.0 else outcome.value
             self.score_breakdown = {name.capitalize(): part for name, part in outcome.breakdown.items()}
             against = [each for each in outcome.verdicts if each.lowers_score and each.kind != "criterion"]
@@ -244,8 +247,15 @@ class GEval(JudgedMetric):
     def __name__(self) -> str:
         return f"{self.name} [GEval]"
 
+    def sample_of(self, test_case: LLMTestCase) -> Sample:
+        """Return what the judge sees of a test case."""
+        return _sample(test_case, [param.value for param in self.evaluation_params])
+
     def native(self) -> Metric:
         """Return ragstone's metric."""
+        sees = [_FIELDS[param.value] for param in self.evaluation_params]
+        if len(set(sees)) < len(sees):
+            raise ValueError("evaluation_params: name context or retrieval_context, not both")
         rubric = sorted(self.rubric or [Rubric((0, 0), "not at all"), Rubric((10, 10), "fully")])
         low, high = rubric[0].score_range[0], rubric[-1].score_range[1]
         grades = {_GRADES[grade]: (grade - low) / (high - low) for grade in range(low, high + 1)}
@@ -255,7 +265,11 @@ class GEval(JudgedMetric):
             self.name,
             f"{self.name}: which grade?",
             choices={"yes": 1.0, "no": 0.0} if self.strict_mode else grades,
-            sees=[_FIELDS[param.value] for param in self.evaluation_params],
+            sees=sees,
             llm=self.judge,
             instructions={"verdict": "\n".join(lines)},
         )
+
+
+def _sample(test_case: LLMTestCase, names: Sequence[str]) -> Sample:
+    return Sample.model_validate({_FIELDS[name]: getattr(test_case, name) for name in names})

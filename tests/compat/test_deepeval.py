@@ -1,0 +1,143 @@
+"""Scripts for DeepEval, as people write them, run with `deepeval` replaced in their import lines and nothing else."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ragstone
+import ragstone_compat
+from ragstone.errors import RagstoneError
+from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, SummarizationMetric
+from ragstone_compat.deepeval.models import OpenAIModel
+from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
+
+from ..support.openai_server import OpenAIServer  # noqa: TID252 - under importlib mode tests are no package
+from .judging import answer
+
+SCRIPTS = Path(__file__).parent / "deepeval_scripts"
+EXPECTED = {
+    "summarization": [
+        "Summarization Score: 1.0",
+        "Explanation: The original supports 1 of 1 claims",
+        "'Coverage': 1.0",
+    ],
+    "correctness": ["Correctness [GEval]: 0.8 True True", "which grade? eight."],
+    "steps_and_rubric": ["None True [('Tone [GEval]', 0.8888888888888888), ('Grounded [GEval]', 1.0)]"],
+    "rag": [
+        "Answer Relevancy 1.0 0.7 True None True",
+        "Faithfulness 1.0 0.7 True None True",
+        "Contextual Precision 1.0",
+        "Contextual Recall 1.0",
+        "Contextual Relevancy 1.0",
+    ],
+    "own_model": ["Answer Relevancy 1.0 True", "Faithfulness 1.0 True"],
+    "own_model_with_schema": ["1.0 True"],
+    "many_at_once": ["{'Answer Relevancy': 1.0, 'Faithfulness': 1.0}\n" * 3],
+    "goldens": ["pass rate 100% ['Seven.', None]"],
+    "own_metric": ["True [1.0, 1.0]"],
+    "models": ["gpt-4.1 0.8", "llama3.1:8b 0.8", "gemini-2.5-flash 0.8"],
+    "failures": [
+        "[[(1.0, True, None), (1.0, True, None)], [(1.0, True, None), (None, False, 'retrieval_context: is missing",
+        "[[(1.0, True, None), (1.0, True, None)], [(1.0, True, None)]]",
+        "raised 1 of 4 could not be scored; first: Faithfulness (score: None",
+    ],
+}
+
+
+@pytest.fixture
+def server(openai_server: Callable[..., OpenAIServer], monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    """OpenAI's API, as the environment names it."""
+    server = openai_server(answer)
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    return server
+
+
+def changed(name: str) -> str:
+    """The script with changed import lines."""
+    text = (SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
+    text = re.sub(r"^import deepeval$", "from ragstone_compat import deepeval", text, flags=re.MULTILINE)
+    return re.sub(r"^from deepeval\b", "from ragstone_compat.deepeval", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_script_runs(name: str, server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(changed(name), f"{name}.py", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    for expected in EXPECTED[name]:
+        assert expected in printed
+
+
+def test_a_test_file_runs_under_pytest(server: OpenAIServer, tmp_path: Path) -> None:
+    (tmp_path / "test_app.py").write_text(changed("in_pytest"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    path = os.pathsep.join(str(Path(package.__file__).parents[1]) for package in (ragstone, ragstone_compat))
+    environ = os.environ | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environ)
+    assert "1 failed, 2 passed" in done.stdout
+    assert "Metrics: Right [GEval] (score: 0.8, threshold: 1.0, strict: False" in done.stdout
+
+
+def test_criteria_and_steps_reach_the_judge_with_the_fields_that_they_name(server: OpenAIServer) -> None:
+    params = [LLMTestCaseParams.ACTUAL_OUTPUT, LLMTestCaseParams.RETRIEVAL_CONTEXT]
+    metric = GEval(name="Kind", criteria="Is it kind?", evaluation_steps=["Read it."], evaluation_params=params)
+    metric.measure(LLMTestCase(input="unseen", actual_output="the answer", retrieval_context=["a chunk"]))
+    asked = str(server.bodies[-1]["messages"])
+    for part in ("Is it kind?", "Read it.", "the answer", "a chunk"):
+        assert part in asked
+    assert "unseen" not in asked
+
+
+def test_what_is_undefined_is_no_score(openai_server: Callable[..., OpenAIServer]) -> None:
+    server = openai_server(lambda body: '{"claims": []}')
+    metric = FaithfulnessMetric(model=OpenAIModel("any", base_url=server.url))
+    case = LLMTestCase(input="Who?", actual_output="Hm.", retrieval_context=["Ann did it."])
+    assert metric.measure(case) is None
+    assert (metric.score, metric.success) == (None, False)
+    assert metric.error == "the judge found no claims in actual_output (0 of 0)"
+
+
+def test_a_missing_field_raises(server: OpenAIServer) -> None:
+    with pytest.raises(RagstoneError, match="Summarization: actual_output: is missing"):
+        SummarizationMetric().measure(LLMTestCase(input="A long text."))
+
+
+def test_strict_mode_gives_all_or_nothing(server: OpenAIServer) -> None:
+    def low(body: dict[str, Any]) -> str:
+        claims = '{"claims": ["A.", "B."]}'
+        one = '{"evidence": [], "verdict": "%s"}'
+        verdicts = f'{{"verdicts": {{"1": {one % "supported"}, "2": {one % "contradicted"}}}}}'
+        return claims if "List the" in str(body["messages"]) else verdicts
+
+    server.reply = low
+    metric = FaithfulnessMetric(strict_mode=True)
+    metric.measure(LLMTestCase(input="Who?", actual_output="A. B.", retrieval_context=["A."]))
+    assert (metric.score, metric.threshold, metric.success) == (0.0, 1.0, False)
+    assert "B.: contradicted." in str(metric.reason)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("metrics", "HallucinationMetric", "use FaithfulnessMetric"),
+        ("metrics", "TaskCompletionMetric", "ragstone has nothing for it"),
+        ("test_case", "ConversationalTestCase", "score each answer as an LLMTestCase"),
+        ("models", "AnthropicModel", 'pass model="langchain:anthropic:MODEL"'),
+    ],
+)
+def test_what_is_not_there_says_what_to_use(module: str, name: str, instead: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(instead)):
+        exec(f"from ragstone_compat.deepeval.{module} import {name}")
+
+
+def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
+    with pytest.raises(RagstoneError, match=r"OPENAI_API_KEY.*ragstone pull"):
+        FaithfulnessMetric().measure(LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."]))
