@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         LLMRequest as LLMRequest,
         Question as Question,
     )
-    from ragstone.live import Monitor as Monitor, trace_id as trace_id
+    from ragstone.live import Alert as Alert, Budget as Budget, Monitor as Monitor, trace_id as trace_id
     from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
     from ragstone.outcome import (
         Evidence as Evidence,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Usage as Usage,
         Verdict as Verdict,
     )
-    from ragstone.report import Report as Report
+    from ragstone.report import Report as Report, compare as compare
     from ragstone.sample import Sample as Sample, Turn as Turn
 else:
     from ragstone import metrics
@@ -44,10 +44,10 @@ else:
             "ragstone.clients": "OpenAICompatible",
             "ragstone.judge": "LLM BaseDecisionModel BaseEmbedder BaseLLM DecisionModel DecisionReply DecisionRequest "
             "Embedder LLMReply LLMRequest Question",
-            "ragstone.live": "Monitor trace_id",
+            "ragstone.live": "Alert Budget Monitor trace_id",
             "ragstone.metrics": " ".join(metrics.__all__),
             "ragstone.outcome": "Evidence Outcome Score Suspicion Unscored Usage Verdict",
-            "ragstone.report": "Report",
+            "ragstone.report": "Report compare",
             "ragstone.sample": "Sample Turn",
         },
     )

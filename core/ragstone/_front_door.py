@@ -1,7 +1,7 @@
 """Packages whose public names are loaded when first used (PEP 562)."""
 
-import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 
 
@@ -21,7 +21,4 @@ def front_door(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(homes[name]), name)
 
-    def listed() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
-
-    return sorted(homes), load, listed
+    return sorted(homes), load, partial(sorted, homes)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Sample
+from ragstone import BaseLLM, ContextRelevancy, Faithfulness, LLMReply, Metric, ResponseRelevancy, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.journal import Journal
@@ -118,10 +118,8 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
         ValueError, match="metrics: none is named, and none of the first 1 row.s. has retrieved_contexts"
     ):
         evaluate([Sample(user_input="Q?")], llm=llm)
-    with pytest.raises(
-        TypeError, match="evaluate has no option 'max_concurency'; it has llm, writer, embedder, fields"
-    ):
-        evaluate([SAMPLE], [metric(llm)], max_concurency=3)
+    with pytest.raises(TypeError, match="holds the class Faithfulness; pass an object: Faithfulness"):
+        evaluate([SAMPLE], [Faithfulness], llm=llm)
     assert llm.requests == []
     assert inspect.signature(evaluate).parameters == inspect.signature(aevaluate).parameters
 

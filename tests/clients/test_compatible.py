@@ -122,6 +122,21 @@ def test_extra_body_goes_along_and_is_not_kept_by_reference(openai_server):
     assert [body["chat_template_kwargs"] for body in server.bodies] == [{"enable_thinking": False}] * 2
 
 
+def test_what_the_user_sets_for_replies_goes_with_chats_alone_and_makes_another_judge(openai_server):
+    server = openai_server(lambda request: by_length(request) if "input" in request else "x")
+    set_ = {"temperature": 0.7, "seed": 3, "reasoning_effort": "low"}
+    with (
+        OpenAICompatible("m", base_url=server.url, **set_) as client,
+        OpenAICompatible("m", base_url=server.url) as bare,
+    ):
+        client.generate(PLAIN)
+        client.embed(["a"])
+        assert client.identity != bare.identity
+    chatted, embedded = server.bodies
+    assert {name: chatted[name] for name in set_} == set_
+    assert set_.keys().isdisjoint(embedded)
+
+
 def test_at_most_so_many_calls_in_flight_in_threads_and_in_tasks(openai_server):
     server = openai_server(lambda _: Answer(chat("x"), delay=0.03))
 

@@ -183,8 +183,9 @@ def test_a_sample_is_made_of_known_fields_and_any_run_of_texts():
     assert Sample.model_validate(fields).retrieved_contexts == ()
     assert fields == {"user_input": "q", "retrieved_contexts": None}, "it is the caller's"
     for metric in metrics(obliging):
-        with pytest.raises(TypeError, match="sample"):
-            metric.score({"response": "x"})
+        with pytest.raises(TypeError, match="sample: is str; pass ragstone.Sample"):
+            metric.score("x")
+        assert metric.score({"response": ""}) == metric.score(Sample(response=""))
 
 
 BLANK = ["", " ", "\n\t\r\n", "\u200b\u200c", "\u2800", "\u3164\uffa0", "\u115f\u1160", "\x00\x01", "\u3000", "\ufeff"]

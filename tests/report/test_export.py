@@ -13,7 +13,7 @@ from ragstone.report import Report
 from ragstone.report.tables import COLUMNS, neutral
 from ragstone.results.record import Record
 
-from .reports import report, rich, scored
+from .reports import report, rich, scored, unscored
 
 SAMPLES = [
     Sample(user_input="=1+1", retrieved_contexts=["a", "b"], response='say "hi",\nthen'),
@@ -28,6 +28,22 @@ def two():
     score = scored(1.0, passed=True, verdicts=[verdict], breakdown={"a": 0.5})
     records = list(given)
     return Report.of([*records[:2], Record("=HYPERLINK(1)", score, "judge", 0, 2), *records[2:]], samples=SAMPLES)
+
+
+def test_a_wide_frame_has_a_row_for_each_sample_and_a_column_for_each_metric():
+    given = [
+        Record("a", scored(0.25), "judge", 0, 0),
+        Record("a", scored(0.75), "judge", 0, 1),
+        Record("a", scored(1.0, "other"), "judge", 0),
+        Record("b", unscored(), "judge", 1),
+    ]
+    frame = Report.of(given, samples=[Sample(response="Yes.", retrieved_contexts=["x"])]).to_pandas(wide=True)
+    assert list(frame.columns) == [
+        "row", "sample_id", "user_input", "retrieved_contexts", "response", "reference", "demo", "other",
+    ]  # fmt: skip
+    assert frame[["sample_id", "response", "demo", "other"]].astype(object).where(frame.notna(), None).values.tolist() == [
+        ["a", "Yes.", 0.5, 1.0], ["b", None, None, None],
+    ]  # fmt: skip
 
 
 def read_csv(path):

@@ -94,6 +94,16 @@ def test_a_report_is_a_sequence_of_its_records(tmp_path):
     assert Report.of([]), "an empty one is no False"
 
 
+def test_a_metric_of_a_report_by_its_name():
+    found = report([0.5, 0.75, None], metrics=[MetricInfo("demo", "1", "judge", (0.0, 1.0))])
+    demo = found["demo"]
+    assert (demo.mean, demo.interval, demo.scored) == (0.625, (demo.low, demo.high), 2)
+    assert repr(demo).startswith("demo: 0.625 (95 % interval ")
+    assert repr(report([None])["demo"]) == "demo: no score, 0 of 1 scored"
+    with pytest.raises(KeyError, match="'else' is none of its metrics: demo"):
+        found["else"]
+
+
 def test_a_report_of_nothing_but_bad_rows_says_so():
     found = report([], name="run", metrics=[ContextRelevancy(llm=FakeLLM(lambda _: ""))], bad_rows=[BadLine(1, "<b>")])
     for shown in (str(found), found._repr_html_(), words_of(found.html())):

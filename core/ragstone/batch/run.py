@@ -62,49 +62,7 @@ Item = Row | BadLine
 
 
 class RunOptions(TypedDict, total=False):
-    """The options of `evaluate` and `aevaluate`.
-
-    Attributes:
-        llm: The judge of metrics that are given by name or lack one: a judge, its name (see `ragstone.registry`), or
-            a model object of a framework, which its integration wraps.
-        writer: What writes for these metrics where the judge does not (`Metric.writer`); as `llm`.
-        embedder: Their embedder; as `llm`. By default the one that goes with the judge.
-        fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
-            whose `reference` is the context.
-        repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
-        max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
-            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
-        requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
-        tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
-        max_calls: Calls to judges at most, in this run, each try counted; tries by the judge's own client are not
-            seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
-            same call goes on there, with its limits anew.
-        max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
-        max_cost: Money for judges at most, likewise. Needs `price`.
-        price: What a million prompt tokens and a million reply tokens cost. The report then says what was spent on
-            judges.
-        call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
-            A call that takes longer makes its sample `Unscored("timeout")`. Default: 120; no limit for a judge that
-            says `in_turn`, as the embedded one does.
-        sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
-            wait for their turn is not counted.
-        journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
-            judge is asked; or a `Journal`. Runs that use it at the same time share the work.
-        share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
-            same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
-            Default: True.
-        progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
-            each 30 seconds. "auto", the default: the bar, but no lines.
-        total: How many samples there are, for the bar, where `samples` does not say.
-        name: What the report calls this run.
-        on_result: Called with each sample's records when they are there, in the order in which samples end; each has
-            its `row`, and the first holds the sample. When a run ends early, it gets what was made of the samples under
-            way, too. What it raises ends the run, and it is not called again.
-        on_bad_row: Called with each row that holds no sample, when it is read.
-        stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
-            `Unscored("judge_error")`, which is the default.
-    """
+    """The options of `evaluate` and `aevaluate`, as their docstring has them."""
 
     llm: Judge | str | object | None
     writer: LLM | str | object | None
@@ -146,8 +104,6 @@ class Run:
     """One run: its arguments, checked before anything is read or asked, and what it has scored so far."""
 
     def __init__(self, samples: Source, metrics: object, options: RunOptions) -> None:
-        if unknown := options.keys() - RunOptions.__annotations__:
-            raise TypeError(f"evaluate has no option {min(unknown)!r}; it has {', '.join(RunOptions.__annotations__)}")
         self._options = options
         self._calls = checked("max_concurrency", options.get("max_concurrency", 16), Count)
         self._repeat = checked("repeat", options.get("repeat", 1), Count)

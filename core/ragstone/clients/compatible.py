@@ -61,6 +61,9 @@ class OpenAICompatible(LeavesOut):
             differ in how many they take: 32 is the default of text-embeddings-inference.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: unknown.
         max_reply_bytes: The largest reply that is read; a larger one is an error. Default: 10 MB.
+        temperature: How much replies vary, whatever a metric asks for; None: 0, and more where draws are to differ.
+        seed: The server's seed for replies; None: none, and the draw's number where draws are to differ.
+        reasoning_effort: How long a reasoning model thinks, such as "low"; None: the server's default.
         extra_body: Further fields for each request's JSON, such as `{"chat_template_kwargs": {...}}`.
 
     Raises:
@@ -87,6 +90,9 @@ class OpenAICompatible(LeavesOut):
         batch_size: int = 32,
         max_input_tokens: int | None = None,
         max_reply_bytes: int = 10_000_000,
+        temperature: float | None = None,
+        seed: int | None = None,
+        reasoning_effort: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
         options = Options(timeout, max_retries, max_concurrency, max_reply_bytes)
@@ -97,6 +103,8 @@ class OpenAICompatible(LeavesOut):
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self._extra_body = copy.deepcopy(dict(extra_body or {}))
+        sampling = {"temperature": temperature, "seed": seed, "reasoning_effort": reasoning_effort}
+        self._sampling = {name: value for name, value in sampling.items() if value is not None}
         self._batch_size = batch_size
         self._top_logprobs = MOST_LOGPROBS
         self.max_input_tokens = max_input_tokens
@@ -145,8 +153,9 @@ class OpenAICompatible(LeavesOut):
 
     @property
     def identity(self) -> str:
-        """What makes this judge, for journals, beside model and address: a digest of `extra_body`."""
-        return request_digest(self._extra_body) if self._extra_body else ""
+        """What makes this judge, for journals, beside model and address: a digest of what each request also holds."""
+        also = {**self._sampling, **self._extra_body}
+        return request_digest(also) if also else ""
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -219,7 +228,7 @@ class OpenAICompatible(LeavesOut):
         while True:
             call = chat_call(self.model, request, self._left_out.keys(), self._top_logprobs)
             try:
-                content = await ask("/chat/completions", {**call.body, **self._extra_body})
+                content = await ask("/chat/completions", {**call.body, **self._sampling, **self._extra_body})
             except load_openai().APIStatusError as error:
                 if not self._learn(call, error.status_code, error.body):
                     raise

@@ -314,11 +314,11 @@ class Metric(ABC):
         """Whether the user named the source field, so that an integration takes the original from nowhere else."""
         return False
 
-    def score(self, sample: Sample, *, meter: Meter | None = None) -> Outcome:
+    def score(self, sample: Sample | Mapping[str, Any], *, meter: Meter | None = None) -> Outcome:
         """Score one sample, blocking. Works inside a running event loop too (and blocks it).
 
         Args:
-            sample: What to score.
+            sample: What to score: a sample, or a mapping of its fields.
             meter: For runners that want to know the cost even when this raises.
 
         Returns:
@@ -328,25 +328,28 @@ class Metric(ABC):
         Raises:
             Exception: Whatever the judge's provider raises (network, authentication, rate limit).
         """
-        return run(self.flow(sample), self.models, meter)
+        return run(self.flow(_sample(sample)), self.models, meter)
 
     async def ascore(
-        self, sample: Sample, *, meter: Meter | None = None, answering: Answering | None = None
+        self,
+        sample: Sample | Mapping[str, Any],
+        *,
+        meter: Meter | None = None,
+        answering: Answering | None = None,
     ) -> Outcome:
         """Score one sample on the running event loop; otherwise as `score`.
 
         Args:
-            sample: What to score.
+            sample: What to score: a sample, or a mapping of its fields.
             meter: For runners that want to know the cost even when this raises.
             answering: For runners that stand between the metric and its judge: answers each request.
         """
-        offload = sample.characters() > WINDOW
-        return await arun(self.flow(sample), self.models, meter, offload=offload, answering=answering)
+        given = _sample(sample)
+        offload = given.characters() > WINDOW
+        return await arun(self.flow(given), self.models, meter, offload=offload, answering=answering)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Run the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
-        if not isinstance(cast("object", sample), Sample):
-            raise TypeError(f"sample: is {type(sample).__name__}; pass ragstone.Sample(...)")
         if self.needs_llm and self.llm is None:
             raise TypeError(f'llm: is None; {self.name} needs a judge, such as llm="local"')
         if self.max_characters is not None and (size := sample.characters()) > self.max_characters:
@@ -674,3 +677,11 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
+
+
+def _sample(given: object) -> Sample:
+    if isinstance(given, Mapping):
+        return Sample(**cast("Mapping[str, Any]", given))
+    if not isinstance(given, Sample):
+        raise TypeError(f"sample: is {type(given).__name__}; pass ragstone.Sample(...), or a mapping of its fields")
+    return given

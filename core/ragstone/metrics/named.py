@@ -72,6 +72,8 @@ def _class_of(metric: object) -> type[Metric]:
     if isinstance(metric, Metric):
         return type(metric)
     if not isinstance(metric, str):
+        if isinstance(metric, type):
+            raise TypeError(f"metrics: holds the class {metric.__name__}; pass an object: {metric.__name__}()")
         raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
     with naming("metrics"):
         return metric_class(metric)

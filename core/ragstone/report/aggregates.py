@@ -329,6 +329,16 @@ class MetricSummary:
         return None if estimate is None else estimate.high
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """Both ends of its 95 % interval; None where there is none."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    def __repr__(self) -> str:
+        mean = "no score" if self.mean is None else f"{self.mean:.3f}"
+        ends = "" if self.interval is None else " (95 % interval {:.3f} to {:.3f})".format(*self.interval)
+        return f"{self.info.name}: {mean}{ends}, {self.scored:,} of {self.total:,} scored"
+
+    @property
     def rules(self) -> tuple[str, ...]:
         """The rules that chose all of its samples; nothing where a rate chose one: the mean is of the traffic then."""
         return tuple(sorted(self._rules or ()))

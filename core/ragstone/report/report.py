@@ -29,6 +29,7 @@ from ragstone.report.tables import (
     to_frame,
     to_polars,
     to_rows,
+    wide_frame,
     write_csv,
     write_parquet,
 )
@@ -49,6 +50,7 @@ class Report(Shown):
     """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
 
     `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample, metric and draw.
+    `report["faithfulness"]` is one metric's `MetricSummary`, with `mean`, `interval`, `passed` and `scored`.
     A report of a file or a database reads them from there each time.
 
     Made by `evaluate`, `Report.of` and `Report.load`. Nothing in it changes.
@@ -184,8 +186,15 @@ class Report(Shown):
     def __getitem__(self, place: int) -> Record: ...
     @overload
     def __getitem__(self, place: slice) -> list[Record]: ...
-    def __getitem__(self, place: int | slice) -> Record | list[Record]:
-        return list(self.results())[place]
+    @overload
+    def __getitem__(self, place: str) -> MetricSummary: ...
+    def __getitem__(self, place: int | slice | str) -> Record | list[Record] | MetricSummary:
+        if not isinstance(place, str):
+            return list(self.results())[place]
+        summaries = self.summary()
+        if place not in summaries:
+            raise KeyError(f"{place!r} is none of its metrics: {', '.join(summaries) or 'it has none'}")
+        return summaries[place]
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
@@ -229,12 +238,18 @@ class Report(Shown):
             aggregates = self.read(lambda _records: None, (*aggregates.slices, facet))
         return {name: aggregates.by(facet, each.info) for name, each in aggregates.named().items()}
 
-    def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
+    def to_pandas(self, *, wide: bool = False) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
+
+        Args:
+            wide: A row for each sample instead: its texts, and a column of values for each metric, by its name in
+                `summary`. Of several draws it is their mean.
 
         Raises:
             ImportError: pandas is not installed.
         """
+        if wide:
+            return wide_frame(by_row(self.results()), self.summary(), self.sample)
         return to_frame(to_rows(self.results(), self.sample))
 
     def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency

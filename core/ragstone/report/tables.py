@@ -5,6 +5,7 @@ import html
 import importlib
 import io
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
@@ -12,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragstone.outcome import Unscored
+from ragstone.outcome import Score, Unscored
 from ragstone.plain import printable
 from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
-    from ragstone.report.aggregates import Cost
+    from ragstone.report.aggregates import Cost, MetricSummary
     from ragstone.report.statistics import Interval
     from ragstone.results.record import Record
     from ragstone.sample import Sample
@@ -41,6 +42,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
 _OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
+_SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
 _PAGE = 5_000
 
 
@@ -203,6 +205,33 @@ def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pan
     kept = list(rows)
     columns = {name: pandas.array([row[name] for row in kept], dtype=kind) for name, (kind, _) in COLUMNS.items()}
     return pandas.DataFrame(columns)
+
+
+def wide_frame(
+    rows: "Iterable[Sequence[Record]]",
+    summaries: "Mapping[str, MetricSummary]",
+    sample_of: "Callable[[Record], Sample | None]",
+) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+    """Return a pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
+    pandas = _installed("pandas", "to_pandas")
+    names = {each.info.key: name for name, each in summaries.items()}
+    kept: list[dict[str, Cell]] = []
+    for records in rows:
+        sample = sample_of(records[0])
+        texts = {} if sample is None else sample.model_dump()
+        values: dict[str, list[float]] = {name: [] for name in summaries}
+        for record in records:
+            if isinstance(record.outcome, Score):
+                key = record.outcome.metric, record.outcome.version, record.judge
+                values[names[key]].append(record.outcome.value)
+        means = {name: math.fsum(of) / len(of) if of else None for name, of in values.items()}
+        cells = {name: _cell(texts.get(name) or None) for name in _SAMPLE}
+        kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **means})
+    kinds = {"row": "Int64", "sample_id": "string", **dict.fromkeys(_SAMPLE, "string")}
+    columns = ("row", "sample_id", *_SAMPLE, *summaries)
+    return pandas.DataFrame(
+        {name: pandas.array([row[name] for row in kept], dtype=kinds.get(name, "Float64")) for name in columns}
+    )
 
 
 def to_polars(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a polars.DataFrame
