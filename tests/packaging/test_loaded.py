@@ -43,7 +43,7 @@ print("ragstone.live" in sys.modules)
         pytest.param(SCORE, 25, False, id="score"),
         pytest.param(EVALUATE, 50, False, id="evaluate"),
         pytest.param(SCORE + EVALUATOR, 33, False, id="langchain evaluator"),
-        pytest.param(SCORE + HANDLER, 56, True, id="langchain handler"),
+        pytest.param(SCORE + HANDLER, 64, True, id="langchain handler"),
     ],
 )
 def test_modules(program, most, live, tmp_path):
