@@ -50,9 +50,16 @@ def redact(text: str) -> str:
     return text
 
 
-def trouble(_: Any) -> None:
-    if random.random() < 0.3:
-        raise OSError("locked")
+def trouble(times: int) -> Any:
+    """Every second batch is refused, so many times."""
+    refused = itertools.cycle([True, False])
+    left = iter(range(times))
+
+    def refuse(_: Any) -> None:
+        if next(refused) and next(left, None) is not None:
+            raise OSError("locked")
+
+    return refuse
 
 
 @pytest.mark.parametrize("when_full", ["drop_oldest", "block"])
@@ -67,7 +74,7 @@ def test_all_is_accounted_for_at_every_moment(when_full: Any) -> None:
     llm = FakeLLM(moody)
     monitor = live(
         [ContextRelevancy(llm=llm), Second(llm=llm)],
-        sinks=[Kept("good"), Kept("bad", trouble)],
+        sinks=[Kept("good"), Kept("bad", trouble(5))],
         sampling=Sampling(rate={"second": 0.5}, where=where),
         size=50,
         when_full=when_full,
