@@ -15,9 +15,9 @@ import pytest
 from ragstone import ContextRelevancy, LLMReply, Monitor
 from ragstone.judging.prompt import tokens
 from ragstone.live import Budget
-from ragstone.live.budget import Account, Entry
+from ragstone.live.budget import Account
 from ragstone.live.database import memory_database
-from ragstone.live.ledger import Ledger
+from ragstone.live.ledger import Entry, Ledger
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

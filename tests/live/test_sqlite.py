@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.live import SQLiteSink, database
-from ragstone.live.budget import Entry
-from ragstone.live.ledger import Ledger
+from ragstone.live.ledger import Entry, Ledger
 from ragstone.live.sink import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package

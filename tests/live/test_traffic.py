@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 from ragstone import Sample
 from ragstone.cli.main import cli
 from ragstone.live import Health, SQLiteSink
-from ragstone.live.budget import Entry
-from ragstone.live.ledger import Ledger
+from ragstone.live.ledger import Entry, Ledger
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched

@@ -142,7 +142,11 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     whole = Report.load(path)
     (summary,) = whole.aggregates()
     assert (summary.scored, summary.total) == (len(KEPT), len(KEPT))
-    assert whole.notes == (f"{len(LOST)} row(s) hold no outcome that can be read and were left out",)
+    (note,) = whole.notes
+    assert note.startswith(
+        f"{len(LOST)} row(s) hold no outcome that can be read and were left out: {scored[0].sample_id}"
+    )
+    assert note.endswith(", ...")
     assert sum(each.n for each in summary.spread.bins()) == summary.scored
     assert 0 <= summary.mean <= 1
     assert len(data_of(whole.html())["rows"]) == summary.scored

@@ -5,14 +5,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, NamedTuple
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import ReservingMeter
+from ragstone.live.ledger import Entry, Ledger
 from ragstone.options import NotNegative, checked
-
-if TYPE_CHECKING:
-    from ragstone.live.ledger import Ledger
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
@@ -74,7 +71,7 @@ class Budget:
         limits = (self.calls_per_minute, self.calls_per_day)
         return min((limit for limit in limits if limit is not None), default=0)
 
-    def entries(self, now: float, *, calls: int, tokens: int, money: float) -> "list[Entry]":
+    def entries(self, now: float, *, calls: int, tokens: int, money: float) -> list[Entry]:
         """Return what to enter for an expense at a time, under each limit that there is."""
         amounts = {"calls": calls, "tokens": tokens, "money": money}
         return [
@@ -83,22 +80,6 @@ class Budget:
             for period, seconds in _SECONDS.items()
             if (limit := getattr(self, name := f"{unit}_per_{period}")) is not None
         ]
-
-
-class Entry(NamedTuple):
-    """An amount under one limit in one window of time.
-
-    Attributes:
-        name: The limit's name, such as "calls_per_minute".
-        starts_at: When the window starts, in seconds since 1970 (UTC).
-        amount: What is added; negative where an estimate was too high.
-        limit: What the window's sum may not exceed; None adds the amount whatever the sum.
-    """
-
-    name: str
-    starts_at: int
-    amount: float
-    limit: float | None
 
 
 class Account:
@@ -118,7 +99,7 @@ class Account:
         most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
-    def __init__(self, budget: Budget, ledger: "Ledger", clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
         self.waiting: set[BudgetMeter] = set()

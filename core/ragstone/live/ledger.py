@@ -1,12 +1,11 @@
 """What was spent, in a database: one sum for each limit and window, which all processes on it share."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ragstone.live.budget import Entry
     from ragstone.results.connection import Database, Transaction
 
 TABLE = (
@@ -27,6 +26,22 @@ def spent_today(connection: "Transaction") -> dict[str, float]:
     query = "SELECT name, amount FROM spending WHERE starts_at = :today AND name LIKE '%_per_day' ORDER BY name"
     rows = connection.execute(query, {"today": today}).fetchall()
     return {name.removesuffix("_per_day"): amount for name, amount in rows}
+
+
+class Entry(NamedTuple):
+    """An amount under one limit in one window of time.
+
+    Attributes:
+        name: The limit's name, such as "calls_per_minute".
+        starts_at: When the window starts, in seconds since 1970 (UTC).
+        amount: What is added; negative where an estimate was too high.
+        limit: What the window's sum may not exceed; None adds the amount whatever the sum.
+    """
+
+    name: str
+    starts_at: int
+    amount: float
+    limit: float | None
 
 
 class _RefusedError(Exception):

@@ -5,6 +5,7 @@ has the parent's connection in its memory, SQLite takes the parent's file locks 
 then writes through a connection of its own is lost when the parent closes (seen with SQLite 3.40).
 """
 
+import logging
 import os
 import sqlite3
 import threading
@@ -19,6 +20,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ragstone.results.private_files import explain, make_private
 
 T = TypeVar("T")
+_log = logging.getLogger("ragstone.results")
 Query = Callable[[str, Mapping[str, Any]], Iterable[tuple[Any, ...]]]
 """Takes SQL with named parameters, and gives rows."""
 _LOG_PAGES = 250  # of 4 KB: how long the log of a SQLite file grows; by default it is 1,000
@@ -121,13 +123,17 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file: what it is called, its mark (an application id), version, statements that make it, its error."""
+    """A kind of file: what it is called, its mark (an application id), version, statements that make it, its error.
+
+    The oldest version is the one that is still read.
+    """
 
     noun: str
     mark: int
     version: int
     tables: tuple[str, ...]
     error: type[Exception]
+    oldest: int | None = None
 
 
 class SqliteFile(ForkSafe[sqlite3.Connection]):
@@ -139,7 +145,7 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         path: The file.
         kind: What it holds. Another program's file is refused.
         patience: Seconds to wait while another process holds it.
-        explain: Whether SQLite's errors become the kind's own.
+        explain: Whether SQLite's errors become the kind's own, also where another try may succeed.
     """
 
     def __init__(self, path: Path, kind: Kind, patience: float, *, explain: bool = True) -> None:
@@ -151,27 +157,22 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         self._file = (0, 0)
 
     def replaced(self) -> None:
-        """Take note that the file was deleted or replaced while it was open: what went into the old one is lost."""
+        """Say that the file was deleted or replaced while it was open, and open the one that is there, or a new one."""
+        _log.warning("%s: was deleted or replaced while in use, with all that was written to it", self.path)
         self.reopen()
 
     def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """Return a query's rows."""
-        with self._explained(), self.lock:
-            return self._connection().execute(query, values).fetchall()
+        with self._used() as connection:
+            return connection.execute(query, values).fetchall()
 
     @contextmanager
     def transaction(self, removing: str = "") -> Generator[sqlite3.Connection, None, None]:
         """Do all of it or nothing, with the file's write lock from the start."""
-        with self._explained(), self.lock:
-            connection = self._connection()
-            try:
-                with _begun(connection):
-                    if removing:
-                        connection.execute("PRAGMA secure_delete = ON")
-                    yield connection
-            except sqlite3.Error:
-                self.reopen()  # the next try starts afresh; where the disk is full, this gives back the log's part
-                raise
+        with self._used() as connection, _begun(connection):
+            if removing:
+                connection.execute("PRAGMA secure_delete = ON")
+            yield connection
 
     def vacuum(self, *tables: str) -> None:
         """Remove what was deleted from the log, and with a table's name from the file.
@@ -179,10 +180,10 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         Raises:
             Exception: The kind's error: another process still reads the file; call it again.
         """
-        with self._explained(), self.lock:
+        with self._used() as connection:
             if tables:
-                self._connection().execute("VACUUM")
-            ((busy, *_),) = self._connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute("VACUUM")
+            ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if busy:
             raise self._kind.error(f"{self.path}: is in use, and its log still holds removed texts; try again")
 
@@ -190,6 +191,15 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         """Close the connection."""
         with suppress(sqlite3.Error):
             opened.close()
+
+    @contextmanager
+    def _used(self) -> Generator[sqlite3.Connection, None, None]:
+        with self._explained(), self.lock:
+            try:
+                yield self._connection()
+            except sqlite3.Error:
+                self.reopen()  # the next try starts afresh; where the disk is full, this gives back the log's part
+                raise
 
     def _connection(self) -> sqlite3.Connection:
         if self.opened is not None and self._file != _identity(self.path):
@@ -199,6 +209,7 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             connection = sqlite3.connect(
                 self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
             )
+            connection.text_factory = text_of
             try:
                 self._prepare(connection)
             except BaseException:
@@ -233,13 +244,13 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
                 problem = (
                     f"is damaged, or not a ragstone {self._kind.noun} ({text}); move it away, or name another file"
                 )
-            elif not self._explain:
-                raise
-            elif "locked" in text:
+                raise self._kind.error(f"{self.path}: {problem}") from error
+            if "locked" in text:
                 problem = f"{text}; another process has held it for {self._patience:g} seconds"
             else:
                 problem = explain(self.path, text, "ragstone.db")
-            raise self._kind.error(f"{self.path}: {problem}") from error
+            own = self._kind.error if self._explain else type(error)
+            raise own(f"{self.path}: {problem}") from error
 
 
 class MemoryDatabase:
@@ -277,7 +288,7 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     ((mark,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
     ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
-    if mark == kind.mark and version == kind.version:
+    if mark == kind.mark and (kind.oldest or kind.version) <= version <= kind.version:
         return True
     if mark == kind.mark:
         age, advice = ("a newer", "upgrade ragstone, or ") if version > kind.version else ("an older", "")
@@ -288,6 +299,11 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     if mark or version or tables:
         raise kind.error(f"{path}: is no {kind.noun}; name another file as the {kind.noun}")
     return False
+
+
+def text_of(stored: bytes) -> str:
+    """Return a text of a SQLite file, also where another program wrote one that is not UTF-8."""
+    return stored.decode("utf-8", "backslashreplace")
 
 
 @contextmanager

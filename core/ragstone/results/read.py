@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable, to_plain
-from ragstone.results.connection import Query, is_made
+from ragstone.results.connection import Query, is_made, text_of
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
@@ -30,7 +30,8 @@ _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
 _TORN = b"{"
-_READ = [name for name in COLUMNS if name != "sample"]
+_NAMED = 5  # rows and lines that a note names
+_READ = [name for name in COLUMNS if name not in ("sample", "alerts")]  # the last: version 2 has none
 
 
 class ResultsError(RagstoneError, ValueError):
@@ -144,7 +145,7 @@ class FileResults(Results):
             bad.pop()
             notes.append(f"{self.path.name}: its end is missing, as where a run was killed: what is whole was read")
         if bad:
-            some = ", ".join(map(str, bad[:5])) + (", ..." if len(bad) > 5 else "")
+            some = ", ".join(map(str, bad[:_NAMED])) + (", ..." if len(bad) > _NAMED else "")
             notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {some}")
         self.notes = tuple(notes)
 
@@ -190,7 +191,7 @@ class DatabaseResults(Results):
         """
         columns, order = ", ".join(_READ), "sample_id, metric, version"
         sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
-        place, last, damaged = -1, None, 0
+        place, last, damaged = -1, None, list[str]()
         with self._opened() as query:
             for row in query(sql, {"since": _LEAST if since is None else since}):
                 if row[0] != last:
@@ -198,8 +199,9 @@ class DatabaseResults(Results):
                 try:
                     yield from_row(dict(zip(_READ, row, strict=True)), place)
                 except ValueError:
-                    damaged += 1
-        unread = f"{damaged:,} row(s) hold no outcome that can be read and were left out"
+                    damaged.append(f"{row[0]} by {row[1]}")
+        some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
+        unread = f"{len(damaged):,} row(s) hold no outcome that can be read and were left out: {some}"
         self.notes = (unread,) if damaged else ()
 
     def sample(self, record: Record) -> Sample | None:
@@ -246,6 +248,7 @@ def _reading_file(path: Path) -> Generator[Query, None, None]:
 
 def _begun(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
+    connection.text_factory = text_of
     try:
         connection.execute("BEGIN")  # all that is read is of one moment
         connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # here the file is really opened

@@ -301,7 +301,9 @@ def _field_and_chunk(place: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of JSON
     return ("retrieved_contexts", place) if isinstance(place, int) else tuple(place)
 
 
-def _verdict(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
+def _verdict(values: Sequence[Any] | dict[str, object], known: "_Texts") -> dict[str, object]:
+    if isinstance(values, dict):  # as databases of version 2 have it
+        return values
     cells: list[Any] = [*values, None, None]
     number, kind, word, lowers, places, text, probability = cells[:7]
     evidence: list[dict[str, object]] = []

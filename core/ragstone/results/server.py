@@ -163,7 +163,7 @@ def _make(connection: sa.Connection, where: str, kind: Kind) -> None:
 
 def _check_version(connection: sa.Connection, where: str, kind: Kind) -> None:
     version = connection.execute(sa.text("SELECT version FROM ragstone_schema")).scalar()
-    if version != kind.version:
+    if version is None or not (kind.oldest or kind.version) <= version <= kind.version:
         raise kind.error(
             f"{where}: was made by another ragstone ({kind.noun} version {version}, this one reads {kind.version}); "
             "use that ragstone, or another database or schema"
