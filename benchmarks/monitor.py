@@ -1,6 +1,7 @@
 """What a monitor costs the app: how long `submit` takes, and what requests notice of it.
 
     python benchmarks/monitor.py
+    python benchmarks/monitor.py --soak 600     # memory, threads and open files over ten minutes, nothing else
 
 The judge sleeps 5 ms; four workers ask it as fast as they can, a SQLite file takes the outcomes. Samples are of 6 kB:
 a question, five contexts, an answer. The app's requests run with and without a monitor by turns, in one process, and
@@ -15,9 +16,11 @@ import argparse
 import asyncio
 import json
 import logging
+import os
 import platform
 import random
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -132,6 +135,27 @@ def app(metric: Metric, n: int, turns: int, at_once: int, way: Way) -> dict[str,
     return found
 
 
+def soak(per_second: int, seconds: float) -> None:
+    """Print what the process holds each minute, with an outbox and a judge that answers at once."""
+    print("| second | memory, MB | threads | open files | scored | wait |")
+    print("|--:|--:|--:|--:|--:|--:|", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        monitor = monitored(metrics(0.0)[0], folder, "outbox")
+        start = time.perf_counter()
+        for i in range(int(per_second * seconds)):
+            if (early := start + i / per_second - time.perf_counter()) > 0:
+                time.sleep(early)
+            monitor.submit(sample(i))
+            if (i + 1) % (60 * per_second) == 0:
+                stats, files = monitor.stats(), len(list(Path("/proc/self/fd").iterdir()))
+                pages = int(Path("/proc/self/statm").read_text().split()[1])
+                memory = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+                held = f"{memory:.1f} | {threading.active_count()} | {files}"
+                second = time.perf_counter() - start
+                print(f"| {second:.0f} | {held} | {stats.scored:,} | {stats.pending:,} |", flush=True)
+        print(f"\nclosed: {monitor.close(60)}; {monitor.stats()}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--per-second", type=int, default=1_000)
@@ -141,9 +165,13 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=1_000, help="per turn")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--at-once", type=int, default=200, help="requests")
+    parser.add_argument("--soak", type=float, metavar="SECONDS", help="only this, at 200 samples a second")
     parser.add_argument("--only", choices=get_args(Way), help="one way for the requests")
     args = parser.parse_args()
     logging.getLogger("ragstone").setLevel(logging.ERROR)  # what is left at the end of a run is dropped, and said so
+    if args.soak:
+        soak(200, args.soak)
+        return
 
     print(f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}\n")
     print(f"| `submit` at {args.per_second:,}/s for {args.seconds:g} s, µs | p50 | p99 | p99.9 | max | |")
