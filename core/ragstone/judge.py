@@ -1,10 +1,9 @@
 """What a metric needs from outside: a judge, which is an `LLM` or a `DecisionModel`, and an `Embedder`."""
 
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from ragstone.outcome import Usage
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragstone.bridge import Bridge
-
+T = TypeVar("T")
 Asking = Literal["together", "one_by_one"]
 
 
@@ -292,12 +290,9 @@ class Meter:
 
 
 class _OneHalf:
-    """Shared by `BaseLLM` and `BaseEmbedder`: checks that one half is there and lends the bridge."""
+    """Shared by `BaseLLM` and `BaseEmbedder`: checks that one half is there and gives the other."""
 
     _halves: tuple[str, str]
-    _threads = 64
-    __bridge: "Bridge | None" = None
-    __bridge_lock = threading.Lock()
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -306,30 +301,30 @@ class _OneHalf:
         if cls is not base and all(getattr(cls, half) is getattr(base, half) for half in cls._halves):
             raise TypeError(f"{cls.__name__} must define {sync} or {asynchronous} (or both)")
 
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "_OneHalf__bridge"}  # threads stay here
-
     @property
     def async_only(self) -> bool:
-        """Whether the sync half drives the async one, on an event loop of its own."""
+        """Whether the sync half drives the async one, on ragstone's own event loop."""
         base = next(kind for kind in type(self).__mro__ if "_halves" in vars(kind))
         return getattr(type(self), self._halves[0]) is getattr(base, self._halves[0])
 
-    def _bridge(self) -> "Bridge":
-        from ragstone.bridge import Bridge  # asyncio and threads are loaded when first used
 
-        with _OneHalf.__bridge_lock:
-            if self.__bridge is None or self.__bridge.forked:
-                object.__setattr__(self, "_OneHalf__bridge", Bridge(self._threads))  # frozen subclasses too
-            return cast("Bridge", self.__bridge)
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    from ragstone.bridge import begin, result  # asyncio and threads are loaded when first used
+
+    return result(begin(coroutine))
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    from ragstone.bridge import in_daemon
+
+    return await in_daemon(call)
 
 
 class BaseLLM(_OneHalf):
     """Gives an LLM with one half the other: define `generate` or `agenerate`, get both.
 
-    A sync-only LLM is called from threads on the async path (`_threads` at most, 64 unless the subclass says
-    otherwise); a call that was cancelled runs on in its thread. An async-only LLM is driven, on the sync
-    path, by one event loop in a background thread of its own.
+    A sync-only LLM is called from a thread for each call on the async path; a call that was cancelled runs on in its
+    thread. An async-only LLM is driven, on the sync path, by one event loop that ragstone runs in a background thread.
 
     Example:
         >>> class Yes(BaseLLM):
@@ -348,11 +343,11 @@ class BaseLLM(_OneHalf):
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by running `agenerate` on a background loop."""
-        return self._bridge().on_loop(self.agenerate(request))
+        return _run(self.agenerate(request))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request by running `generate` in a thread."""
-        return await self._bridge().in_thread(lambda: self.generate(request))
+        return await _in_thread(lambda: self.generate(request))
 
 
 class BaseDecisionModel(_OneHalf):
@@ -373,11 +368,11 @@ class BaseDecisionModel(_OneHalf):
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by running `adecide` on a background loop."""
-        return self._bridge().on_loop(self.adecide(request))
+        return _run(self.adecide(request))
 
     async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by running `decide` in a thread."""
-        return await self._bridge().in_thread(lambda: self.decide(request))
+        return await _in_thread(lambda: self.decide(request))
 
 
 class BaseEmbedder(_OneHalf):
@@ -398,8 +393,8 @@ class BaseEmbedder(_OneHalf):
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Place texts by running `aembed` on a background loop."""
-        return self._bridge().on_loop(self.aembed(texts))
+        return _run(self.aembed(texts))
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Place texts by running `embed` in a thread."""
-        return await self._bridge().in_thread(lambda: self.embed(texts))
+        return await _in_thread(lambda: self.embed(texts))

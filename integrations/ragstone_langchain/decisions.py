@@ -5,13 +5,12 @@ from typing import Any, cast
 
 from langchain_core.runnables import Runnable
 
+from ragstone.bridge import Async, Sync
 from ragstone.judge import BaseDecisionModel, DecisionReply, DecisionRequest
 from ragstone.options import Count, checked
 from ragstone.plain import as_count, as_dict
 from ragstone_langchain.shared_model import (
-    Async,
     SharedModel,
-    Sync,
     input_limit,
     is_decision_model,
     judge_config,

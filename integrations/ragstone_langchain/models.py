@@ -13,6 +13,7 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
+from ragstone.bridge import Async, Sync
 from ragstone.clients.chat import read_completion, reasoning
 from ragstone.errors import describe
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
@@ -32,9 +33,7 @@ from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_count, as_dict, as_list
 from ragstone_langchain.messages import text_of
 from ragstone_langchain.shared_model import (
-    Async,
     SharedModel,
-    Sync,
     input_limit,
     is_decision_model,
     judge_config,

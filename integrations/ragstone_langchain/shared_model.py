@@ -9,66 +9,53 @@ of the environment, listens still: LangChain has no public way to leave it out.
 import asyncio
 import contextvars
 import sys
-from collections.abc import Callable, Coroutine
 from functools import partial
 from operator import is_
-from typing import Any, Generic, TypeGuard, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
-from ragstone.bridge import SharedHalves, share
-from ragstone.errors import secrets_in
-from ragstone.plain import as_count, as_dict, is_list, is_mapping
+from ragstone.bridge import Async, Sync, attribute, is_home
+from ragstone.bridge import SharedModel as Shared
+from ragstone.plain import as_count, as_dict
 from ragstone_langchain.messages import JUDGE_TAG
 
 M = TypeVar("M")
 T = TypeVar("T")
-Sync = Callable[[], T]
-Async = Callable[[], Coroutine[Any, Any, T]]
 
-_URLS = ("base_url", "openai_api_base", "azure_endpoint", "endpoint_url", "endpoint")
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
 _INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
 _DEPTH = 8  # of wrappers in wrappers that are looked into
+_QUIET: dict[str, object] = {"callbacks": None, "verbose": False, "config_factories": []}
 
 
-class SharedModel(SharedHalves, Generic[M]):
-    """What `LangChainLLM` and `LangChainEmbedder` have in common: the object, and how it is called.
-
-    Calls are hidden from the app, unless they are to be traced.
-    """
+class SharedModel(Shared, Generic[M]):
+    """What the adapters have in common: the object, and calls that are hidden from the app, unless traced."""
 
     def __init__(self, model: M, *, name: str | None, identity: str | None = None, trace: bool = False) -> None:
-        names = (_attribute(layer, each) for layer in _layers(model) for each in _NAMES)
-        own_name = (each for each in names if isinstance(each, str) and each)
-        self.model = name or next(own_name, type(_layers(model)[-1]).__name__)
-        self.identity = identity
         self._shared = model
+        self.model: str = name or self._text(_NAMES) or type(self._layers()[-1]).__name__
+        self.identity = identity
         self._trace = trace
-        share(model)
+        is_home(model)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._shared)
-
-    @property
     def async_only(self) -> bool:
         """Whether the object shows that it has an async half alone: a RunnableLambda's."""
-        return any(hasattr(layer, "afunc") and not hasattr(layer, "func") for layer in _layers(self._shared))
+        return any(hasattr(layer, "afunc") and not hasattr(layer, "func") for layer in self._layers())
 
-    @property
-    def base_url(self) -> str | None:
-        """The address of the model's server, if the object says it."""
-        urls = (_attribute(layer, each) for layer in _layers(self._shared) for each in _URLS)
-        return next((each for each in urls if isinstance(each, str) and each), None)
+    def _original(self) -> M:
+        return self._shared
+
+    def _layers(self) -> list[object]:
+        return _layers(self._shared)
 
     def _invoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model from sync code, hidden from the app."""
@@ -76,7 +63,7 @@ class SharedModel(SharedHalves, Generic[M]):
 
     async def _ainvoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model for the running loop, hidden from the app."""
-        return await self._acall(self._shared, *self._hidden(sync, asynchronous))
+        return await self._acall(*self._hidden(sync, asynchronous))
 
     def _hidden(self, sync: Sync[T], asynchronous: Async[T]) -> tuple[Sync[T], Async[T]]:
         if self._trace:
@@ -92,21 +79,14 @@ def is_decision_model(model: object) -> bool:
 
 def input_limit(model: object) -> int | None:
     """Return the longest prompt in tokens by a model's profile; None if it has none."""
-    limits = (as_count(as_dict(_attribute(layer, "profile")).get("max_input_tokens")) for layer in _layers(model))
+    limits = (as_count(as_dict(attribute(layer, "profile")).get("max_input_tokens")) for layer in _layers(model))
     return next(filter(None, limits), None)
 
 
 def _layers(model: object) -> list[object]:
     """Return the object and what it wraps, from the outside in."""
-    inside = next((part for name in _INSIDE if (part := _attribute(model, name)) is not None), None)
+    inside = next((part for name in _INSIDE if (part := attribute(model, name)) is not None), None)
     return [model] if inside is None else [model, *_layers(inside)]
-
-
-def _attribute(thing: object, name: str) -> object:
-    try:
-        return getattr(thing, name, None)
-    except Exception:  # a configurable model makes the model for it, which may need a key or a package
-        return None
 
 
 def judge_config(task: str, *, trace: bool) -> RunnableConfig:
@@ -140,46 +120,30 @@ async def _await_untraced(call: Async[T]) -> T:
     return await contextvars.Context().run(asyncio.get_running_loop().create_task, untraced())
 
 
-def without_callbacks(runnable: T) -> T:
+def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a runnable, or what one holds
     """Return a runnable without callbacks of its own: itself where it carries none, else a shallow copy."""
-    return cast("T", _stripped(runnable, 0))
-
-
-def _stripped(thing: object, depth: int) -> object:
     if depth > _DEPTH:
         return thing
-    if is_mapping(thing) and isinstance(thing, dict):  # alternatives, steps side by side
-        old = as_dict(thing)
-        new = {name: _stripped(item, depth + 1) for name, item in old.items()}
-        return old if all(map(is_, new.values(), old.values())) else new
-    if is_list(thing):  # steps, branches, fallbacks
-        items = [_stripped(item, depth + 1) for item in thing]
-        return thing if all(map(is_, items, thing)) else tuple(items) if isinstance(thing, tuple) else items
-    if not _is_runnable(thing):
+    if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
+        items: list[Any] = [without_callbacks(item, depth + 1) for item in thing]
+        if all(map(is_, items, thing)):
+            return thing
+        return tuple(items) if isinstance(thing, tuple) else items
+    if not isinstance(thing, (dict, Runnable)):
         return thing
-    changes: dict[str, object] = {}
-    # A copy of what it holds, as other threads may use it; not by getattr, which warns of deprecated fields.
-    for name, value in dict(vars(thing)).items():
-        if name == "callbacks" and value:
-            changes[name] = None
-        elif name == "verbose" and value:  # prints each run
-            changes[name] = False
-        elif name == "config_factories" and value:  # with_listeners
-            changes[name] = []
-        elif name in ("config", "_default_config") and "callbacks" in as_dict(value):  # a binding's, a configurable's
-            changes[name] = {key: setting for key, setting in as_dict(value).items() if key != "callbacks"}
-        elif (inner := _stripped(value, depth + 1)) is not value:
-            changes[name] = inner
-    return _changed(thing, changes) if changes else thing
-
-
-def _changed(runnable: object, changes: dict[str, object]) -> object:
-    if isinstance(runnable, BaseModel):
-        return runnable.model_copy(update=changes)
-    changed = object.__new__(type(runnable))  # copy.copy would ask a configurable model for what it does not have yet
-    vars(changed).update({**vars(runnable), **changes})
-    return changed
-
-
-def _is_runnable(thing: object) -> TypeGuard[Runnable[Any, Any]]:
-    return isinstance(thing, Runnable)
+    held: dict[str, Any] = thing if isinstance(thing, dict) else vars(thing)  # getattr would warn of deprecated fields
+    changes: dict[str, Any] = {}
+    for name, value in dict(held).items():  # other threads may use it
+        loud = value and name in _QUIET and (name == "callbacks" or held is not thing)
+        quiet = _QUIET[name] if loud else without_callbacks(value, depth + 1)
+        if quiet is not value:
+            changes[name] = quiet
+    if not changes:
+        return thing
+    if isinstance(thing, BaseModel):
+        return thing.model_copy(update=changes)
+    if isinstance(thing, dict):
+        return {**held, **changes}
+    copied = object.__new__(type(thing))  # copy.copy would ask a configurable model for what it does not have yet
+    vars(copied).update({**held, **changes})
+    return copied

@@ -39,8 +39,6 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         llm: The model; None: `Settings.llm` at the time of the call.
         asking: "together" for capable models; "one_by_one" for small ones, of about 8B parameters or less.
         gives_probabilities: Whether the model sends log-probabilities; metrics that ask one by one then score by them.
-        in_threads: Where `agenerate` runs: True: the sync methods, in threads; False: the async methods; None: the
-            async methods on the first event loop, and threads on all others or if the model only blocks.
         max_input_tokens: The longest prompt that the model takes, in tokens; None: from its `metadata`, and unknown if
             that is LlamaIndex' default of 3,900 or leaves no room.
         identity: A text for journals; change it whenever you change the model object's settings.
@@ -73,7 +71,6 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         *,
         asking: Asking = "together",
         gives_probabilities: bool = False,
-        in_threads: bool | None = None,
         max_input_tokens: int | None = None,
         identity: str | None = None,
         trace: bool = False,
@@ -81,7 +78,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         self.asking: Asking = checked("asking", asking, Asking)
         self.gives_probabilities: bool = checked("gives_probabilities", gives_probabilities, Flag)
         self._max_input_tokens: int | None = checked("max_input_tokens", max_input_tokens, Count | None)
-        super().__init__(llm, in_threads=in_threads, identity=identity, trace=trace)
+        super().__init__(llm, identity=identity, trace=trace)
 
     @property
     def max_input_tokens(self) -> int | None:
@@ -212,7 +209,6 @@ class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
 
     Args:
         embed_model: The model; None: `Settings.embed_model`, as it is when a call is made.
-        in_threads: As for `LlamaIndexLLM`.
         identity: As for `LlamaIndexLLM`.
         trace: As for `LlamaIndexLLM`.
 
@@ -235,11 +231,10 @@ class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
         self,
         embed_model: BaseEmbedding | None = None,
         *,
-        in_threads: bool | None = None,
         identity: str | None = None,
         trace: bool = False,
     ) -> None:
-        super().__init__(embed_model, in_threads=in_threads, identity=identity, trace=trace)
+        super().__init__(embed_model, identity=identity, trace=trace)
 
     def _name_of(self, model: BaseEmbedding) -> str:
         return model.model_name

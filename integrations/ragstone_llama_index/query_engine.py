@@ -19,8 +19,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_instrumentation.span import active_span_id
 
 from ragstone import Report, aevaluate, evaluate
+from ragstone.bridge import in_daemon
 from ragstone.errors import describe
-from ragstone.limits.gate import in_daemon
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
 from ragstone.plain import as_dict, fields_of, is_list

@@ -4,7 +4,7 @@ import copy
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
@@ -13,8 +13,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_instrumentation.span import active_span_id
 from pydantic import BaseModel
 
-from ragstone.bridge import Bridge, SharedHalves, share
-from ragstone.errors import secrets_in
+from ragstone.bridge import Async, Sync, in_daemon, is_home
+from ragstone.bridge import SharedModel as Shared
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -22,11 +22,10 @@ T = TypeVar("T")
 JUDGE_TAG = "ragstone:judge"
 """Stands in the tags of every event and span of a judge, so that handlers can tell it from the app's."""
 
-_THREADS = 64  # as many calls at once as ragstone.BaseLLM makes
 _LOCK = threading.Lock()
 
 
-class SharedModel(SharedHalves, ABC, Generic[M]):
+class SharedModel(Shared, ABC, Generic[M]):
     """A model object of the app, or the one in LlamaIndex' `Settings`, which is looked up for each call.
 
     Calls go to a shallow copy, which shares clients, limits and settings with the object: the object itself is never
@@ -38,20 +37,17 @@ class SharedModel(SharedHalves, ABC, Generic[M]):
     _wanted: ClassVar[str]  # the kind in words, and what to pass
     _apps_own: ClassVar[tuple[str, ...]]  # fields of the object that the copy does not have
 
-    def __init__(self, model: M | None, *, in_threads: bool | None, identity: str | None, trace: bool) -> None:
+    def __init__(self, model: M | None, *, identity: str | None, trace: bool) -> None:
         if not isinstance(model, self._kind | None):
             raise TypeError(
                 f"{self._setting}: {type(model).__name__} is not a LlamaIndex {self._wanted}, or None for "
                 f"Settings.{self._setting}"
             )
-        self._model = model
+        self._given = model
         self.identity = identity
         self._trace = trace
-        self._in_threads = in_threads
-        if model is not None:
-            share(model)
         self._copied: tuple[M, M] | None = None
-        self._threads = Bridge(_THREADS)
+        is_home(model)
 
     @property
     def model(self) -> str:
@@ -61,18 +57,6 @@ class SharedModel(SharedHalves, ABC, Generic[M]):
             return f"Settings.{self._setting}"
         name = self._name_of(original)
         return name if name and name != "unknown" else type(original).__name__
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The model object's keys, which are taken out of every error text."""
-        return secrets_in(self._original())
-
-    @property
-    def base_url(self) -> str | None:
-        """The address of the model's server, if the object says it."""
-        original = self._original()
-        urls = (getattr(original, each, None) for each in ("api_base", "base_url", "azure_endpoint"))
-        return next((each for each in urls if isinstance(each, str) and each), None)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -103,28 +87,18 @@ class SharedModel(SharedHalves, ABC, Generic[M]):
         with _suppress_tracing(trace=self._trace):
             yield silenced
 
-    async def _ainvoke(self, sync: Callable[[], T], asynchronous: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Call the model for the running loop: as the user says, else on its home loop, unless it would block that."""
-        original = self._found()
-        in_threads = self._only_calls_sync(original) if self._in_threads is None else self._in_threads
-        if in_threads:
-            return await self._bridge().in_thread(sync)
-        if self._in_threads is False:
-            return await asynchronous()
-        return await self._acall(original, sync, asynchronous)
-
-    def _bridge(self) -> Bridge:
-        with _LOCK:
-            if self._threads.forked:
-                self._threads = Bridge(_THREADS)
-            return self._threads
+    async def _ainvoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
+        """Call the model for the running loop, unless its async half would block that."""
+        if self._only_calls_sync(self._found()):
+            return await in_daemon(sync)
+        return await self._acall(sync, asynchronous)
 
     def _found(self) -> M:
         """Return the app's object, which keeps its callback manager."""
         from llama_index.core import Settings
 
-        if self._model is not None:
-            return self._model
+        if self._given is not None:
+            return self._given
         try:
             found: list[M] = []
             for _ in range(2):

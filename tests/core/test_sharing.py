@@ -115,6 +115,15 @@ class Looping(BaseLLM):
         return await self.fake.agenerate(request)
 
 
+def test_an_async_judge_that_blocks_on_another_is_told_instead_of_waiting_for_itself():
+    class Blocks(Looping):
+        async def agenerate(self, request, /):
+            return Looping().generate(request)
+
+    with pytest.raises(RuntimeError, match="called the sync method of another: await its async one"):
+        ContextRelevancy(llm=Blocks()).score(SIX)
+
+
 @pytest.mark.parametrize("way", ["sync", "sync in a loop", "async"])
 @pytest.mark.parametrize("half", ["sync half", "async half"])
 def test_one_half_is_enough_for_a_round_at_once_and_context_variables_are_seen(half, way):

@@ -33,7 +33,7 @@ judges: list[LLM] = [
     LangChainLLM(chat.bind(stop=["x"]), structured_output=False, name="mine", max_input_tokens=8_000),
     LangChainLLM(chat.with_config(tags=["a"])),
     LangChainLLM(FakeListLLM(responses=["yes"])),
-    LlamaIndexLLM(MockLLM(), asking="one_by_one", in_threads=True),
+    LlamaIndexLLM(MockLLM(), asking="one_by_one"),
     LlamaIndexLLM(),
 ]
 embedders: list[Embedder] = [LangChainEmbedder(DeterministicFakeEmbedding(size=4)), LlamaIndexEmbedder()]

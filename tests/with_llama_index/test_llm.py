@@ -259,13 +259,12 @@ async def test_the_loop_that_made_the_adapter_is_its_home():
     assert llm.script.loops[1] is asyncio.get_running_loop()
 
 
-@pytest.mark.parametrize(("in_threads", "second"), [(None, "sync"), (True, "sync"), (False, "async")])
-def test_no_second_loop_awaits_a_model_unless_the_user_says_so(in_threads, second):
+def test_no_second_loop_awaits_a_model():
     """Each evaluator makes an adapter of its own: two of them on two loops must not both await the model."""
     llm = Chatting(truth)
     for _ in range(2):
-        asyncio.run(LlamaIndexLLM(llm, in_threads=in_threads).agenerate(a_request()))
-    assert [half for half, _ in llm.script.halves] == [second if in_threads else "async", second]
+        asyncio.run(LlamaIndexLLM(llm).agenerate(a_request()))
+    assert [half for half, _ in llm.script.halves] == ["async", "sync"]
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,10 @@ from typing_extensions import TypedDict
 
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.batch.spending import Spending, cost_of
+from ragstone.bridge import daemon, in_daemon
 from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder, Judge
-from ragstone.limits.gate import RequestGate, daemon, in_daemon
+from ragstone.limits.gate import RequestGate
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from, naming
 from ragstone.options import Count, checked

@@ -12,10 +12,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from ragstone.batch.spending import SpendingMeter
+from ragstone.bridge import daemon
 from ragstone.errors import CannotScore, JournalError
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
 from ragstone.judge import Judge, Meter
-from ragstone.limits.gate import RequestGate, Stopwatch, daemon
+from ragstone.limits.gate import RequestGate, Stopwatch
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored

@@ -1,16 +1,18 @@
-"""The `openai` package on one event loop of its own, for threads and for other event loops alike."""
+"""The `openai` package on ragstone's own event loop, for threads and for other event loops alike."""
 
 import asyncio
 import importlib
 import importlib.util
+import os
 import sys
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragstone.bridge import Loop
+from ragstone.bridge import begin, in_daemon, result
 from ragstone.clients.access import Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
 
@@ -37,14 +39,15 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    loop: Loop
+    pid: int
     client: "openai.AsyncOpenAI"
     http: Any
     slots: asyncio.Semaphore
+    calls: "set[Future[Any]]"
 
 
 class Connection:
-    """Keeps a client of the `openai` package on a private event loop, in a daemon thread.
+    """Keeps a client of the `openai` package on ragstone's own event loop.
 
     Pooled connections belong to the loop that opened them; so they serve every thread and every event loop. All of it
     begins with the first call, and again with a call after closing or in a forked process.
@@ -58,33 +61,35 @@ class Connection:
         self._lock = threading.Lock()
         self._answered = False
         self._opened: _Opened | None = None
+        self._close: Callable[[], object] = bool
 
     def run(self, flow: Flow[T]) -> T:
         """Run a flow, blocking the calling thread."""
-        future = self._begin(flow)
-        try:
-            return future.result()
-        finally:
-            future.cancel()  # if the wait was interrupted
+        return result(self._begin(flow))
 
     async def arun(self, flow: Flow[T]) -> T:
         """Run a flow for the running event loop."""
         if "openai" not in sys.modules:  # a second or two, for which the loop should not stand still
-            await asyncio.to_thread(load_openai)
+            await in_daemon(load_openai)
         return await asyncio.wrap_future(self._begin(flow))
 
     def close(self) -> None:
         """Close the connections; calls in flight are cancelled."""
         with self._lock:
-            opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.loop.close()
+            self._close()
+            self._opened = None
 
     def _begin(self, flow: Flow[T]) -> "Future[T]":
         with self._lock:
-            if self._opened is None or self._opened.loop.forked:
+            if self._opened is None or self._opened.pid != os.getpid():
                 self._opened = _open(self.access, self._options)
-            return self._opened.loop.begin(self._limited(flow, self._opened))
+                self._close = close = weakref.finalize(self, _close, self._opened)
+                close.atexit = False  # the loop's thread ends with the program
+            opened = self._opened
+            call = begin(self._limited(flow, opened))
+            opened.calls.add(call)
+        call.add_done_callback(opened.calls.discard)
+        return call
 
     async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
         try:
@@ -124,12 +129,18 @@ class Connection:
 
 
 def _open(access: Access, options: Options) -> _Opened:
-    """Begin a client whose loop serves calls until it is closed."""
     load_openai()  # whole, before another thread can see a part of it
     http = _bounded_client(access, options.max_reply_bytes)
     client = _client(access, options, http)
-    loop = Loop("ragstone-openai", ending=client.close)
-    return _Opened(loop, client, http, asyncio.Semaphore(options.max_concurrency))
+    return _Opened(os.getpid(), client, http, asyncio.Semaphore(options.max_concurrency), set())
+
+
+def _close(opened: _Opened) -> None:
+    if opened.pid != os.getpid():  # what a forked process holds is its parent's
+        return
+    for call in list(opened.calls):
+        call.cancel()
+    begin(opened.client.close())
 
 
 def _client(access: Access, options: Options, http: Any) -> "openai.AsyncOpenAI":  # noqa: ANN401 - httpx's

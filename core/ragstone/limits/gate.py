@@ -1,17 +1,15 @@
 """What stands between a run's flows and its judges: how many calls, how fast, for how long, and none twice."""
 
 import asyncio
-import contextvars
 import math
-import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from typing import Literal, Protocol, TypeVar
 
+from ragstone.bridge import in_daemon
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
@@ -113,31 +111,6 @@ async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
             with suppress(asyncio.CancelledError):  # of a second one, the first is on its way
                 await asyncio.wait((task,), timeout=1.0)  # one that does not heed it is left behind
     raise TimeoutError(late)
-
-
-def daemon(call: Callable[[], T], name: str = "ragstone-call") -> Future[T]:
-    """Make a blocking call in a daemon thread of its own: one that hangs keeps no interpreter from ending."""
-    done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # who waits may go, the call runs on
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            result = context.run(call)
-        except StopIteration:  # which no future carries
-            done.set_exception(RuntimeError("the call raised StopIteration"))
-        except BaseException as error:
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return done
-
-
-async def in_daemon(call: Callable[[], T]) -> T:
-    """Await a blocking call that `daemon` makes."""
-    return await asyncio.wrap_future(daemon(call))
 
 
 class RequestGate:

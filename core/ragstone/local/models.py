@@ -269,7 +269,7 @@ class LocalEmbedder(BaseEmbedder):
         'local:all-minilm-l6-v2-int8'
     """
 
-    _threads = 1  # on the async path more calls at once would only share the same cores
+    max_concurrency: int = 1  # more calls at once would only share the same cores
 
     def __init__(self, path: str | Path | None = None, threads: int = 1) -> None:
         if threads < 1:
