@@ -17,8 +17,8 @@ from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
+from ragstone.bridge import daemon
 from ragstone.errors import describe
-from ragstone.limits.gate import daemon
 from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
 from ragstone_llama_index.read import Draft, Reading, Streamed, question_of, read, said
