@@ -14,11 +14,12 @@ from pydantic import Field, ValidationError
 
 import ragstone
 from ragstone import AlignmentCoverage
-from ragstone.judge import Embedder
+from ragstone.errors import CannotScore
+from ragstone.judge import Embedder, Meter
 from ragstone.judging.prompt import filled
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
-from ragstone.metrics.outcomes import ascore_safely, score_safely
+from ragstone.metrics.outcomes import ascore_safely, score_safely, unscored
 from ragstone.outcome import Outcome, Score, Suspicion, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.registry import make_metric, metric_class
 from ragstone.run import Run
@@ -123,8 +124,9 @@ class MetricEvaluator(BaseEvaluator):
         options: The options of a metric by name.
 
     Raises:
-        TypeError: `metric`, `llm` or `embed_model` has the wrong type, or your own metric comes with options.
-        ValueError: There is no such metric, option or `metadata_mode`, or `context_tools` is one text.
+        TypeError: `metric` is no metric, or your own metric comes with options.
+        ValueError: There is no such metric, option or `metadata_mode`, `llm` or `embed_model` is no model, or
+            `context_tools` is one text.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -153,7 +155,9 @@ class MetricEvaluator(BaseEvaluator):
             return
         check_members("metric", metric, ("score", "ascore", "required_fields"), _WANTED)
         if metric.lacks_llm and embed_model is None and not options:
-            self._metric = dataclasses.replace(metric, llm=_judge(llm), writer=metric.writer or _writer(writer))
+            self._metric = dataclasses.replace(
+                metric, llm=LlamaIndexLLM() if llm is None else llm, writer=metric.writer or writer
+            )
             return
         if llm is not None or embed_model is not None or writer is not None or options:
             raise TypeError(f"metric: {metric.name} already has a judge and options; pass it alone, or pass its name")
@@ -252,8 +256,7 @@ class MetricEvaluator(BaseEvaluator):
         """Return the outcome on a response that could not be had, of a metric that looks at it."""
         if problem is None or "response" not in self._metric.required_fields:
             return None
-        name, version, detail = self._metric.name, self._metric.version, f"response: {problem}"
-        return Unscored(metric=name, reason="missing_input", detail=detail, version=version)
+        return unscored(self._metric, CannotScore("missing_input", f"response: {problem}"), Meter())
 
     def _get_prompts(self) -> PromptDictType:
         texts = {**self._metric.prompts, **self._metric.instructions}
@@ -276,27 +279,13 @@ def _metric_of(
     cls = metric_class(name)
     if issubclass(cls, AlignmentCoverage):
         options.setdefault("source", "retrieved_contexts")
-    judge = _judge(llm)
-    if not isinstance(embed_model, (str, Embedder)):
-        wanted = embed_model is not None or (cls.needs_embedder and not isinstance(judge, str))
-        embed_model = LlamaIndexEmbedder(embed_model) if wanted else None
-    return make_metric(name, options, judge, embed_model, _writer(writer))
-
-
-def _judge(llm: AnyLLM | None) -> ragstone.LLM | ragstone.DecisionModel | str:
-    return llm if isinstance(llm, (str, ragstone.LLM, ragstone.DecisionModel)) else LlamaIndexLLM(llm)
-
-
-def _writer(llm: AnyWriter | None) -> ragstone.LLM | str | None:
-    return llm if llm is None or isinstance(llm, (str, ragstone.LLM)) else LlamaIndexLLM(llm)
+    if embed_model is None and cls.needs_embedder and not isinstance(llm, str):
+        embed_model = LlamaIndexEmbedder()
+    return make_metric(name, options, LlamaIndexLLM() if llm is None else llm, embed_model, writer)
 
 
 def _text(step: str, prompt: object) -> str:
     """Return a prompt's text as it stands: what is in braces is filled in by the metric, or stays."""
-    if isinstance(prompt, PromptTemplate):
-        if any(getattr(prompt, name, None) for name in ("template_var_mappings", "function_mappings")):
-            raise TypeError(f"{step}: has variable mappings, which metrics do not support; write the text out")
-        return filled(prompt.template, {name: str(value) for name, value in prompt.kwargs.items()})
-    if isinstance(prompt, str):
-        return prompt
-    raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate")
+    if not isinstance(prompt, PromptTemplate) or prompt.template_var_mappings or prompt.function_mappings:
+        raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate without variable mappings")
+    return filled(prompt.template, {name: str(value) for name, value in prompt.kwargs.items()})

@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import UnionType
 from typing import Any, Literal
 
-from llama_index.core.agent.workflow import AgentInput, AgentOutput, ToolCallResult
+from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse, PydanticResponse, Response, StreamingResponse
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
@@ -417,8 +417,6 @@ def _history(run: Run, question: str | None) -> Sequence[Turn]:
 
 
 def _shown(run: Run, question: str | None) -> Sequence[Turn]:
-    if isinstance(run.output, AgentInput):
-        return turns_before(run.output.input, question)
     inputs = as_dict(run.inputs)
     if run.kind == "synthesis":
         return turns_before(inputs.get("messages"), "{query_str}")

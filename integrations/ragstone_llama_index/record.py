@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from llama_index.core.agent.workflow import AgentInput
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.base import BaseLLM
@@ -133,7 +132,7 @@ class Recorder:
             error = _why_no_result(run)
         elif run.kind == "retrieval":
             output = tuple(nodes_in(result)) if error is None else None
-        elif run.kind == "model" or (run.kind == "" and not isinstance(result, AgentInput)):
+        elif run.kind in ("model", ""):
             output = None
         if self.trees.end(id_, output, error) is not None and run.parent is None:
             self.ended(run, result)
