@@ -135,6 +135,13 @@ def vendors(session: nox.Session) -> None:
 
 
 @nox.session(tags=["full"])
+def recipes(session: nox.Session) -> None:
+    """Run the programs of docs/recipes.md with the tools' own packages; promptfoo where npm has installed it."""
+    session.install("--group", "test", "--group", "recipes", "--editable", ".[openai]")
+    session.run("python", "-m", "pytest", "--tb", "short", "-rs", "tests/recipes", *session.posargs)
+
+
+@nox.session(tags=["full"])
 @nox.parametrize("folder", list(EXAMPLES))
 def examples(session: nox.Session, folder: str) -> None:
     """Run a folder's examples from the built wheel, installed with nothing but what their README names."""
