@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from ragstone import ContextRelevancy, Metric, Monitor, Sample
 from ragstone.judge import LLMRequest
@@ -13,6 +14,7 @@ from ragstone.live.sink import Sink
 from ragstone.testing import FakeLLM
 
 PATIENCE = 60.0
+_EARLIER: WeakKeyDictionary[Monitor, set[threading.Thread]] = WeakKeyDictionary()
 FATES = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
 
 
@@ -112,7 +114,9 @@ class Kept(Sink):
 
 def live(metrics: Any = None, sinks: Any = None, **options: Any) -> Monitor:
     metrics, sinks = metric() if metrics is None else metrics, Kept() if sinks is None else sinks
-    return Monitor(metrics, sinks=sinks, **with_queue(options))
+    monitor = Monitor(metrics, sinks=sinks, **with_queue(options))
+    _EARLIER[monitor] = set(threading.enumerate())
+    return monitor
 
 
 def with_queue(options: dict[str, Any]) -> dict[str, Any]:
@@ -133,17 +137,9 @@ def adds_up(stats: Stats) -> bool:
 
 
 def ours(monitor: Monitor) -> list[threading.Thread]:
-    """The threads of a monitor that run."""
-    pipeline = monitor._pipeline
-    owners = [pipeline, pipeline.workers, *pipeline.deliveries.values()]
+    """The monitors' threads that run and were started after this one was made."""
     running = [thread for thread in threading.enumerate() if thread.name.startswith("ragstone-")]
-    return [thread for thread in running if any(_target_of(thread) is one for one in owners)]
-
-
-def _target_of(thread: threading.Thread) -> object:
-    """The object whose method a thread runs in a fresh context; None for one that was started otherwise."""
-    arguments = getattr(thread, "_args", None) or [None]
-    return getattr(arguments[0], "__self__", None)
+    return [thread for thread in running if thread not in _EARLIER[monitor]]
 
 
 def in_threads(number: int, work: Callable[[int], object]) -> None:
