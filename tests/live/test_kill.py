@@ -63,8 +63,8 @@ def test_the_worker_finishes(tmp_path):
 def test_killed_between_delivered_and_forgotten():
     """The sink has the outcomes, the outbox does not know yet: they are delivered again, over the first ones."""
     code = """
-from ragstone.live.outbox_pipeline import OutboxPipeline
-OutboxPipeline.delivered = lambda self, rows: None
+from ragstone.live.pipeline import Pipeline
+Pipeline.delivered = lambda self, rows: None
 monitor = live()
 submit(monitor, range(30))
 soon(lambda: len(results()) == 30)

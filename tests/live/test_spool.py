@@ -116,8 +116,8 @@ hear()
 
 def test_what_a_killed_process_had_is_adopted_by_one_that_lives(monkeypatch):
     """Samples and outcomes both, without a restart of the living one."""
-    monkeypatch.setattr("ragstone.live.outbox_pipeline._SECONDS_BETWEEN_ADOPTIONS", 0.05)
-    monkeypatch.setattr("ragstone.live.outbox_pipeline._SECONDS_BETWEEN_LOOKS", 0.05)
+    monkeypatch.setattr("ragstone.live.pipeline._SECONDS_BETWEEN_ADOPTIONS", 0.05)
+    monkeypatch.setattr("ragstone.live.pipeline._SECONDS_BETWEEN_LOOKS", 0.05)
     monitor = live()
     submit(monitor, [0])
     assert monitor.flush()

@@ -32,7 +32,7 @@ class SinkStats:
 
     Attributes:
         written: Outcomes it has taken.
-        waiting: Outcomes it has not.
+        waiting: Outcomes it has not, in memory and in the outbox.
         failures: Times that it raised.
         lost: Outcomes given up: more than 10,000 waited (and no outbox kept them), or the process ended.
         last_error: What it raised last, without keys; "" where it never did.
@@ -143,8 +143,8 @@ class FlushResult:
     Attributes:
         remaining: Evaluations that wait, are being judged, or lie in the outbox for later, and those that closing
             dropped.
-        undelivered: Outcomes that a sink has not taken, summed over the sinks, and those that were lost because it had
-            not when it was closed. What the outbox then keeps for the next start is not among them.
+        undelivered: Outcomes that a sink has not taken, summed over the sinks: those that wait in memory or in the
+            outbox, and those that were lost because it had not when it was closed.
     """
 
     remaining: int

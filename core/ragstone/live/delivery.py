@@ -64,6 +64,7 @@ class Delivery:
         self.sink = sink
         self._stored = stored
         self.behind = False  # whether more waits in the outbox than in memory
+        self.in_outbox = 0  # how much then waits there, with what waits in memory
         self._counters = counters
         self._delivered = delivered
         self._changed = threading.Condition(threading.RLock())
@@ -110,19 +111,21 @@ class Delivery:
             self._changed.notify()
 
     def waiting(self) -> int:
-        """Return how many outcomes the sink has not taken."""
+        """Return how many outcomes in memory the sink has not taken."""
         with self._changed:
             return len(self._items) + self._in_hand
 
     def undelivered(self) -> int:
-        """Return how many outcomes the sink has not taken, with those that were lost when it was closed."""
+        """Return how many outcomes wait in memory or in the outbox, and how many were lost when the sink was closed."""
         with self._changed:
-            return self.waiting() + self._cut
+            return max(self.waiting(), self.in_outbox) + self._cut
 
     def stats(self) -> SinkStats:
         """Return how the sink stands."""
         with self._changed:
-            return SinkStats(self._written, self.waiting(), self._failures, self._lost, self._last_error)
+            return SinkStats(
+                self._written, max(self.waiting(), self.in_outbox), self._failures, self._lost, self._last_error
+            )
 
     def stop(self) -> None:
         """Give the sink its last chance; what it does not take then is lost, but for what the outbox has."""
@@ -139,6 +142,7 @@ class Delivery:
     def _give_up(self) -> None:
         with self._changed:
             self._closed = True
+            self.in_outbox = max(self.in_outbox, sum(item.row is not None for item in self._items))
             self._cut_off(self._items)
             self._items.clear()
 

@@ -175,14 +175,7 @@ class Monitor:
         """Return this process's part. One of before a fork stays, untouched: what it holds open is the parent's."""
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
-        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, self._new_pipeline())
-
-    def _new_pipeline(self) -> Pipeline:
-        if self._settings.outbox is None:
-            return Pipeline(self._settings)
-        from ragstone.live.outbox_pipeline import OutboxPipeline  # loads sqlite3
-
-        return OutboxPipeline(self._settings, self._settings.outbox)
+        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, Pipeline(self._settings))
 
     def judging(self, workers: int) -> "Monitor":
         """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
@@ -309,14 +302,14 @@ class Monitor:
         import asyncio  # loaded where it runs
 
         del app  # a server hands itself over
-        self._pipeline.take_up()
+        self._pipeline.begin()
         try:
             yield
         finally:
             await asyncio.to_thread(self.close, timeout)
 
     def __enter__(self) -> "Monitor":
-        self._pipeline.take_up()
+        self._pipeline.begin()
         return self
 
     def __exit__(self, *_: object) -> None:

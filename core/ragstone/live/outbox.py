@@ -289,6 +289,11 @@ class Outbox:
         oldest = None if first is None else facts_in(first[0])[1]
         return Contents(samples, elsewhere, unreadable, metrics, records, {sink: n for sink, n, _ in by_sink}, oldest)
 
+    def records(self) -> dict[str, int]:
+        """Return how many outcomes are not delivered, but for those that another process has, by the sink's name."""
+        count = "SELECT sink, count(*) FROM records WHERE owner IS NULL OR owner = ? GROUP BY sink"
+        return dict(self._connection.execute(count, (self.owner.name,)).fetchall())
+
     def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, list[str]]:
         """Remove, outside a transaction, what is from before a time, of samples, or a user's; return ids by table.
 

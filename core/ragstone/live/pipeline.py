@@ -7,13 +7,13 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -21,17 +21,22 @@ from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Watch
 from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
-from ragstone.live.delivery import Delivery, Item, start_thread
+from ragstone.live.delivery import MOST_WAITING, Delivery, Item, start_thread
 from ragstone.live.health import Health
 from ragstone.live.ledger import Ledger
+from ragstone.live.pending import Pending
 from ragstone.live.redaction import RedactionFailed, snapshot
 from ragstone.live.settings import Settings
 from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
 from ragstone.live.worker import Task, TaskQueue, Workers
+from ragstone.live.writes import Write, Writes
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample, first_problem
+
+if TYPE_CHECKING:
+    from ragstone.live.outbox import Outbox
 
 LOOK = 0.01
 _TICK = 0.25
@@ -40,6 +45,11 @@ _JOIN_TIMEOUT = 1.0
 _SECONDS_FOR_LAST_CALL = 1.0
 _SECONDS_BETWEEN_REMOVALS = 86_400.0
 _LONG_ID = 64
+_MOST_CLAIMED = 500
+_UNWRITTEN = 10_000  # samples that may wait to be spooled: a burst comes faster than a disk writes
+_FIRST_WAIT, _LONGEST_WAIT = 30.0, 3_600.0  # after a judge's failure; eleven tries last about four hours
+_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_BETWEEN_ADOPTIONS = 15.0
 
 
 def _made(fields: dict[str, Any]) -> Sample:
@@ -88,12 +98,36 @@ class DedupCache:
             return False
 
 
+class _Load:
+    """How many tasks, and how many bytes of them. Any thread and any signal handler may use it."""
+
+    def __init__(self, tasks: int = 0, size: int = 0) -> None:
+        self._lock = threading.RLock()
+        self.tasks, self.bytes = tasks, size
+
+    def add(self, task: Task, sign: int = 1) -> None:
+        """Count a task; with the sign -1 it is taken back."""
+        with self._lock:
+            self.tasks += sign
+            self.bytes += sign * task.size
+
+    def takes(self, task: Task) -> bool:
+        """Whether there was room for a task, which is taken then."""
+        fits = self.tasks > 0 and self.bytes >= task.size
+        if fits:
+            self.add(task, -1)
+        return fits
+
+
 class Pipeline:
     """The way of samples through one process: sampling, snapshot, queue, workers, delivery. A forked child has its own.
 
+    With an outbox, a new sample waits to be written first; then it waits for the workers, in memory if there is room.
+    Its outcomes wait to be written, and then for their sinks. While the file cannot be used, all is done from memory.
+
     Attributes:
         closed: Whether no more samples are taken.
-        ended: Set when all that was left was put away.
+        ended: Set when nothing more is judged or written.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -121,68 +155,13 @@ class Pipeline:
         }
         self.closed = False
         self.ended = threading.Event()
-
-    # --- what an outbox does otherwise ------------------------------------------------------------------------
-
-    def take_up(self) -> None:
-        """Begin with what an earlier process left."""
-
-    def put(self, task: Task) -> None:
-        """Let a new task wait."""
-        self.queue.put(task)
-
-    def forget(self, before: float) -> None:
-        """Remove what is from before a time, wherever it is kept."""
-        for sink in self._settings.sinks:
-            try:
-                sink.forget(before=before)
-            except Exception as error:  # noqa: PERF203 - one sink's trouble is not the next one's
-                self.counters.failed(f"retain in {sink.name}", error)
-
-    def waiting(self) -> int:
-        """Return how many samples wait."""
-        return len(self.queue)
-
-    def waiting_bytes(self) -> int:
-        """Return the size of the samples that wait."""
-        return self.queue.bytes
-
-    def drain(self) -> list[Task]:
-        """Take out the tasks that wait."""
-        return self.queue.drain()
-
-    def done(self, task: Task) -> None:
-        """Hand on a task that has nothing left to do, then count what came of it: that is no longer waited for."""
-        self.deliver(task.records)
-        self.settle(task)
-
-    def delivered(self, rows: list[int]) -> None:
-        """Forget what a sink has taken."""
-
-    def turn(self) -> None:
-        """Do what is to be done from time to time."""
-
-    def idle(self) -> bool:
-        """Return whether nothing is left to do."""
-        if self.counters.pending() or self.workers.unsettled:
-            return False
-        if any(delivery.waiting() for delivery in self.deliveries.values()):
-            return False
-        return self._watch is None or not self._watch.busy()
-
-    def put_away(self, left: list[Task]) -> None:
-        """At the end, settle the tasks that no worker has."""
-        for task in left:
-            self.leave(task)
-
-    def let_go(self) -> None:
-        """Let go of what is open, once the sinks are closed."""
-
-    def leave(self, task: Task) -> None:
-        """Hand on what came of a task and count the rest as cut off by the end."""
-        self.deliver(task.records)
-        self.counters.cut_off(len(task.todo))
-        self.settle(task)
+        self._writes = Writes(settings.outbox, self._outbox_opened, self._outbox_failed)
+        self._arrivals, self._room = _Load(), _Load()  # new tasks that wait to be written; room for them in memory
+        self._versions = dict(iter(settings.metrics))  # by name
+        self._delivered_rows = 0  # that wait to be removed from the file
+        self._look_at = self._adopt_at = -1.0
+        self._empty_looks = self._enough_looks = 0  # how often nothing was left in the file, or it could not be used
+        self._hurry = self._put_off_too = False
 
     # --- taking samples, on the app's threads -----------------------------------------------------------------
 
@@ -221,10 +200,10 @@ class Pipeline:
 
     def feedback(self, feedback: Feedback) -> None:
         """Let what a person said wait for the sinks; RuntimeError when the monitor is closed."""
-        if self.closed:
-            raise RuntimeError("the monitor is closed")
+        if self.closed or len(self._writes) >= 2 * _UNWRITTEN:
+            raise RuntimeError("the monitor is closed, or too many samples wait to be written")
         self.start()
-        self.deliver([feedback])
+        self._later(lambda outbox: outbox.say(feedback), lambda: self.deliver([feedback]))
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
@@ -255,41 +234,66 @@ class Pipeline:
     def _enqueue(self, task: Task) -> None:
         if task.size > self._settings.queue.bytes:
             raise _NotTaken("too_large")
-        if self.is_full(task) and not self.makes_room(task):
+        if self._is_full(task) and not self._makes_room(task):
             if not self.closed:
                 raise _NotTaken("queue_full")
             self.counters.cut_off(len(task.todo))  # it waited for room when the monitor was closed
             return
-        self.put(task)
-        self.counters.waiting(self.waiting())
+        self._arrivals.add(task)
+        self._later(partial(self._write_new, task), partial(self._new_without, task))
+        self.counters.waiting(len(self.queue) + self._arrivals.tasks)
         if self.ended.is_set():
-            for late in self.drain():
+            for write in self._writes.drain():
+                write.without()
+            for late in self.queue.drain():
                 self.leave(late)
 
-    def is_full(self, task: Task) -> bool:
-        """Return whether a task has to wait for room."""
-        most, most_bytes = self._settings.queue.size, self._settings.queue.bytes
-        return self.waiting() >= most or self.waiting_bytes() + task.size > most_bytes
+    def _is_full(self, task: Task) -> bool:
+        waiting, size = len(self.queue) + self._arrivals.tasks, self._queued_bytes() + task.size
+        return waiting >= self._settings.queue.size or size > self._settings.queue.bytes
 
-    def makes_room(self, task: Task) -> bool:
+    def _queued_bytes(self) -> int:
+        return self.queue.bytes + self._arrivals.bytes
+
+    def _makes_room(self, task: Task) -> bool:
         """Make room for a task, by the monitor's rule; return whether there is some."""
-        if self._settings.queue.when_full == "drop_oldest":
-            while self.is_full(task):
-                if not (oldest := self.queue.drain(1)):
-                    return False  # those that wait are on their way to the outbox
+        queue = self._settings.queue
+        if queue.when_full == "spool":  # there will be no room in memory, so that it is only written
+            fits = self._arrivals.bytes + task.size <= queue.bytes
+            return fits and self._arrivals.tasks < max(_UNWRITTEN, queue.size)
+        while self._is_full(task):
+            if queue.when_full == "drop_oldest" and (oldest := self.queue.drain(1)):
                 self.counters.settle("dropped", "queue_full", len(oldest[0].todo))
                 oldest[0].todo.clear()
                 self.done(oldest[0])
-            return True
-        while self._settings.queue.when_full == "block" and not self.closed:
-            if not self.is_full(task):
-                return True
-            if _runs_a_loop():
+            elif queue.when_full != "block" or self.closed:
+                return False
+            elif _runs_a_loop():
                 raise _NotTaken("would_block_loop")
-            time.sleep(LOOK)
-        return False
+            else:
+                time.sleep(LOOK)
+        return True
 
     # --- what comes of them -----------------------------------------------------------------------------------
+
+    def _later(self, write: "Callable[[Outbox], Callable[[], object] | None]", without: Callable[[], object]) -> None:
+        self._writes.add(Write(write, without))
+        if self._writes.path is not None:
+            self.wake()
+
+    def done(self, task: Task) -> None:
+        """Hand on a task that has nothing left to do, then count what came of it: that is no longer waited for."""
+        self._later(partial(self._write_rest, task), partial(self._rest_without, task))
+        self.settle(task)
+
+    def leave(self, task: Task) -> None:
+        """Hand on what came of a task at the end; the file has the rest, or it is cut off."""
+        if task.saved:
+            self.counters.settle("spooled", "outbox", len(task.todo))
+            task.todo = []
+        self.deliver(task.records)
+        self.counters.cut_off(len(task.todo))
+        self.settle(task)
 
     def settle(self, task: Task) -> None:
         """Count what came of a task that was handed on."""
@@ -301,13 +305,178 @@ class Pipeline:
         for delivery in self.deliveries.values():
             delivery.put([Item(None, record) for record in records])
 
+    def delivered(self, rows: list[int]) -> None:
+        """Have outcomes that a sink has taken removed from the file."""
+
+        def write(outbox: "Outbox") -> None:
+            outbox.delivered(rows)
+            self._delivered_rows -= len(rows)
+
+        self._delivered_rows += len(rows)
+        self._later(write, lambda: True)
+
+    def forget(self, before: float) -> None:
+        """Remove what is from before a time, wherever it is kept."""
+        for sink in self._settings.sinks:
+            try:
+                sink.forget(before=before)
+            except Exception as error:  # noqa: PERF203 - one sink's trouble is not the next one's
+                self.counters.failed(f"retain in {sink.name}", error)
+        with self._writes.held():
+            self._writes.forget(before)
+
     def _announce(self, alarm: Alarm) -> None:
         """Hand an alarm to the sinks that take alarms."""
         for delivery in self.deliveries.values():
             if type(delivery.sink).alarm is not Sink.alarm:
                 delivery.put([Item(None, alarm)])
 
+    # --- the outbox -------------------------------------------------------------------------------------------
+
+    def _write_new(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
+        mine = self._room.takes(task)
+        new = outbox.add(task, mine=mine)
+
+        def written() -> None:
+            if not new:
+                self.counters.settle("duplicate", "in_outbox", len(task.todo))
+            elif mine:
+                task.saved = True
+                self.queue.put(task)
+            else:
+                self.counters.settle("spooled", "outbox", len(task.todo))
+            self._arrivals.add(task, -1)  # for a moment it is counted twice, rather than not at all
+
+        return written
+
+    def _new_without(self, task: Task) -> None:
+        if self.ended.is_set():
+            self.leave(task)
+        elif self._writes.path is None or self._room.takes(task):
+            self.queue.put(task)
+        else:
+            self.counters.settle("dropped", "outbox_failed", len(task.todo))
+        self._arrivals.add(task, -1)
+
+    def _write_rest(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
+        """Write down the outcomes of a task, and what of it is still to be done."""
+        if rest := [*task.retries, *task.todo, *task.foreign]:
+            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**task.attempts) if task.retries else 0.0
+            attempts = task.attempts + bool(task.retries)
+            outbox.put_off(Pending(task.sample, task.sample_id, task.submitted_at, rest, task.origin, attempts), wait)
+        else:
+            outbox.remove(task.sample_id)
+        kept = [(record, outbox.keep(record, list(self.deliveries))) for record in task.records]
+
+        def written() -> None:
+            for record, rows in kept:
+                for sink, row in rows:
+                    self.deliveries[sink].put([Item(row, record)])
+            self.counters.settle("spooled", "outbox", len(task.todo))
+            self.settle(task)
+
+        return written
+
+    def _rest_without(self, task: Task) -> bool:
+        self.deliver(task.records)
+        task.records = []
+        return task.saved and len(self._writes) < MOST_WAITING  # its row goes when the file can be written again
+
+    def _outbox_opened(self) -> None:
+        self._look_at = self._adopt_at = -1.0
+        self._fall_behind()  # what an earlier process could not deliver
+
+    def _outbox_failed(self, error: Exception) -> None:
+        self.counters.failed("outbox", error)
+        self._empty_looks += 1
+
+    def _fall_behind(self) -> None:
+        for delivery in self.deliveries.values():
+            delivery.behind = True
+
+    def _free(self) -> _Load:
+        """Return how many more tasks, and bytes, may wait in memory to be judged."""
+        queue = self._settings.queue
+        if not queue.workers or self.ended.is_set():
+            return _Load()
+        return _Load(queue.size - len(self.queue), queue.bytes - self.queue.bytes)
+
+    def _turn(self) -> None:
+        """Write what waits, and once a second, or in a hurry now, claim what is left if there is room."""
+        with self._writes.held() as mine:
+            if self._writes.path is None or self.ended.is_set() or not mine:
+                return
+            hurry, self._hurry = self._hurry, False
+            self._room = self._free()
+            written = self._writes.write()
+            if not self._settings.queue.workers:
+                return  # what cannot be written waits until it can
+            if not written:
+                self._room = self._free()
+                self._writes.without()
+            elif hurry or time.monotonic() >= self._look_at:
+                self._look()
+
+    def _look(self) -> None:
+        """Claim samples without an owner, and outcomes that a sink has not taken yet."""
+        now, room = time.monotonic(), self._free()
+        self._look_at = now + _SECONDS_BETWEEN_LOOKS
+        most = max(0, min(room.tasks, _MOST_CLAIMED)) if room.bytes > 0 else 0
+        first_too = not len(self.queue)
+
+        def look(outbox: "Outbox") -> tuple[list[tuple[Pending, bool]], dict[str, list[Item]], dict[str, int]]:
+            if now >= self._adopt_at:
+                self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
+                if outbox.adopt():
+                    self._fall_behind()
+            if outbox.share_feedback(list(self.deliveries)):
+                self._fall_behind()
+            names, put_off = sorted(self._versions), self._put_off_too
+            claimed = outbox.claim(most, names, most_bytes=room.bytes, first_too=first_too, put_off_too=put_off)
+            behind = [name for name, delivery in self.deliveries.items() if delivery.behind]
+            undelivered = {
+                name: [Item(row, record) for row, record in outbox.undelivered(name, MOST_WAITING)]
+                for name in behind
+                if not self.deliveries[name].waiting() and not self._delivered_rows
+            }
+            return claimed, undelivered, outbox.records() if behind else {}
+
+        if (seen := self._writes.transact(look)) is None:
+            return
+        claimed, undelivered, in_outbox = seen
+        for pending, left_by_us in claimed:
+            self._claimed(pending, left_by_us=left_by_us)
+        for name, items in undelivered.items():
+            self.deliveries[name].behind = len(items) == MOST_WAITING
+            self.deliveries[name].put(items)
+        for name, delivery in self.deliveries.items():
+            delivery.in_outbox = in_outbox.get(name, 0) if delivery.behind else 0
+        if claimed or undelivered:
+            self._look_at = -1.0  # there may be more
+        elif most > 0 and not any(delivery.behind for delivery in self.deliveries.values()):
+            self._empty_looks += 1
+
+    def _claimed(self, pending: Pending, *, left_by_us: bool) -> None:
+        """Queue what this monitor has a metric for, of another version if need be; leave the rest to others."""
+        todo = [
+            choice if choice[:2] in self._settings.metrics else choice._replace(version=self._versions[choice.metric])
+            for choice in pending.todo
+            if choice.metric in self._versions
+        ]
+        foreign = [choice for choice in pending.todo if choice.metric not in self._versions]
+        if left_by_us:
+            self.counters.settle("spooled", "outbox", -len(todo))
+        else:
+            self.counters.accept(len(todo))
+        sample_id, at, attempts = pending.sample_id, pending.submitted_at, pending.attempts
+        self.queue.put(Task(pending.sample, sample_id, at, todo, pending.origin, attempts, foreign=foreign, saved=True))
+
     # --- start ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Go on with what an earlier process left in the outbox, although no sample came yet."""
+        if self._writes.path is not None and not self.closed:
+            self.start()
 
     def start(self) -> None:
         """Start the threads, unless they run. Where no more can be had it raises, and the next call tries again."""
@@ -344,7 +513,7 @@ class Pipeline:
         retain, remove_at = self._settings.retain, -1.0
         while not self.ended.is_set():
             try:
-                self.turn()
+                self._turn()
                 self.workers.check_timeouts()
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
@@ -361,15 +530,33 @@ class Pipeline:
 
     def flush(self, timeout: float | None, *, put_off: bool = False) -> FlushResult:
         """Wait until nothing is left to do, as `Monitor.flush` says."""
-        del put_off  # there is none without an outbox
         deadline = None if timeout is None else time.monotonic() + timeout
+        if not self.closed:
+            self._put_off_too, self._enough_looks = put_off, 0
+            self.begin()
         for delivery in self.deliveries.values():
             delivery.hurry()
-        while not self.ended.is_set() and not self.idle():
-            if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):
-                break
-            time.sleep(LOOK)
+        try:
+            while not self.ended.is_set() and not self._idle():
+                if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):
+                    break
+                time.sleep(LOOK)
+        finally:
+            self._put_off_too = False
         return self._left()
+
+    def _idle(self) -> bool:
+        """Return whether nothing is left to do, also after two more looks into the file."""
+        deliveries, watch = self.deliveries.values(), self._watch
+        busy = self.counters.pending() or self.workers.unsettled or any(each.waiting() for each in deliveries)
+        busy = busy or (watch is not None and watch.busy()) or self._writes.busy()
+        if busy or self._writes.path is None or not self._settings.queue.workers:
+            self._enough_looks = 0
+            return not busy
+        self._enough_looks = self._enough_looks or self._empty_looks + 2  # the first may have begun before
+        self._hurry = True
+        self.wake()
+        return self._empty_looks >= self._enough_looks and not self._writes.busy()
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
@@ -405,7 +592,7 @@ class Pipeline:
         left = self.workers.stop()
         self.ended.set()  # before the queue is emptied: who puts something in later looks whether it is set
         self.wake()
-        self.put_away([*left, *self.queue.drain()])
+        self._write_last(left)
         self.queue.end(self._settings.queue.workers)
         until = time.monotonic() + _JOIN_TIMEOUT
         while (self.counters.pending() or self.workers.unsettled) and time.monotonic() < until:
@@ -418,8 +605,36 @@ class Pipeline:
             delivery.join(max(0.0, until - time.monotonic()))
         if self._watch is not None:
             self._watch.end(max(0.0, until - time.monotonic()))
-        self.let_go()
+        self._finish()
         self.counters.log()
+
+    def _finish(self) -> None:
+        """Remove from the file what the sinks took last, count what stays, and close it."""
+        with self._writes.held() as mine:
+            if not mine or not self._writes.path:
+                return
+            while self._writes.busy() and self._writes.write():
+                pass
+            waiting = self._writes.transact(lambda outbox: outbox.records())
+            self._writes.close()
+        if waiting is not None and self._settings.queue.workers:
+            for name, delivery in self.deliveries.items():
+                delivery.in_outbox = waiting.get(name, 0)
+
+    def _write_last(self, left: Iterable[Task]) -> None:
+        """Write what waits, and what is left for whoever comes next."""
+        self._room = _Load()
+        with self._writes.held() as mine:  # after a batch that is being written, which may queue further tasks
+            for task in [*left, *self.queue.drain()]:
+                self._later(partial(self._write_rest, task), partial(self.leave, task))
+            self._writes.use_at = -1.0
+            while mine and len(self._writes) and self._writes.write():
+                pass
+            if mine:
+                self._writes.without()
+        if not mine:
+            for write in self._writes.drain():
+                write.without()
 
     # --- counters ---------------------------------------------------------------------------------------------
 
@@ -442,7 +657,7 @@ class Pipeline:
         account = self.workers.account
         ledger = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
-        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self.waiting_bytes(), reasons=reasons)
+        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self._queued_bytes(), reasons=reasons)
 
 
 def _runs_a_loop() -> bool:

@@ -1,0 +1,131 @@
+"""What waits to be written to the outbox: one thread writes it, a batch in a transaction."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from ragstone.live.outbox import Outbox
+
+_BATCH = 500
+_SECONDS_AFTER_FAILURE = 1.0
+_SECONDS_FOR_LAST_BATCH = 5.0
+
+T = TypeVar("T")
+
+
+class Write(NamedTuple):
+    """What is to be written.
+
+    Attributes:
+        write: Writes it; returns what to do once the whole batch is written.
+        without: Does it from memory, where the file cannot be used; returns whether it is still to be written later.
+    """
+
+    write: "Callable[[Outbox], Callable[[], object] | None]"
+    without: Callable[[], object]
+
+
+class Writes:
+    """What waits to be written, in order.
+
+    Without a file each is done from memory at once.
+
+    Args:
+        path: The outbox; None: there is none.
+        opened: Called when the file was opened.
+        failed: Called with the error when the file cannot be used. It is tried again a second later: a file that is
+            locked or full now need not be so for long.
+    """
+
+    def __init__(self, path: Path | None, opened: Callable[[], object], failed: Callable[[Exception], object]) -> None:
+        self.path = path
+        self.use_at = -1.0
+        self._opened = opened
+        self._failed = failed
+        self._lock = threading.Lock()
+        self._waiting: deque[Write] = deque()
+        self._batch: list[Write] = []
+        self._outbox: Outbox | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._batch)
+
+    @contextmanager
+    def held(self) -> Generator[bool, None, None]:
+        """Keep other threads from writing; False where one did not end within some seconds."""
+        mine = self._lock.acquire(timeout=_SECONDS_FOR_LAST_BATCH)
+        try:
+            yield mine
+        finally:
+            if mine:
+                self._lock.release()
+
+    def add(self, write: Write) -> None:
+        """Have something written, or do it from memory where there is no file."""
+        if self.path is None:
+            write.without()
+        else:
+            self._waiting.append(write)
+
+    def drain(self) -> Iterator[Write]:
+        """Take out what waits."""
+        while self._waiting:
+            with suppress(IndexError):  # another thread was first
+                yield self._waiting.popleft()
+
+    def busy(self) -> bool:
+        """Whether anything waits that can be written."""
+        return len(self) > 0 and time.monotonic() >= self.use_at
+
+    def transact(self, work: "Callable[[Outbox], T]") -> T | None:
+        """Do some work in one transaction; None where the file cannot be used."""
+        if self.path is None or time.monotonic() < self.use_at:
+            return None
+        try:
+            if self._outbox is None:
+                from ragstone.live.outbox import Outbox  # loads sqlite3
+
+                self._outbox = Outbox(self.path)
+                self._opened()
+            with self._outbox.transaction():
+                return work(self._outbox)
+        except Exception as error:
+            self.use_at = time.monotonic() + _SECONDS_AFTER_FAILURE
+            self._failed(error)
+            return None
+
+    def write(self) -> bool:
+        """Write a batch, all or nothing, then go on with it; False where it could not be written."""
+        for _, write in zip(range(_BATCH - len(self._batch)), self.drain(), strict=False):
+            self._batch.append(write)
+        if not self._batch and self._outbox is not None:
+            return True
+        done = self.transact(lambda outbox: [each.write(outbox) for each in self._batch])
+        if done is None:
+            return False
+        for go_on in filter(None, done):
+            go_on()
+        self._batch = []  # not before: what is on its way still waits
+        return True
+
+    def without(self) -> None:
+        """Do from memory what cannot be written. The next start may do some of it again."""
+        self._batch.extend(self.drain())
+        self._waiting.extend([each for each in self._batch if each.without()])
+        self._batch = []
+
+    def forget(self, before: float) -> None:
+        """Remove what is from before a time from the file."""
+        if self._outbox is not None:
+            self._outbox.forget(before=before)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._outbox is not None:
+            self._outbox.close()
+            self._outbox = None
