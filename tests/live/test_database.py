@@ -272,9 +272,8 @@ def test_the_password_is_never_shown(postgres: PostgresServer, postgres_url: str
         ("p@ssword", "is not a database URL; write"),
         ("", "is not a database URL"),
         ("postgresql://me:p@ssword@host:port/x", "is not a database URL"),
-        ("mysql://me:p@ssword@host/x", "'mysql' is not supported; use PostgreSQL or sqlite:///PATH"),
-        ("postgresql+nosuch://me:p@ssword@host/x", "has no driver"),
-        ("postgresql+psycopg_async://me:p@ssword@host/x", "is an async driver"),
+        ("mysql://me:p@ssword@host/x", "'mysql' is not supported; use postgresql"),
+        ("postgresql+asyncpg://me:p@ssword@host/x", r"'postgresql\+asyncpg' is not supported"),
         ("sqlite:///:memory:", "write sqlite:///PATH"),
         ("sqlite://", "write sqlite:///PATH"),
         ("sqlite+pysqlcipher://:p@ssword@/secret.db", "without driver or options"),
@@ -288,15 +287,14 @@ def test_urls_that_are_refused(url: str, message: str) -> None:
         assert "p@ss" not in "".join(traceback.format_exception(caught.value))
 
 
-@pytest.mark.parametrize("missing", ["psycopg", "sqlalchemy"])
-def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ragstone.results.server", raising=False)
-    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ImportError, match=r'pip install "ragstone\[sql\]"'):
         SQLSink("postgresql://me@db.test/rag")
 
 
-def test_a_path_of_a_url_is_as_sqlalchemy_reads_it(tmp_path) -> None:
+def test_a_path_of_a_url_is_unquoted(tmp_path) -> None:
     sink = SQLSink(f"sqlite:///{tmp_path}/a%20b.db")
     sink.write([score()])
     sink.close()

@@ -23,7 +23,7 @@ LATER = [
     "click",
     "tqdm",
 ]
-LATER += ["sqlite3", "sqlalchemy", "opentelemetry"]
+LATER += ["sqlite3", "psycopg", "opentelemetry"]
 OWN_LATER = ["ragstone.batch", "ragstone.cli", "ragstone.clients", "ragstone.local", "ragstone.testing"]
 OWN_LATER += ["ragstone.live", "ragstone.report", "ragstone.live"]
 

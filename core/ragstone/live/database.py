@@ -16,8 +16,6 @@ from ragstone.results.connection import Database, MemoryDatabase, SqliteFile
 from ragstone.results.tables import results_database, sqlite_path
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL
-
     from ragstone.live.health import Health
     from ragstone.results.record import Record
     from ragstone.results.traffic import Feedback
@@ -165,33 +163,33 @@ class SQLSink(DatabaseSink):
     replaces the one of the same sample, metric and version.
 
     Args:
-        url: The database, as SQLAlchemy writes it: "postgresql+psycopg://user:password@host/name". "postgres://" and
-            "postgresql://" mean that too. Where other tables of the same names are there, let it use a schema of its
-            own: "?options=-csearch_path%3Dragstone". "sqlite:///PATH" is a SQLite file. Pickling the sink writes the
+        url: The database: "postgresql+psycopg://user:password@host/name"; "postgres://" and "postgresql://" mean the
+            same. Where other tables of the same names are there, let it use a schema of its own:
+            "?options=-csearch_path%3Dragstone". "sqlite:///PATH" is a SQLite file. Pickling the sink writes the
             password down.
 
     Attributes:
         name: "sql:" and the URL without password and query.
 
     Raises:
-        ImportError: SQLAlchemy or the database's driver is not installed.
-        ValueError: The URL is none, or names another database, a driver for async code, or no file.
+        ImportError: psycopg is not installed.
+        ValueError: The URL is none, or names another database, another driver, or no file.
 
     Example:
         >>> SQLSink("postgresql://me:secret@db.test/rag")
         SQLSink('postgresql+psycopg://me@db.test/rag')
     """
 
-    def __init__(self, url: "str | URL") -> None:
-        self._url = url if isinstance(url, str) else url.render_as_string(hide_password=False)
-        path = sqlite_path(self._url)
+    def __init__(self, url: str) -> None:
+        self._url = url
+        path = sqlite_path(url)
         if path is not None:
-            self._shown = self._url
+            self._shown = url
             self.database = SqliteFile(path.absolute(), RESULTS, _PATIENCE)
         else:
             from ragstone.results.server import ServerDatabase, read_url, shown_url
 
-            parsed = read_url(self._url)
+            parsed = read_url(url)
             self._shown = shown_url(parsed)
             self.database = ServerDatabase(parsed, RESULTS)
         self.name = f"sql:{self._shown}"

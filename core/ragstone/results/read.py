@@ -70,7 +70,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
 
     Raises:
         ResultsError: There are none, it is another program's, it cannot be read, or another ragstone wrote it.
-        ImportError: A URL needs SQLAlchemy or a driver that is not installed; the message says what to install.
+        ImportError: A URL needs psycopg, which is not installed; the message says so.
         OSError: The file cannot be read.
     """
     text = os.fspath(source)
