@@ -6,22 +6,13 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from ragstone_langchain.models import LangChainEmbedder, LangChainLLM
 
-# Providers whose package does not bear their name.
-_PACKAGES = {
-    "anthropic_bedrock": "langchain-aws",
-    "azure_openai": "langchain-openai",
-    "bedrock": "langchain-aws",
-    "bedrock_converse": "langchain-aws",
-    "google_anthropic_vertex": "langchain-google-vertexai",
-    "nvidia": "langchain-nvidia-ai-endpoints",
-}
-
 
 def make_judge(model: object) -> "LangChainLLM":
     """Return the judge of a model object, or that `init_chat_model(model)` makes, with its provider's settings.
 
     Raises:
-        ImportError: A package is missing; the message holds the command that installs all that is missing.
+        ImportError: A package is missing; the message holds the command that installs it.
+        ValueError: Only a provider is named.
         Exception: What `init_chat_model` raises.
     """
     chat_model = _made("langchain.chat_models", "init_chat_model", model) if isinstance(model, str) else model
@@ -39,11 +30,13 @@ def make_embedder(model: object) -> "LangChainEmbedder":
 
 
 def _made(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - langchain need not be there
+    provider, colon, named = model.partition(":")
+    if colon and not named.strip():
+        raise ValueError(f"it names no model: langchain:{provider}:MODEL")
     try:
-        return getattr(importlib.import_module(module), function)(model)
+        make = getattr(importlib.import_module(module), function)
     except ImportError as error:
-        packages = "langchain"
-        provider, _, named = model.partition(":")
-        if named:
-            packages += " " + _PACKAGES.get(provider.replace("-", "_"), f"langchain-{provider.replace('_', '-')}")
-        raise ImportError(f"langchain:{model} needs packages that are missing: pip install {packages}") from error
+        raise ImportError(
+            f"langchain:{model} needs langchain and its provider's package: pip install langchain"
+        ) from error
+    return make(model)

@@ -60,3 +60,6 @@ def test_a_name_that_langchain_does_not_know(server) -> None:
     for name in ("langchain:", "langchian:openai:gpt-4o"):
         with pytest.raises(RegistryError, match=f"'{name}' is none of local, .*langchain:MODEL"):
             make_llm(name)
+    for name in ("langchain:anthropic:", "langchain:openai: "):
+        with pytest.raises(RegistryError, match=f"{name} cannot be made .*names no model: {name.strip()}MODEL"):
+            make_llm(name)

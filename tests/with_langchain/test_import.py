@@ -46,7 +46,7 @@ def run(program: str, *hidden: str) -> "subprocess.CompletedProcess[str]":
 
 
 CLAUDE = "from ragstone.registry import make_llm; make_llm('langchain:anthropic:claude-1')"
-CLAUDE_NEEDS = "langchain:anthropic:claude-1 needs packages that are missing: pip install"
+CLAUDE_NEEDS = "langchain:anthropic:claude-1 needs langchain and its provider's package: pip install langchain"
 
 
 def test_what_is_loaded_later() -> None:
@@ -74,12 +74,14 @@ def test_what_is_loaded_later() -> None:
             "import ragstone_langchain.middleware",
             "MonitorMiddleware needs langchain 1.x: pip install langchain",
         ),
-        ("langchain langchain_core langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain langchain-anthropic"),
-        ("langchain_anthropic", CLAUDE, f"{CLAUDE_NEEDS} langchain langchain-anthropic"),
+        ("langchain langchain_core langchain_anthropic", CLAUDE, CLAUDE_NEEDS),
+        ("langchain_anthropic", CLAUDE, "langchain-anthropic"),
     ],
 )
 def test_where_something_is_missing_it_says_what_to_install(hidden: str, program: str, said: str) -> None:
-    assert run(program, *hidden.split()).stderr.splitlines()[-1].startswith(f"ImportError: {said}")
+    raised = run(program, *hidden.split()).stderr.splitlines()[-1]
+    assert raised.startswith("ImportError: ")
+    assert said in raised
 
 
 def test_langchain_core_is_enough() -> None:
