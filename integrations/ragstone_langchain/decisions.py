@@ -14,7 +14,6 @@ from ragstone_langchain.shared_model import (
     input_limit,
     is_decision_model,
     judge_config,
-    without_callbacks,
 )
 
 
@@ -79,7 +78,7 @@ class LangChainDecisions(SharedModel[Runnable[Any, Any]], BaseDecisionModel):
         }
         asked = {"state": dict(request.texts), "questions": questions}
         config = judge_config(request.task, trace=self._trace)
-        model = self._shared if self._trace else without_callbacks(self._shared)
+        model = self._silent()
         return partial(model.invoke, asked, config), partial(model.ainvoke, asked, config)
 
 

@@ -37,7 +37,6 @@ from ragstone_langchain.shared_model import (
     input_limit,
     is_decision_model,
     judge_config,
-    without_callbacks,
 )
 
 if TYPE_CHECKING:
@@ -118,8 +117,6 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         self.gives_probabilities: bool = checked("gives_probabilities", gives_probabilities, Flag)
         longest: int | None = checked("max_input_tokens", max_input_tokens, Count | None)
         self.max_input_tokens = longest or input_limit(model)
-        self._silent: Runnable[Any, Any] = model
-        self._silence()
         self._structured = structured_output
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
@@ -138,7 +135,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         self, ask: "Callable[[Sync[object], Async[object]], Awaitable[object]]", request: LLMRequest
     ) -> LLMReply:
         """Ask for structured output where the model has it; else, or where it is refused, by the prompt alone."""
-        self._silence()
+        model = self._silent()
         config = judge_config(request.task, trace=self._trace)
 
         def calls(model: Runnable[Any, Any], user: str) -> tuple[Sync[object], Async[object]]:
@@ -147,7 +144,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
 
         refusal: Exception | None = None
         constrained = self._structured and "structured_output" not in self.left_out and is_constrained(request)
-        structured = _with_structure(self._silent, request) if constrained else None
+        structured = _with_structure(model, request) if constrained else None
         if structured is not None:
             try:
                 answer = await ask(*calls(structured, request.user))
@@ -158,15 +155,10 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
                 refusal = error
             else:
                 return read_structured(answer, request)
-        answer = await ask(*calls(self._silent, spelled_out(request)))
+        answer = await ask(*calls(model, spelled_out(request)))
         if refusal is not None and _is_lasting(refusal):  # it was the structure: without it there was an answer
             self._refused("structured_output", describe(refusal, self.secrets))
         return read_plain(answer, request)
-
-    def _silence(self) -> None:
-        """Call a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
-        if not self._trace and self._silent is self._shared:
-            self._silent = without_callbacks(self._shared)
 
 
 def _with_structure(model: Runnable[Any, Any], request: LLMRequest) -> Runnable[Any, Any] | None:

@@ -41,6 +41,7 @@ class SharedModel(Shared, Generic[M]):
         self.model: str = name or self._text(_NAMES) or type(self._layers()[-1]).__name__
         self.identity = identity
         self._trace = trace
+        self._quiet = model
         is_home(model)
 
     def __repr__(self) -> str:
@@ -56,6 +57,12 @@ class SharedModel(Shared, Generic[M]):
 
     def _layers(self) -> list[object]:
         return _layers(self._shared)
+
+    def _silent(self) -> M:
+        """Return a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
+        if not self._trace and self._quiet is self._shared:
+            self._quiet = without_callbacks(self._shared)
+        return self._quiet
 
     def _invoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model from sync code, hidden from the app."""
