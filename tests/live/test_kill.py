@@ -92,10 +92,14 @@ def finish(n):
     assert (waiting(), undelivered()) == ([], 0)
 
 
-@pytest.mark.parametrize(("ending", "says"), [(signal.SIGINT, "KeyboardInterrupt\n"), (signal.SIGTERM, "")])
+@pytest.mark.parametrize(
+    ("ending", "says"),
+    [(signal.SIGINT, "and nothing was judged: 100 evaluations and 0 outcomes wait in "), (signal.SIGTERM, "")],
+)
 def test_the_outbox_has_them_all(ending, says):
     status, errors = ran(HANGING + f"kept(monitor, range(100))\nimport signal; signal.raise_signal({int(ending)})")
-    assert (status, errors[-len(says) :] if says else errors) == (-ending, says)
+    assert status == -ending
+    assert says in errors if says else not errors
     assert sorted(waiting()) == sorted(f"s{i}" for i in range(100))
     finish(100)
 
@@ -109,7 +113,8 @@ submit(monitor, range(60))
 soon(lambda: sum(calls().values()) >= 52)
 submit(monitor, range(60, 1_000))
 """
-    assert ran(code) == (0, "")
+    status, errors = ran(code)
+    assert (status, "without close(): 950 evaluations and 0 outcomes wait in" in errors) == (0, True)
     assert len(waiting()) + undelivered() >= 950
     finish(1_000)
     assert {n for n, times in calls().items() if times > 1} == {50, 51}

@@ -88,6 +88,7 @@ def test_a_rule_of_ones_own_and_its_name_in_the_record() -> None:
         monitor.submit(sample(1, metadata={"seconds": 3}))
         monitor.submit(sample(2, metadata={"seconds": 9}))
         monitor.submit(sample(3, metadata={}))  # the rule raises
+    assert "1 of few evaluations were not chosen: Sampling(rate=1.0) chooses all" in str(monitor.stats())
     assert {(record.sample_id, record.chosen_by, record.rate) for record in sink.records.values()} == {
         ("s2", "slow", 1.0)
     }

@@ -22,7 +22,8 @@ NO_ANSWER = "no_answer"
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
 _MOST_NAMES = 20
-_LONGEST_TRACE = 2_000
+_FEW = 10  # samples, of which sampling may choose none
+_LONGEST_TRACE = _LONGEST_WARNING = 2_000
 _log = logging.getLogger("ragstone.live")
 
 
@@ -115,6 +116,8 @@ class Stats:
             if NO_ANSWER in self.skipped:
                 names = max(self.names, key=lambda form: self.names[form], default=())
                 lines.append(no_answer(self.skipped[NO_ANSWER], names, self.advice.get(NO_ANSWER, "")))
+        if self.not_sampled and self.samples < _FEW:
+            lines.append(f"{self.not_sampled:,} of few evaluations were not chosen: Sampling(rate=1.0) chooses all")
         if self.errors:
             lines.append(f"errors (the app saw none): {', '.join(f'{n:,} in {at}' for at, n in self.errors.items())}")
         return "\n".join(lines)
@@ -205,8 +208,12 @@ class Counters:
                 self._names[names] += runs
             first = self._skipped[reason] == runs
         if first:
-            with suppress(Exception):  # of a log handler's or filter's
-                _log.warning("%s", no_answer(runs, names, advice))
+            self.warn(no_answer(runs, names, advice))
+
+    def warn(self, text: str) -> None:
+        """Log a warning."""
+        with suppress(Exception):  # of a log handler's or filter's
+            _log.warning("%s", printable(text, _LONGEST_WARNING))
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception of our own, and log it at most once a minute."""
@@ -273,6 +280,5 @@ class Counters:
             if not warnings:
                 return
             self._logged_at = time.monotonic()
-        with suppress(Exception):  # of a log handler's or filter's
-            text = "; ".join(f"{what} ({n})" for what, n in warnings.most_common(5))
-            _log.warning("the app is not affected; %s", text)
+        text = "; ".join(f"{what} ({n})" for what, n in warnings.most_common(5))
+        self.warn(f"the app is not affected; {text}")

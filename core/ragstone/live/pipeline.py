@@ -575,6 +575,7 @@ class Pipeline:
                         self.flush(timeout)
                     finally:  # also on Ctrl-C
                         self._end(5.0 if until is None else min(5.0, max(0.0, until - time.monotonic())))
+                        self._warn_of_rest("closed")
         return self._left()
 
     def at_exit(self) -> None:
@@ -583,10 +584,23 @@ class Pipeline:
             return
         self.closed = True
         self._end(1.0)
-        if lost := self.stats().reasons.get("dropped", {}).get("closed", 0):
-            error = RuntimeError(f"{lost} evaluations were lost: call close(), or use outbox=")
-            self.counters.failed("exit", error)
-            self.counters.log()
+        stats = self.stats()
+        judged = stats.scored or stats.unscored
+        self._warn_of_rest("the process ended without close()" + ("" if judged else ", and nothing was judged"))
+
+    def _warn_of_rest(self, why: str) -> None:
+        """Log how much was left when the monitor ended, and where it is."""
+        stats, path = self.stats(), self._settings.outbox
+        lost = stats.reasons.get("dropped", {}).get("closed", 0)
+        outcomes = sum(sink.waiting for sink in stats.sinks.values())
+        rest: list[str] = []
+        if stats.spooled or outcomes:
+            go_on = f"the next start goes on with them, or: ragstone live worker --outbox {path}"
+            rest.append(f"{stats.spooled:,} evaluations and {outcomes:,} outcomes wait in {path}; {go_on}")
+        if lost:
+            rest.append(f"{lost:,} evaluations were lost: call close() and give it time, or use outbox=")
+        if rest and self._settings.queue.workers:
+            self.counters.warn(f"{why}: {'; '.join(rest)}")
 
     def _end(self, timeout: float) -> None:
         left = self.workers.stop()
