@@ -17,53 +17,60 @@ from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 STREAMS, LENGTH, BELOW, SD = 1_000, 5_000, 0.75, 0.3
 LATE, AFTER = 3_000, 2_000
 Scores = NDArray[np.float64]
-Make = Callable[[float, tuple[int, int]], Scores]
+Make = Callable[[float, tuple[int, int], float], Scores]
 RANDOM = np.random.default_rng(20261125)
 
 
-def beta(mean: float, shape: tuple[int, int]) -> Scores:
-    size = mean * (1 - mean) / SD**2 - 1
+def beta(mean: float, shape: tuple[int, int], sd: float) -> Scores:
+    size = mean * (1 - mean) / sd**2 - 1
     return RANDOM.beta(mean * size, (1 - mean) * size, shape)
 
 
-def yes_or_no(mean: float, shape: tuple[int, int]) -> Scores:
-    """Scores of 0 and 1, whose standard deviation is .43, not .3."""
+def yes_or_no(mean: float, shape: tuple[int, int], sd: float) -> Scores:
+    """Scores of 0 and 1, whose standard deviation is what it is: .43 at a mean of .75."""
+    del sd
     return (RANDOM.random(shape) < mean).astype(np.float64)
 
 
-def skewed(mean: float, shape: tuple[int, int]) -> Scores:
+def skewed(mean: float, shape: tuple[int, int], sd: float) -> Scores:
     """Mostly 1, and now and then one value far below."""
     missing = 1 - mean
-    often = missing**2 / (SD**2 + missing**2)
+    often = missing**2 / (sd**2 + missing**2)
     return np.where(RANDOM.random(shape) < often, 1 - missing / often, 1.0)
 
 
-def graded(mean: float, shape: tuple[int, int]) -> Scores:
+def graded(mean: float, shape: tuple[int, int], sd: float) -> Scores:
     """Shares of five items, as Faithfulness gives for five claims."""
-    return RANDOM.binomial(5, beta(mean, shape)) / 5
+    return RANDOM.binomial(5, beta(mean, shape, sd)) / 5
 
 
-def alarms(scores: Scores, limits: Scores) -> NDArray[np.int64]:
+def alarms(scores: Scores, limits: Scores, below: float = BELOW) -> NDArray[np.int64]:
     """Return after how many scores each stream raises an alarm; 0 where it never does."""
-    bets = bets_against(BELOW)
+    bets = bets_against(below)
     stakes = np.zeros((len(scores), len(bets)))
     raised = np.zeros(len(scores), dtype=np.int64)
     for n in range(scores.shape[1]):
-        stakes = bet(stakes, bets, BELOW, n, scores[:, n : n + 1])
+        stakes = bet(stakes, bets, below, n, scores[:, n : n + 1])
         stakes[raised > 0] = 0
         raised[(evidence(stakes, n + 1) >= limits) & (raised == 0)] = n + 1
     return raised
 
 
-def whole(scores: Scores) -> NDArray[np.int64]:
-    return alarms(scores, np.full(len(scores), 1 / ALPHA))
+def whole(scores: Scores, below: float = BELOW) -> NDArray[np.int64]:
+    return alarms(scores, np.full(len(scores), 1 / ALPHA), below)
+
+
+def fall(make: Make, healthy: int) -> NDArray[np.int64]:
+    """Return how many scores after a fall from .90 to .75 an alert at .85 raises its alarm."""
+    raised = whole(np.hstack([make(0.9, (STREAMS, healthy), 0.25), make(0.75, (STREAMS, AFTER), 0.25)]), below=0.85)
+    return np.maximum(raised[(raised == 0) | (raised > healthy)] - healthy, 0)
 
 
 def sliced(make: Make, slices: int, *, drop_in: int = 0) -> NDArray[np.int64]:
     """Return the first alarm of streams whose scores go to the slices in turn; in one of them there may be a drop."""
     streams: list[NDArray[np.int64]] = []
     for place in range(1, slices + 1):
-        scores = make(BELOW - 0.1 if place == drop_in else BELOW, (STREAMS, LENGTH // slices))
+        scores = make(BELOW - 0.1 if place == drop_in else BELOW, (STREAMS, LENGTH // slices), SD)
         streams.append(alarms(scores, np.full(STREAMS, 1 / (ALPHA * share(place)))))
     if drop_in:
         return streams[drop_in - 1]
@@ -91,13 +98,16 @@ def main() -> None:
     print("| scores | false alarms | ordinary interval | .1 lower from the start | .1 lower after 3,000 |")
     print("|---|--:|--:|--:|--:|")
     for name, make in kinds.items():
-        healthy = make(BELOW, (STREAMS, LENGTH))
-        late = whole(np.hstack([healthy[:, :LATE], make(BELOW - 0.1, (STREAMS, AFTER))]))
+        healthy = make(BELOW, (STREAMS, LENGTH), SD)
+        late = whole(np.hstack([healthy[:, :LATE], make(BELOW - 0.1, (STREAMS, AFTER), SD)]))
         late = late[(late == 0) | (late > LATE)]
         print(
             f"| {name} | {(whole(healthy) > 0).mean():.1%} | {ordinary(healthy):.1%} "
-            f"| {soon(whole(make(BELOW - 0.1, (STREAMS, AFTER))))} | {soon(np.maximum(late - LATE, 0))} |"
+            f"| {soon(whole(make(BELOW - 0.1, (STREAMS, AFTER), SD)))} | {soon(np.maximum(late - LATE, 0))} |"
         )
+    print("\n| scores | .90 to .75 from the start | after 100 | after 500 | after 3,000 |\n|---|--:|--:|--:|--:|")
+    for name, make in kinds.items():
+        print(f"| {name} | {' | '.join(soon(fall(make, healthy)) for healthy in (0, 100, 500, LATE))} |")
     print("\n| slices | false alarms in any | .1 lower in the first slice | in the last one |\n|--:|--:|--:|--:|")
     for slices in (1, 2, 5, 20, 100):
         first, last = (soon(sliced(beta, slices, drop_in=place)) for place in (1, slices))

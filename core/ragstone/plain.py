@@ -24,6 +24,7 @@ KEY_LENGTH = 200
 """The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts."""
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]|\\\\(?=u(?:0000|005c|d[89a-f][0-9a-f]{2}))")
+_ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
 _TIME = re.compile(r"([0-9]{1,9})([mhd])")
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 _LARGEST_INTEGER = 2**63 - 1
@@ -40,6 +41,16 @@ def clean_text(text: str) -> str:
         ('C:\\temp, 👍, \\u0000', 'a\\ud83d')
     """
     return _REFUSED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def restored_text(text: str) -> str:
+    r"""Return the text that `clean_text` was given; one in which nothing was escaped stays as it is.
+
+    Example:
+        >>> restored_text("a\\u0000") == "a\x00"
+        True
+    """
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def clean_key(text: str) -> str:

@@ -88,6 +88,25 @@ def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
     assert contents(db, "SELECT * FROM outcomes") == contents(outbox, "SELECT * FROM samples") == []
 
 
+def test_what_no_database_takes_is_named_as_reports_show_it(run: Run, tmp_path: Path) -> None:
+    odd, half = "a\x00\\u0000", "\ud83d ann"
+    sample = Sample(id=f"{odd} waits", metadata={"user_id": half})
+    db, outbox = tmp_path / "r.db", tmp_path / "o.db"
+    database(db, [record(odd), record(f"{odd} of ann", user_id=half), record("b")], [(odd, "thumbs_up")])
+    with closing(Outbox(outbox)) as opened, opened.transaction():
+        opened.add(Pending(sample, f"{odd} waits", 1_000.0, [Choice("m", "1", 1.0, "rate")]), mine=False)
+        opened.add(Pending(Sample(id=odd), odd, 1_000.0, []), mine=False)
+    (shown, theirs, _) = (name for (name,) in contents(db, "SELECT sample_id FROM outcomes ORDER BY sample_id"))
+    (user,) = (name for (name,) in contents(db, "SELECT user_id FROM outcomes WHERE user_id IS NOT NULL"))
+    assert theirs == f"{shown} of ann"
+    assert "removed 1 samples, " in run("live", "forget", db, "--outbox", outbox, "--id", shown).stdout
+    assert contents(db, "SELECT count(*) FROM feedback") == [(0,)]
+    done = run("live", "forget", db, "--outbox", outbox, "--user", user)
+    assert done.stdout.count("removed 1 ") == 2, done.output
+    assert contents(db, "SELECT sample_id FROM outcomes") == [("b",)]
+    assert contents(outbox, "SELECT id FROM samples") == []
+
+
 WRONG = [
     ((), "exactly one of --older-than, --user and --id"),
     (("--id", "a", "--user", "b"), "exactly one of --older-than, --user and --id"),

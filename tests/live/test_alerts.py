@@ -185,8 +185,6 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     assert (alarm.alert, alarm.slice) == ("told below 0.8", "")
     assert 300 < alarm.samples < 330
     assert [each.sample_id for each in alarm.lowest] == [f"s{i}" for i in range(300, 310)][: len(alarm.lowest)]
-    assert alarm.lowest[0].sample is not None
-    assert alarm.lowest[0].sample.response == "0.3"
     assert [line for line in caplog.messages if "told below 0.8" in line] == [str(alarm)]
 
     done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])

@@ -272,7 +272,7 @@ def test_the_password_is_never_shown(postgres: PostgresServer, postgres_url: str
         ("p@ssword", "is not a database URL; write"),
         ("", "is not a database URL"),
         ("postgresql://me:p@ssword@host:port/x", "is not a database URL"),
-        ("mysql://me:p@ssword@host/x", "'mysql' is not supported; use postgresql"),
+        ("mysql://me:p@ssword@host/x", "'mysql' is not supported; use PostgreSQL"),
         ("postgresql+asyncpg://me:p@ssword@host/x", r"'postgresql\+asyncpg' is not supported"),
         ("sqlite:///:memory:", "write sqlite:///PATH"),
         ("sqlite://", "write sqlite:///PATH"),

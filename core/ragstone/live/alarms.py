@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from heapq import nsmallest
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -14,7 +15,6 @@ from pydantic import BaseModel, Field
 from ragstone.plain import printable
 from ragstone.results.connection import Database, Transaction
 from ragstone.results.record import Watched
-from ragstone.sample import Sample
 
 TABLES = (
     "CREATE TABLE tallies (name TEXT NOT NULL, slice TEXT NOT NULL, number BIGINT NOT NULL, samples BIGINT NOT NULL, "
@@ -56,13 +56,11 @@ class LowScore(BaseModel, frozen=True):
         sample_id: The sample's id.
         value: The score.
         submitted_at: When the app submitted the sample, in seconds since 1970 (UTC).
-        sample: The sample, if the database has its texts (`store_text`).
     """
 
     sample_id: str
     value: float
     submitted_at: float
-    sample: Sample | None = None
 
 
 class Alarm(BaseModel, frozen=True):
@@ -268,10 +266,6 @@ def _count_slice(
             earlier.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
     last = [*reversed(earlier), *scores[: tally.samples - before]][-_RECENT:]
     recent = since_drop(last, watched.below)
-    lowest = [
-        low.model_copy(update={"sample": _sample(connection, low.sample_id, metric)})
-        for low in nsmallest(_LOWEST, recent, key=lambda each: each.value)
-    ]
     alarm = Alarm(
         alert=name,
         slice=part,
@@ -280,7 +274,7 @@ def _count_slice(
         mean=tally.total / tally.samples,
         recent_samples=len(recent),
         recent_mean=sum(score.value for score in recent) / len(recent),
-        lowest=tuple(lowest),
+        lowest=tuple(nsmallest(_LOWEST, recent, key=attrgetter("value"))),
     )
     connection.execute(
         "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)",
@@ -296,14 +290,6 @@ def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
         for number, samples, total, stakes in connection.execute(query, {"name": name, "slice": each}).fetchall():
             return each, Tally(number, samples, total, json.loads(stakes))
     return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
-
-
-def _sample(connection: Transaction, sample_id: str, metric: str) -> Sample | None:
-    query = "SELECT sample FROM outcomes WHERE sample_id = :id AND metric = :metric AND sample IS NOT NULL"
-    stored = connection.execute(query, {"id": sample_id, "metric": metric}).fetchall()
-    with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
-        return Sample(**json.loads(stored[0][0])) if stored else None
-    return None
 
 
 def forget_lowest(connection: Transaction, before: float, ids: Collection[str]) -> None:

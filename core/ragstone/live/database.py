@@ -11,7 +11,7 @@ from ragstone.live.feedback import write_feedback
 from ragstone.live.health import TABLE as HEALTH
 from ragstone.live.health import write_health
 from ragstone.live.sink import Sink, SinkError
-from ragstone.plain import clean_key
+from ragstone.plain import clean_key, restored_text
 from ragstone.results.connection import Database, MemoryDatabase, SqliteFile
 from ragstone.results.tables import results_database, sqlite_path
 
@@ -79,7 +79,7 @@ class DatabaseSink(Sink):
     def samples_of(self, user: str) -> set[str]:
         """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
         with self.database.transaction() as connection:
-            return outcomes.samples_of(connection, user)
+            return set(map(restored_text, outcomes.samples_of(connection, user)))
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, int]:
         """Remove what is from before a time (seconds since 1970, UTC), of samples or of a user; return how much.

@@ -6,7 +6,7 @@ from contextlib import closing
 import click
 
 from ragstone.live.commands.options import database_sink, opened_outbox
-from ragstone.plain import printable, seconds_of
+from ragstone.plain import printable, restored_text, seconds_of
 from ragstone.results.traffic import Feedback
 
 
@@ -20,6 +20,7 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. The latest feedback on a sample counts.
     """
+    sample_id = restored_text(sample_id)
     thumbs = Feedback(sample_id=sample_id, value=f"thumbs_{thumb}", comment=comment, at=time.time())
     with closing(database_sink(db)) as sink:
         sink.feedback([thumbs])
@@ -38,7 +39,8 @@ def forget(db: str, outbox: str | None, older_than: str | None, user: str | None
     """Remove outcomes and feedback from DB, and from the outbox what waits, with all their texts.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Name exactly one of --older-than, --user and
-    --id. Monitors may go on; what they have in hand of these samples is not kept either.
+    --id. Monitors may go on; what they have in hand of these samples is not kept either. An id is named as reports show
+    it, where NUL and half characters are escapes.
     """
     if sum(map(bool, (older_than, user, sample_id))) != 1:
         raise click.UsageError("say what to forget: exactly one of --older-than, --user and --id")
@@ -46,14 +48,15 @@ def forget(db: str, outbox: str | None, older_than: str | None, user: str | None
     if older_than and age is None:
         raise click.UsageError(f"--older-than {older_than}: is no time; write 90d, 24h or 30m")
     before = None if age is None else time.time() - age
+    sample_id, user = restored_text(sample_id or ""), restored_text(user or "")
     with closing(database_sink(db)) as sink:
         ids = {sample_id} if sample_id else sink.samples_of(user) if user else set[str]()
         if outbox is not None:
             with opened_outbox(outbox) as opened:
-                gone = opened.forget(before=before, ids=ids, user=user or "")
+                gone = opened.forget(before=before, ids=ids, user=user)
             ids.update(*gone.values())
             n, waited = len(gone["samples"]), len(gone["records"])
             click.echo(printable(f"{outbox}: removed {n:,} samples, {waited:,} outcomes and feedback that waited"))
-        removed = sink.forget(before=before, ids=ids, user=user or "")
+        removed = sink.forget(before=before, ids=ids, user=user)
         what = f"removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback"
         click.echo(printable(f"{sink.name}: {what}"))
