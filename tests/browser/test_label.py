@@ -5,8 +5,8 @@ import json
 import pytest
 
 from ragstone import Evidence, Sample, Verdict
+from ragstone.labels.choose import choose
 from ragstone.labels.label_file import match_labels, read_labels
-from ragstone.labels.page import label_page
 from ragstone.metrics.base import ItemKind
 from ragstone.report import MetricInfo, Report
 from ragstone.results.record import Record
@@ -54,7 +54,7 @@ def status(page):
 
 
 def test_by_keys_to_a_file_of_labels(show, tmp_path):
-    page = show(label_page(made())[0])
+    page = show(choose(made()).page())
     assert page.get_by_role("button", name="lock").is_disabled()
     press(page, "12>")
     assert status(page) == "0 of 3 samples done."
@@ -72,7 +72,7 @@ def test_by_keys_to_a_file_of_labels(show, tmp_path):
 
 
 def test_by_clicks_and_on_after_a_reload(show, tmp_path):
-    page = show(label_page(made())[0])
+    page = show(choose(made()).page())
     claim = page.get_by_role("group", name="claim 2")
     claim.get_by_role("button", name="not in source").click()
     page.reload()
@@ -95,7 +95,7 @@ def test_by_clicks_and_on_after_a_reload(show, tmp_path):
 
 
 def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, tmp_path):
-    page = show(label_page(made())[0])
+    page = show(choose(made()).page())
     assert page.get_by_role("button", name="back").is_disabled()
     press(page, "111>s121>")
     assert status(page).startswith("3 of 3 samples done, 1 skipped.")
@@ -120,7 +120,7 @@ def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, t
 
 
 def test_where_the_verdicts_are_shown_a_locked_sample_stays_as_it_is(show):
-    page = show(label_page(made(), show_verdicts=True)[0])
+    page = show(choose(made(), show_verdicts=True).page())
     press(page, "121>")
     press(page, ["ArrowLeft", "Backspace"])
     assert status(page) == "1 of 3 samples done."
@@ -128,11 +128,11 @@ def test_where_the_verdicts_are_shown_a_locked_sample_stays_as_it_is(show):
 
 
 def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
-    page = show(label_page(made())[0])
+    page = show(choose(made()).page())
     press(page, "111")
     assert "0.125" not in page.content()
     assert page.get_by_text("right:").count() == 0
-    page = show(label_page(made(), show_verdicts=True)[0])
+    page = show(choose(made(), show_verdicts=True).page())
     assert page.get_by_text("The judge's score: 0.125").is_visible()
     assert page.get_by_role("group", name="claim 1").get_by_role("button").all_inner_texts() == [
         "right: contradicted1", "wrong: supported2", "wrong: not in source3"]  # fmt: skip
@@ -143,14 +143,14 @@ def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
 
 
 def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_something(show):
-    page = show(label_page(made())[0])
+    page = show(choose(made()).page())
     assert page.locator("mark").count() == 0
     press(page, "vv")
     assert page.locator("mark").all_inner_texts() == ["green"]
     assert page.get_by_role("button", name="something is missing").is_visible()
-    page = show(label_page(made(kinds=KINDS[1:]))[0])
+    page = show(choose(made(kinds=KINDS[1:])).page())
     assert page.get_by_role("button", name="something is missing").count() == 0
-    page = show(label_page(made(kinds=()))[0])
+    page = show(choose(made(kinds=())).page())
     assert page.get_by_role("button", name="each item").count() == 0
     assert page.get_by_label("or any number").is_visible()
 
@@ -159,7 +159,7 @@ def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_somet
 def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
     kinds = (ItemKind("claim", ATTACK, ("supported", "<img>")), KINDS[1])
     report = made(text=ATTACK, kinds=kinds)
-    page = show(label_page(report, show_verdicts=True)[0], width)
+    page = show(choose(report, show_verdicts=True).page(), width)
     assert page.locator("img, iframe, object, embed").count() == 0
     assert page.inner_text("body").count("<img src=http://evil.example/a.png") > 5
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -173,7 +173,7 @@ def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
 def test_axe_finds_no_serious_fault(show, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
-    page = show(label_page(made(), show_verdicts=True)[0], width, color_scheme=scheme, bypass_csp=True)
+    page = show(choose(made(), show_verdicts=True).page(), width, color_scheme=scheme, bypass_csp=True)
     for keys in ("1vm", ""):
         press(page, keys)
         found = Axe().run(page).response["violations"]
@@ -183,5 +183,5 @@ def test_axe_finds_no_serious_fault(show, width, scheme):
 
 
 def test_without_scripts_the_page_says_so(show):
-    page = show(label_page(made())[0], java_script_enabled=False)
+    page = show(choose(made()).page(), java_script_enabled=False)
     assert page.get_by_text("works with scripts").is_visible()

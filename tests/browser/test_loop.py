@@ -1,4 +1,4 @@
-"""The whole way, by commands and clicks: score, choose, label in the browser, correct, compare, report."""
+"""The whole way, by commands and clicks: score, label in the browser, correct, compare, report."""
 
 import json
 import re
@@ -70,8 +70,7 @@ def run(*args):
 
 
 def labelled(show, folder, name, *, most=1_000):
-    """Label at most so many samples of to-label.jsonl by what stands on the page, and return what names its answers."""
-    run("label", "to-label.jsonl", "--out", "label.html")
+    """Label at most so many samples of label.html by what stands on the page, and return what names its answers."""
     page = show((folder / "label.html").read_text())
     shown = set()
     for i in range(most):
@@ -95,7 +94,7 @@ def intervals(text):
 
 
 def test_from_scores_to_a_mean_that_people_would_give(show, scored):
-    run("choose", "a.jsonl", "-n", 30)
+    run("label", "a.jsonl", "-n", 30, "--out", "label.html")
     assert labelled(show, scored, "labels.jsonl") == {"answer"}
     said = run("correct", "a.jsonl", "--labels", "labels.jsonl")
     ((low, high),) = intervals(said)
@@ -114,7 +113,7 @@ def test_from_scores_to_a_mean_that_people_would_give(show, scored):
 
 
 def test_from_two_systems_to_a_difference_that_people_would_give(show, scored):
-    run("choose", "a.jsonl", "b.jsonl", "-n", 40, "--out", "to-label.jsonl")
+    run("label", "a.jsonl", "b.jsonl", "-n", 40, "--out", "label.html")
     assert labelled(show, scored, "pairs.jsonl") == {"answer", "answer 1 of 2", "answer 2 of 2"}
     said = run("correct", "a.jsonl", "b.jsonl", "--labels", "pairs.jsonl")
     (people,) = (line for line in said.splitlines() if "people would say" in line)

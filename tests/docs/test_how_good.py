@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from ragstone.cli.main import cli
 
+from ..report.reports import data_of  # noqa: TID252
 from .test_pages import ROOT
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
@@ -30,7 +31,7 @@ def numbers(text):
 
 def label():
     """Answer what the page asks of each drawn sample, as a person does who reads it."""
-    _, *entries = map(json.loads, Path("to-label.jsonl").read_text().splitlines())
+    entries = data_of(Path("label.html").read_text())["samples"]
     with Path("labels.jsonl").open("w") as file:
         for entry in entries:
             texts = {name: text for _, _, name, text in entry["texts"]}
@@ -48,9 +49,8 @@ def test_every_step_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     exec(blocks[0], names)
     judge = re.search(r"(\d\.\d+)  ", capsys.readouterr().out)[1]
     assert f"By this judge, {100 * float(judge):.0f} % of the answers are right." in text
-    choose, to_label, correct, page = re.findall(r"^\$ ragstone .*$", text, re.MULTILINE)
-    ragstone(choose)
-    ragstone(to_label)
+    draw, correct, page = re.findall(r"^\$ ragstone .*$", text, re.MULTILINE)
+    ragstone(draw)
     label()
     table = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1]
     printed = ragstone(correct)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from ragstone import Evidence, Sample, Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError
-from ragstone.labels.choose import choose, read_chosen
+from ragstone.labels.choose import choose
 from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.live import SQLiteSink
 from ragstone.metrics.base import ItemKind
@@ -43,18 +43,14 @@ def ids(chosen):
     return [entry["of"]["id"] for entry in chosen.entries]
 
 
-def test_nothing_of_the_judge_is_in_the_file_nor_the_metadata():
+def test_nothing_of_the_judge_is_in_the_page_nor_the_metadata():
     one, other = (
         choose(faithful(20, value=value, word=word), n=20)
         for value, word in ((lambda i: i / 32, "contradicted"), (lambda i: 1 - i / 64, "supported"))
     )
-    lines = [str(chosen).splitlines() for chosen in (one, other)]
-    assert lines[0][0] == lines[1][0]
-    bare = [sorted(json.dumps({**json.loads(line), "draw": None}) for line in each[1:]) for each in lines]
-    assert bare[0] == bare[1]
-    assert not any(
-        word in "".join(lines[0][1:]) for word in ("0.625", "0.375", "BECAUSE", "contradicted", "thumb", "lang")
-    )
+    assert one.entries == other.entries
+    entries = json.dumps(one.entries)
+    assert not any(word in entries for word in ("0.625", "0.375", "BECAUSE", "contradicted", "thumb", "lang"))
     assert "BECAUSE" not in one.page()
 
 
@@ -71,7 +67,7 @@ def test_each_sample_has_the_same_chance_and_the_order_says_nothing_of_the_score
 def test_the_draw_is_the_same_again_whatever_the_order_of_the_results():
     results = list(faithful(30).results())
     back = Report.of([replace(each, row=29 - each.row) for each in reversed(results)], faithful(1).metrics)
-    assert str(choose(back, n=9)) == str(choose(faithful(30), n=9)) != str(choose(faithful(30), n=9, seed=1))
+    assert choose(back, n=9) == choose(faithful(30), n=9) != choose(faithful(30), n=9, seed=1)
 
 
 def test_all_are_drawn_where_there_are_no_more():
@@ -166,21 +162,14 @@ def run(*args):
 
 def test_from_results_to_labels_that_say_how_they_were_drawn(tmp_path):
     faithful(30).to_json(results := tmp_path / "r.jsonl")
-    out, page = tmp_path / "to-label.jsonl", tmp_path / "label.html"
-    out.write_text("old")
-    done = run("choose", results, "-n", 12, "--out", out)
-    refused = run("correct", results, "--labels", out)
-    assert (refused.exit_code, f"make their page: ragstone label {out}" in refused.output) == (2, True)
-    assert (done.exit_code, done.output) == (0, f"{out}: 12 of 30 samples, each drawn with the chance 0.4\n")
-    done = run("label", out, "--out", page)
-    assert (done.exit_code, done.output) == (0, f"{page}: 12 samples to label\n")
-    data = data_of(page.read_text())
-    order = [json.loads(line)["of"]["id"] for line in out.read_text().splitlines()[1:]]
-    assert [entry["of"]["id"] for entry in data["samples"]] == order
+    page = tmp_path / "label.html"
+    page.write_text("old")
+    done = run("label", results, "-n", 12, "--out", page)
+    assert (done.exit_code, done.output) == (0, f"{page}: 12 of 30 samples, each drawn with the chance 0.4\n")
     lines = [
-        {**entry["of"], **entry["items"][0], "answer": "supported", "draw": entry["draw"]} for entry in data["samples"]
+        {**entry["of"], **entry["items"][0], "answer": "supported", "draw": entry["draw"]}
+        for entry in data_of(page.read_text())["samples"]
     ]
-    _ = [each.pop("at") for each in lines]
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(json.dumps(line) + "\n" for line in lines))
     matched = match_labels(labels, read_labels(labels), Report.load(results))
@@ -191,53 +180,26 @@ def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():
     kinds = (ItemKind("noncommittal", "Does it evade?", ("yes", "no"), "sample"),)
     given = report([0.5], metric="response_relevancy", samples=[Sample(response="Yes.")],
                    metrics=[MetricInfo("response_relevancy", "1", "judge", items=kinds)])  # fmt: skip
-    assert [entry["items"] for entry in choose(given).entries] == [[]]
+    ((item,),) = [entry["items"] for entry in choose(given).entries]
+    assert item["kind"] == "noncommittal", "its labels calibrate the judge"
+    own = report([0.5], samples=[Sample(response="Yes.")], metrics=[MetricInfo("demo", "1", "judge", items=kinds)])
+    assert [entry["items"] for entry in choose(own).entries] == [[]]
 
 
-@pytest.mark.parametrize("option", ["--show-verdicts", "--metric=faithfulness"])
-def test_a_page_of_what_was_drawn_shows_nothing_of_the_judge(tmp_path, option):
-    (tmp_path / "c.jsonl").write_text(str(choose(faithful(3))))
-    done = run("label", tmp_path / "c.jsonl", option, "--out", tmp_path / "page.html")
+def test_of_two_systems_no_verdict_shows(tmp_path):
+    faithful(3).to_json(results := tmp_path / "r.jsonl")
+    done = run("label", results, results, "--show-verdicts", "--out", tmp_path / "page.html")
     assert (done.exit_code, (tmp_path / "page.html").exists()) == (2, False)
-    assert f"{option.partition('=')[0]}: nothing of the judge is in a file of `ragstone choose`" in done.stderr
+    assert "--show-verdicts: would say which system gave which answer" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("line", "change", "message"),
-    [
-        (0, lambda head: {**head, "ragstone_chosen": 2}, "line 1: ragstone_chosen"),
-        (1, lambda entry: {**entry, "items": [{"kind": "part", "item": "1", "text": ""}]},
-         "line 2: items: the first line does not name the kind 'part'"),
-        (2, lambda entry: {**entry, "draw": {"chance": 0}}, "line 3: draw[chance]"),
-        (2, lambda entry: {**entry, "verdict": "yes"}, "line 3: verdict"),
-        (2, lambda entry: {"texts": entry["texts"]}, "line 3: of: Field required"),
-        (3, lambda entry: None, "line 4: "),
-    ],
-)  # fmt: skip
-def test_a_line_that_was_changed_is_named_and_no_page_is_written(tmp_path, line, change, message):
-    path, page = tmp_path / "c.jsonl", tmp_path / "page.html"
-    lines = str(choose(faithful(4))).splitlines()
-    lines[line] = json.dumps(change(json.loads(lines[line])))
-    path.write_text("\n".join(lines))
-    done = run("label", path, "--out", page)
-    assert (done.exit_code, page.exists()) == (2, False)
-    assert message in done.stderr
-
-
-def test_texts_of_any_kind_stay_as_they_are(tmp_path):
+def test_texts_of_any_kind_stay_as_they_are():
     hostile = 'a\u2028b\r\n\x00</script>\x85"'
     given = [
         replace(each, sample_id=f"{hostile}\ud83d", sample=Sample(response=hostile)) for each in faithful(1).results()
     ]
-    (tmp_path / "c.jsonl").write_bytes(str(choose(Report.of(given))).encode())
-    (entry,) = read_chosen(tmp_path / "c.jsonl").entries
+    (entry,) = data_of(choose(Report.of(given)).page())["samples"]
     assert entry["texts"][0][3].replace("\ufffd", "\x85") == hostile
-
-
-def test_only_the_head_is_no_file_to_label(tmp_path):
-    (tmp_path / "c.jsonl").write_text(str(choose(faithful(1))).splitlines()[0])
-    with pytest.raises(CalibrationError, match="holds no sample to label"):
-        read_chosen(tmp_path / "c.jsonl")
 
 
 def test_bad_input_writes_nothing(tmp_path):
@@ -247,7 +209,7 @@ def test_bad_input_writes_nothing(tmp_path):
     sink = SQLiteSink(tmp_path / "live.db")
     sink.write([replace(each, sample=None) for each in faithful(3).results()])
     sink.close()
-    out = tmp_path / "out.jsonl"
+    out = tmp_path / "out.html"
     for args, message in (
         ((results, "-n", 0), "0 is not in the range x>=1"),
         ((results, "-n", -3), "-3 is not in the range"),
@@ -257,10 +219,10 @@ def test_bad_input_writes_nothing(tmp_path):
         ((results, "--metric", "faithfullness"), "they hold faithfulness"),
         ((tmp_path / "live.db",), "have Monitor(store_text=True)"),
     ):
-        done = run("choose", *args, "--out", out)
+        done = run("label", *args, "--out", out)
         assert (done.exit_code, out.exists()) == (2, False), args
         assert message in done.stderr, done.stderr
-    done = run("choose", results, "--out", results)
+    done = run("label", results, "--out", results)
     assert (done.exit_code, "is RESULTS itself" in done.stderr) == (2, True)
-    done = run("choose", results, "--out", tmp_path / "no" / "x.jsonl")
+    done = run("label", results, "--out", tmp_path / "no" / "x.html")
     assert (done.exit_code, "cannot write" in done.stderr) == (2, True)

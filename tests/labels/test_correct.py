@@ -161,12 +161,12 @@ def test_labels_that_were_not_drawn_are_refused_unless_told_and_then_said_so(tmp
     labels = [label_of(report, i, truth[i], draw=None if i == "q5" else Draw(chance=0.2)) for i in SIXTY]
     file = write(tmp_path / "l", labels)
     with pytest.raises(
-        CalibrationError, match=r"1 of 60 labels are of samples that `ragstone choose` did not draw.*--drawn-at-random"
+        CalibrationError, match=r"1 of 60 labels are of samples that `ragstone label` did not draw.*--drawn-at-random"
     ):
         corrected(report, file)
     found = corrected(report, file, drawn_at_random=True)
     assert found["demo"].corrected == by_hand(report, truth, SIXTY)
-    assert "demo: 1 labelled sample not drawn by `ragstone choose`; taken to be random." in str(found)
+    assert "demo: 1 labelled sample not drawn by `ragstone label`; taken to be random." in str(found)
 
 
 @pytest.mark.parametrize(

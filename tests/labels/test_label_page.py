@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
 from ragstone.cli.main import cli
 from ragstone.labels import Calibration
+from ragstone.labels.choose import choose
 from ragstone.labels.label_file import items_of
-from ragstone.labels.page import label_page
 from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -65,16 +65,16 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def labels(results):
-    return list(downloaded(data_of(label_page(Report.load(results))[0]), needed))
+    return list(downloaded(data_of(choose(Report.load(results)).page()), needed))
 
 
-def answering(choose, texts=1):
+def answering(pick, texts=1):
     """Return a judge that answers any schema, with texts that all differ, as many as are asked for or `texts`."""
     number = itertools.count()
 
     def made(schema):
         if "enum" in schema:
-            return choose(schema["enum"])
+            return pick(schema["enum"])
         if schema["type"] == "object":
             return {name: made(each) for name, each in schema["properties"].items()}
         if schema["type"] == "array":
@@ -85,7 +85,7 @@ def answering(choose, texts=1):
     def reply(request):
         if request.choices is None:
             return json.dumps(made(request.schema))
-        word = choose(request.choices)
+        word = pick(request.choices)
         return LLMReply(word, probabilities={each: float(each == word) for each in request.choices})
 
     return reply
@@ -120,9 +120,9 @@ def test_nothing_of_the_judge_is_in_the_page():
     judges = [FakeLLM(lambda request, word=word, p=p: LLMReply(word, probabilities={"yes": p, "no": 1 - p}), asking="one_by_one")
               for word, p in (("yes", 0.9), ("no", 0.1))]  # fmt: skip
     reports = [evaluate(samples, [relevancy(llm=judge)], progress=False) for judge in judges]
-    blind, other = (label_page(each)[0] for each in reports)
+    blind, other = (choose(each).page() for each in reports)
     assert blind == other
-    shown, other = (label_page(each, show_verdicts=True)[0] for each in reports)
+    shown, other = (choose(each, show_verdicts=True).page() for each in reports)
     assert shown != other
     ids = [entry["of"]["id"] for entry in data_of(blind)["samples"]]
     assert ids != sorted(ids)
@@ -155,7 +155,7 @@ def test_a_full_disk_loses_the_file_but_not_what_was_found(results, labels, tmp_
 
 
 def test_one_score_for_the_sample_calibrates_the_score_of_this_very_setup(results, tmp_path):
-    data = data_of(label_page(Report.load(results))[0])
+    data = data_of(choose(Report.load(results)).page())
     answers = itertools.cycle([0.0, 0.25, 1])
     file, out = written(tmp_path / "l", downloaded(data, lambda _: next(answers), whole=True)), tmp_path / "c.json"
     assert run("calibrate", results, "--labels", file, "--out", out).exit_code == 0
@@ -223,7 +223,7 @@ def test_what_only_a_score_can_calibrate(tmp_path):
     samples = [Sample(retrieved_contexts=["Ann did."], response=f"Ann {i}.") for i in range(12)]
     run_of = evaluate(samples, [make_metric("faithfulness", {}, judge)], progress=False)
     run_of.to_json(results := tmp_path / "r.jsonl")
-    lines = downloaded(data_of(label_page(run_of)[0]), lambda _: "supported")
+    lines = downloaded(data_of(choose(run_of).page()), lambda _: "supported")
     done = run("calibrate", results, "--labels", written(tmp_path / "l", lines), "--out", tmp_path / "c.json")
     assert (done.exit_code, "of faithfulness only score can be calibrated" in done.stderr) == (2, True)
 
@@ -231,7 +231,7 @@ def test_what_only_a_score_can_calibrate(tmp_path):
 def test_the_command_writes_the_page_and_says_what_it_needs(results, tmp_path):
     out = tmp_path / "page.html"
     done = run("label", results, "--out", out)
-    assert (done.exit_code, done.stdout) == (0, f"{out}: 24 samples to label\n")
+    assert (done.exit_code, done.stdout) == (0, f"{out}: 24 of 24 samples, each drawn with the chance 1\n")
     assert len(data_of(out.read_text())["samples"]) == 24
     done = run("label", results, "--out", results)
     assert (done.exit_code, "is RESULTS itself" in done.stderr) == (2, True)
@@ -242,18 +242,17 @@ def test_the_command_writes_the_page_and_says_what_it_needs(results, tmp_path):
 def test_results_of_several_metrics_or_without_texts():
     both = Report.of([*report([0.5]).results(), *report([0.5], metric="other").results()])
     with pytest.raises(ValueError, match="hold demo, other; name the one to label"):
-        label_page(both)
+        choose(both)
     with pytest.raises(ValueError, match="no texts to label: score again without --no-texts"):
-        label_page(both, "demo")
+        choose(both, metric="demo")
     with pytest.raises(ValueError, match="hold no score of it; they hold no scores at all"):
-        label_page(report([None]), "demo")
+        choose(report([None]), metric="demo")
 
 
 def test_a_metric_of_ones_own_is_labelled_by_one_score_and_repeats_once():
     samples = [Sample(response="Yes."), Sample(response="No.")]
-    page, n, left_out = label_page(report([[0.1, 0.2], 0.5], samples=samples))
-    assert (n, left_out) == (2, 0)
-    assert [entry["items"] for entry in data_of(page)["samples"]] == [[], []]
+    chosen = choose(report([[0.1, 0.2], 0.5], samples=samples))
+    assert [entry["items"] for entry in chosen.entries] == [[], []]
 
 
 def test_what_the_results_do_not_say_is_known_of_ragstones_own_metrics():

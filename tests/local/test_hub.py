@@ -154,12 +154,12 @@ def test_a_damaged_lock_file(hub: Hub) -> None:
     path.with_name(f"{path.name}.lock.json").write_text("{}")
     done = run("pull", NAME)
     assert (done.exit_code, "lock.json is damaged" in done.stderr) == (2, True)
-    assert "lock.json is damaged" in run("models").stderr
+    assert "lock.json is damaged" in run("pull", "--list").stderr
 
 
 def test_models(hub: Hub, home: Path) -> None:
     (path,) = pull(NAME)
-    lines = run("models").stdout.splitlines()
+    lines = run("pull", "--list").stdout.splitlines()
     assert [line.split("  ")[0] for line in lines[1:]] == [
         "--llm local",
         "--embedder local",
@@ -171,7 +171,7 @@ def test_models(hub: Hub, home: Path) -> None:
     assert "whole" in lines[-1]
     assert str(path) in lines[-1]
     path.write_bytes(CONTENT[1:])
-    assert "damaged" in run("models").stdout.splitlines()[-1]
+    assert "damaged" in run("pull", "--list").stdout.splitlines()[-1]
 
 
 def test_such_a_name_is_no_file(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_a_difference_smaller_than_the_judges_noise_is_said_to_be_one():
     assert each.better is None
     assert "demo: by this judge, the difference of " in str(found)
     assert "is smaller than its own noise, ±0.0" in str(found)
-    assert "40 labelled pairs would say what people think: ragstone choose " in str(found)
+    assert "40 labelled pairs would say what people think: ragstone label " in str(found)
     large = compare(report(noisy(means, 0.2, 3, 1)), report(noisy([m + 0.3 for m in means], 0.2, 3, 2)))
     assert not large.metrics["demo"].within_noise
     assert large.metrics["demo"].better == "b"

@@ -13,6 +13,7 @@ from ragstone._version import __version__
 from ragstone.cli.compare import compare
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
+from ragstone.cli.metrics import metrics
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.report import explain, report
@@ -25,7 +26,12 @@ from ragstone.plain import printable
 _SIGINT_STATUS = 130
 _SIGPIPE_STATUS = 141
 _GROUP = "ragstone.commands"
-
+_SECTIONS = {
+    "Score": ("demo", "score", "explain", "report", "compare"),
+    "Labels": ("label", "correct", "calibrate"),
+    "Live": ("live",),
+    "Set-up": ("metrics", "pull", "doctor"),
+}
 
 _OPTIONS_ELSEWHERE = {
     "--dataset": "FILE", "--input": "FILE", "--judge": "--llm", "--metrics": "--metric", "--model": "--llm",
@@ -38,6 +44,17 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the core's commands and of those that wings bring."""
         return sorted({*super().list_commands(ctx), *(each.name for each in entry_points(group=_GROUP))})
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by what they are for, those of other packages last."""
+        names = self.list_commands(ctx)
+        others = [name for name in names if not any(name in of for of in _SECTIONS.values())]
+        for title, section in {**_SECTIONS, "More": others}.items():
+            commands = [(name, self.get_command(ctx, name)) for name in section if name in names]
+            rows = [(name, each.get_short_help_str(limit=80)) for name, each in commands if each is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows, col_max=11)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; one of a wing is imported when it is asked for."""
@@ -120,6 +137,7 @@ for each in (
     demo,
     doctor,
     explain,
+    metrics,
     report,
     score,
 ):

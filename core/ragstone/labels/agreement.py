@@ -159,7 +159,7 @@ def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agr
         if not (x.skipped or y.skipped):
             kinds.setdefault((x.metric, x.kind), []).append((x, y))
     if not kinds:
-        raise CalibrationError(f"{where}no item has a label in both; let both label one file of `ragstone choose`")
+        raise CalibrationError(f"{where}no item has a label in both; let both label one page of `ragstone label`")
     notes: list[str] = []
     if skipped := {key[:3] for labels in (one, other) for key, each in labels.items() if each.skipped}:
         notes.append(f"{len(skipped):,} sample(s) were skipped by one or both")

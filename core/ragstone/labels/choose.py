@@ -1,86 +1,45 @@
-"""Choosing samples to label by chance, so that what people say of them stands for all; and the file that holds them."""
+"""Choosing samples to label by chance, so that what people say of them stands for all."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import sample_digest
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import WHOLE, Draw, Label, LabelledRecord, refuse, refuse_scale, scored
+from ragstone.labels.label_file import Draw, LabelledRecord, refuse_scale, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
-from ragstone.page.page import showable
+from ragstone.registry import metric_class, metric_names
 from ragstone.results.record import Record
-from ragstone.sample import first_problem
 
 if TYPE_CHECKING:
     from ragstone.report import Report
 
-_MARK = "ragstone_chosen"
-
-
-class _Head(BaseModel):
-    ragstone_chosen: Literal[1]
-    metric: str
-    kinds: dict[str, ItemKind]
-
-
-class _Item(BaseModel):
-    kind: str
-    item: str
-    text: str
-    at: list[tuple[str, int | None, int, int]] = []
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    of: dict[str, str]
-    draw: Draw
-    texts: list[tuple[str, int | None, str, str]]
-    items: list[_Item]
-
-    @model_validator(mode="after")
-    def _can_be_labelled(self, info: ValidationInfo) -> "_Entry":
-        try:
-            Label.model_validate({**self.of, "kind": WHOLE, "answer": 0.0})
-        except ValidationError as error:
-            raise ValueError(f"of: {first_problem(error)}") from None
-        if unknown := {item.kind for item in self.items} - (info.context or {}).keys():
-            raise ValueError(f"items: the first line does not name the kind {min(unknown)[:40]!r}")
-        return self
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Samples to label. As text it is the file that `ragstone label` takes.
+    """Samples to label.
 
     Attributes:
         metric: The metric's name.
         kinds: What people judge of its samples beside the whole, by kind.
-        entries: The samples in the order of the page, each with its draw. Nothing that the judge said of them is there.
+        entries: The samples in the order of the page, each with its draw.
         notes: How they were drawn and what was left out, in sentences.
+        verdicts_shown: Whether what the judge said of them is there.
     """
 
     metric: str
     kinds: Mapping[str, ItemKind]
     entries: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        head = {_MARK: 1, "metric": self.metric, "kinds": {name: asdict(kind) for name, kind in self.kinds.items()}}
-        return "".join(f"{showable(json.dumps(line, ensure_ascii=False))}\n" for line in (head, *self.entries))
+    verdicts_shown: bool = False
 
     def page(self) -> str:
         """Return the page to label them on."""
-        return page_of(self.metric, self.kinds, self.entries)
+        return page_of(self.metric, self.kinds, self.entries, show_verdicts=self.verdicts_shown)
 
 
 def choose(
@@ -90,6 +49,7 @@ def choose(
     n: int = 60,
     metric: str | None = None,
     seed: int = 0,
+    show_verdicts: bool = False,
 ) -> Chosen:
     """Draw samples to label: of one system, or of two over the same samples.
 
@@ -103,6 +63,7 @@ def choose(
         n: How many samples, or pairs.
         metric: The metric's name; None where the results hold one.
         seed: Another number gives another draw.
+        show_verdicts: Show the judge's verdicts and scores, and mark the labels so; of one system.
 
     Raises:
         CalibrationError: There is nothing to label; several metrics and none is named; the two
@@ -116,13 +77,18 @@ def choose(
     size = min(n, len(members))
     rng = Random(seed)  # noqa: S311 - no secret hangs on it
     draw = Draw(chance=size / len(members))
-    entries = [entry for i in rng.sample(range(len(members)), size) for entry in _entries(members[i], draw, rng)]
+    entries = [
+        entry
+        for i in rng.sample(range(len(members)), size)
+        for entry in _entries(members[i], draw, rng, show_verdicts=show_verdicts)
+    ]
     what = "samples" if other is None else "pairs of answers"
     notes = [f"{size:,} of {len(members):,} {what}, each drawn with the chance {draw.chance:.3g}"]
     if n > len(members):
         notes.append(f"{n:,} were asked for, and there are no more")
     notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
-    return Chosen(metric, kinds_of(each for member in members for each in member), entries, tuple(notes))
+    kinds = kinds_of(each for member in members for each in member)
+    return Chosen(metric, kinds, entries, tuple(notes), show_verdicts)
 
 
 def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
@@ -170,43 +136,19 @@ def _check_one(metric: str, samples: Sequence[LabelledRecord]) -> None:
         refuse_scale(each.info)
 
 
-def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[dict[str, Any]]:
+def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random, *, show_verdicts: bool) -> list[dict[str, Any]]:
     """Return the entries of a sample or a pair, which is one where both have the same texts."""
     unique = list({sample_digest(each.sample): each for each in member}.values())
     rng.shuffle(unique)
     answers = [f"answer {i} of {len(unique)}" if len(unique) > 1 else "answer" for i in range(1, len(unique) + 1)]
     return [
-        entry_of(each, answer=answer, items=each.items_give_score) | {"draw": draw.model_dump()}
+        entry_of(each, answer=answer, items=each.items_give_score or _calibrates(each), show_verdicts=show_verdicts)
+        | {"draw": draw.model_dump()}
         for each, answer in zip(unique, answers, strict=True)
     ]
 
 
-def read_chosen(path: str | Path) -> Chosen | None:
-    """Return the samples in a file of `ragstone choose`; None where it is none.
-
-    Raises:
-        CalibrationError: A line was changed into what is none; all such lines (20 at most) are named.
-    """
-    try:
-        with Path(path).open("rb") as file:
-            first = file.readline(1 << 20)
-            if f'"{_MARK}"'.encode() not in first:
-                return None
-            lines = [first, *file.read().splitlines()]
-    except OSError:
-        return None
-    bad: list[str] = []
-    entries: list[dict[str, Any]] = []
-    head = _Head(ragstone_chosen=1, metric="", kinds={})
-    for number, line in enumerate(lines, 1):
-        try:
-            if number == 1:
-                head = _Head.model_validate_json(line)
-            elif line.strip():
-                entries.append(_Entry.model_validate_json(line, context=head.kinds).model_dump())
-        except ValidationError as error:  # noqa: PERF203 - each line is told of
-            bad.append(f"line {number}: {first_problem(error)}")
-    refuse(f"{path}: ", bad, "line")
-    if not entries:
-        raise CalibrationError(f"{path}: holds no sample to label; draw some: ragstone choose")
-    return Chosen(head.metric, head.kinds, entries)
+def _calibrates(each: LabelledRecord) -> bool:
+    """Whether labels of its items can calibrate the judge, although they give no score."""
+    name = each.info.name
+    return name in metric_names() and bool(metric_class(name).calibrated_items)

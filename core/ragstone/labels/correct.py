@@ -40,8 +40,8 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
 
     Args:
         report: The results.
-        labels: The file of labels: the download of the page that `ragstone label` makes of what `ragstone choose` drew.
-        drawn_at_random: The labelled samples were drawn at random, although not by `ragstone choose`.
+        labels: The file of labels: the download of a page of `ragstone label`.
+        drawn_at_random: The labelled samples were drawn at random, although not by `ragstone label`.
 
     Raises:
         CalibrationError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random; live
@@ -69,7 +69,7 @@ def corrected_comparison(
     Args:
         a: A report, or what `Report.load` takes.
         b: The other one.
-        labels: The file of labels of what `ragstone choose A B` drew.
+        labels: The download of a page of `ragstone label A B`.
         any_version: As for `compare`.
         drawn_at_random: As for `corrected`.
 
@@ -91,7 +91,7 @@ def corrected_pairs(
     Args:
         a: The results of one system.
         b: Those of the other.
-        labels: The file of labels of what `ragstone choose A B` drew.
+        labels: The download of a page of `ragstone label A B`.
         drawn_at_random: As for `corrected`, which raises the same.
     """
     matched = _matched(labels, [a, b], drawn_at_random=drawn_at_random)
@@ -141,7 +141,7 @@ def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: b
     chosen = sum(label.draw is None for label in labels)
     if chosen and not drawn_at_random:
         raise CalibrationError(
-            f"--labels {paths}: {chosen:,} of {count(len(labels), 'label')} are of samples that `ragstone choose` did "
+            f"--labels {paths}: {chosen:,} of {count(len(labels), 'label')} are of samples that `ragstone label` did "
             "not draw, so they may not stand for the others; label what it draws, or say that yours were drawn by "
             "chance: --drawn-at-random"
         )
@@ -212,7 +212,7 @@ def _estimated(
     n = len(taken)
     samples = [each for row in taken for each in row.labelled]
     draws = [each.labels[0].draw for each in samples]
-    notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone choose`; taken to be random")]
+    notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone label`; taken to be random")]
     by_labels = ByLabels(
         n,
         skipped,

@@ -30,7 +30,7 @@ _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True
 
 
 class Draw(BaseModel):
-    """How `ragstone choose` drew a sample.
+    """How `ragstone label` drew a sample.
 
     Attributes:
         chance: The chance that the sample had to be drawn, among the samples of its results.
@@ -62,7 +62,7 @@ class Label(BaseModel):
         skipped: Whether the person passed the sample over.
         missing: Whether the person said that the list of items lacks something.
         verdicts_shown: Whether the judge's verdicts were shown, so that the label may follow them.
-        draw: How the sample was drawn; None where `ragstone choose` did not draw it.
+        draw: How the sample was drawn; None where `ragstone label` did not draw it.
 
     Example:
         >>> Label(id="q1", sample_digest="0a", metric="demo", version="1", judge="j",
@@ -203,10 +203,6 @@ def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, 
         lines = Path(path).read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         raise CalibrationError(f"{option}{path}: cannot be read: {error.strerror}") from None
-    if lines and lines[0].startswith(b'{"ragstone_chosen"'):
-        raise CalibrationError(
-            f"{option}{path}: holds samples to label, no labels; make their page: ragstone label {path}"
-        )
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():

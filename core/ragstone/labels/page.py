@@ -1,13 +1,12 @@
 """The page on which a person labels scored samples: one file, no server, nothing loaded."""
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import digest_of, sample_digest
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import LabelledRecord, items_of, scored
+from ragstone.labels.label_file import LabelledRecord, items_of
 from ragstone.outcome import Score
 from ragstone.page.data import MEANINGS
 from ragstone.page.page import page
@@ -19,35 +18,6 @@ if TYPE_CHECKING:
     from ragstone.report import Report
 
 NO_TEXTS = "the results hold no texts to label: score again without --no-texts, or have Monitor(store_text=True)"
-
-
-def label_page(report: "Report", metric: str | None = None, *, show_verdicts: bool = False) -> tuple[str, int, int]:
-    """Return the page, how many samples are on it, and how many scores were left out as they have no texts.
-
-    The samples come in a random order, the same each time for the same results. Without `show_verdicts` nothing that
-    the judge said of the items is in the page.
-
-    Args:
-        report: The results.
-        metric: The metric's name; None where there is one.
-        show_verdicts: Show the judge's verdicts and scores, and mark the labels.
-
-    Raises:
-        CalibrationError: There is nothing to label, or several metrics and none is named.
-    """
-    metric = metric_in(report, metric)
-    scores = sum(
-        isinstance(each.outcome, Score) and each.outcome.metric == metric and not each.draw for each in report.results()
-    )
-    unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in scored(report, metric)}
-    if not unique:
-        raise CalibrationError(NO_TEXTS)
-    samples = [entry_of(each, show_verdicts=show_verdicts) for each in unique.values()]
-    # By what is labelled, not by place or score: no order of the input shows through.
-    seed = digest_of(sorted(sample_id + digest for sample_id, digest in unique))
-    random.Random(seed).shuffle(samples)  # noqa: S311 - no secret hangs on it
-    page = page_of(metric, kinds_of(unique.values()), samples, show_verdicts=show_verdicts)
-    return page, len(samples), scores - len(samples)
 
 
 def page_of(

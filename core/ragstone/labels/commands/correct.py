@@ -21,7 +21,7 @@ from ragstone.text.plain import text_table
     multiple=True,
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="The download of `ragstone label`, of samples that `ragstone choose` drew. A second one, by another "
+    help="The download of a page of `ragstone label`. A second one, by another "
     "person: how far the two agree is printed, too.",
 )
 @click.option("--drawn-at-random", is_flag=True, help="Take labels of samples that you drew at random yourself.")

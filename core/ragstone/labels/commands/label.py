@@ -1,4 +1,4 @@
-"""`ragstone label`: results in, a page on which a person labels them out."""
+"""`ragstone label`: results in, a page on which a person labels some of them out."""
 
 import click
 
@@ -10,6 +10,8 @@ from ragstone.report import Report
 
 @click.command(short_help="Make a page to label samples on.")
 @click.argument("results", metavar="RESULTS")
+@click.argument("other", metavar="[B]", required=False)
+@click.option("-n", type=click.IntRange(1), default=60, show_default=True, help="How many samples, or pairs.")
 @click.option("--metric", metavar="NAME", help="The metric to label, where RESULTS holds several.")
 @click.option(
     "--out",
@@ -17,39 +19,50 @@ from ragstone.report import Report
     help="Where the page goes (- : stdout). A file that is there is replaced. Default: label.html, with a number "
     "where there is one.",
 )
+@click.option("--seed", type=int, default=0, show_default=True, help="Another number gives another draw.")
 @click.option("--show-verdicts", is_flag=True, help="Show the judge's verdicts, and mark the labels so.")
 @click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
-def label(results: str, metric: str | None, out: str | None, *, show_verdicts: bool, opened: bool) -> None:
-    """Make a page on which you label scored samples: a verdict on each item, or one score for the sample.
+def label(
+    results: str,
+    other: str | None,
+    n: int,
+    metric: str | None,
+    out: str | None,
+    seed: int,
+    *,
+    show_verdicts: bool,
+    opened: bool,
+) -> None:
+    """Draw samples by chance, and make a page on which you label them: each item, or one score for the sample.
 
-    RESULTS is a file of `ragstone choose`, or one that `ragstone score` wrote, or a monitor's database with texts. The
-    page is one file that loads nothing and sends nothing. Samples come in a random order, and the judge's verdicts are
-    not in it. Its download is for `ragstone correct` (of samples that `ragstone choose` drew) and for
-    `ragstone calibrate`, each with --labels FILE.
+    RESULTS is a file that `ragstone score` wrote, or a monitor's database with texts. Each scored sample has the same
+    chance, so that the labels stand for all. With a second file B, over the same samples, you label both answers to
+    each drawn question, and nothing says which system gave which.
+
+    The page is one file that loads nothing and sends nothing, and nothing that the judge said is in it. Its download is
+    for `ragstone correct RESULTS --labels FILE` (with B: `ragstone correct RESULTS B --labels FILE`) and for
+    `ragstone calibrate`.
 
     \b
     Exit status:
       0    written
-      2    RESULTS cannot be read, or holds nothing to label
+      2    a file cannot be read, or holds nothing to label
     """  # noqa: D301 - click's mark for lines that stay as they are
-    from ragstone.labels.choose import read_chosen
-    from ragstone.labels.page import label_page
+    from ragstone.labels.choose import choose
 
+    inputs = [("RESULTS", database_file(results)), ("B", None if other is None else database_file(other))]
     out = out or unused("label.html")
-    check_apart([("--out", None if out == "-" else out)], [("RESULTS", database_file(results))])
+    check_apart([("--out", None if out == "-" else out)], inputs)
     if opened and out == "-":
         raise click.UsageError("--open: shows a file; name one for --out")
-    left_out = 0
-    if (chosen := read_chosen(results)) is None:
-        page, samples, left_out = label_page(Report.load(results), name_of_scores(metric), show_verdicts=show_verdicts)
-    elif show_verdicts or metric is not None:
-        option = "--show-verdicts" if show_verdicts else "--metric"
-        raise click.UsageError(f"{option}: nothing of the judge is in a file of `ragstone choose`; leave it out")
-    else:
-        page, samples = chosen.page(), len(chosen.entries)
-    write_page("--out", out, page)
-    click.echo(printable(f"{out}: {samples:,} samples to label"), err=out == "-")
-    if left_out:
-        click.echo(f"{left_out:,} scores are left out: no texts, or the same sample again", err=True)
+    if show_verdicts and other is not None:
+        raise click.UsageError("--show-verdicts: would say which system gave which answer; leave it out, or B")
+    reports = [Report.load(source) for source in (results, other) if source is not None]
+    chosen = choose(*reports, n=n, metric=name_of_scores(metric), seed=seed, show_verdicts=show_verdicts)
+    write_page("--out", out, chosen.page())
+    first, *notes = chosen.notes
+    click.echo(printable(f"{out}: {first}"), err=out == "-")
+    for note in notes:
+        click.echo(printable(note), err=True)
     if opened:
         click.launch(out)
