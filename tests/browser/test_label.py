@@ -30,8 +30,8 @@ def made(n=3, text="Emma came out in 1815.", kinds=KINDS):
     ]
     samples = [Sample(user_input=f"{text} Question {i}?", response="\U0001f600 green, and big.",
                       retrieved_contexts=[text] * 2) for i in range(n)]  # fmt: skip
-    records = [Record(f"{text} q{i}", scored(0.125, verdicts=verdicts), "judge", i) for i in range(n)]
-    return Report.of(records, [MetricInfo("demo", "1", "judge", items=kinds)], samples=samples)
+    records = [Record(f"{text} q{i}", scored(0.125, "faithfulness", verdicts=verdicts), "judge", i) for i in range(n)]
+    return Report.of(records, [MetricInfo("faithfulness", "1", "judge", items=kinds)], samples=samples)
 
 
 def labels_of(page, report, tmp_path):
