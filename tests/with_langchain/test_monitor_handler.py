@@ -18,7 +18,8 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from numpy import zeros
 
 from ragstone import ContextRelevancy, LLMRequest, Sample, Score
-from ragstone.live import CallableSink, Monitor, Queue, runs
+from ragstone import open_runs as runs
+from ragstone.live import CallableSink, Monitor, Queue
 from ragstone_langchain import LangChainLLM, MonitorHandler
 
 from ..support.noting import Noting  # noqa: TID252
