@@ -7,7 +7,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field, is_dataclass
-from typing import Literal
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -35,15 +35,18 @@ ADVICE_FOR_ALL = {
 """What to do about runs that gave no sample, by reason, whichever framework reports them."""
 
 
+R = TypeVar("R", bound=Run)
+
+
 @dataclass(slots=True, eq=False)
-class _Tree:
-    root: Run
+class _Tree(Generic[R]):
+    root: R
     counted: set[int] = field(default_factory=set[int])
     size: int = 0
     touched: float = 0.0
 
 
-class OpenRuns:
+class OpenRuns(Generic[R]):
     """The trees of runs of one process whose topmost run is open. Threads and tasks share it; a forked child has none.
 
     Args:
@@ -52,7 +55,7 @@ class OpenRuns:
             Each run counts as 1,000 characters.
 
     Example:
-        >>> runs = OpenRuns(print)
+        >>> runs = OpenRuns[Run](print)
         >>> runs.begin(Run("app", "chain", inputs="Who wrote Emma?"))
         True
         >>> runs.begin(Run("search", "retriever"), "app")
@@ -63,7 +66,7 @@ class OpenRuns:
         [['Emma is a novel by Jane Austen.']]
     """
 
-    def __init__(self, given_up: Callable[[Run, GivenUp], object]) -> None:
+    def __init__(self, given_up: Callable[[R, GivenUp], object]) -> None:
         self._given_up = given_up
         self.forget()
         _ALL.add(self)
@@ -71,8 +74,8 @@ class OpenRuns:
     def forget(self) -> None:
         """Start afresh, with no run open."""
         self._lock = threading.RLock()  # the garbage collector may close a stream, and so end runs, anywhere
-        self._runs: dict[Hashable, tuple[Run, _Tree]] = {}
-        self._trees: OrderedDict[Hashable, _Tree] = OrderedDict()  # the one that was silent longest comes first
+        self._runs: dict[Hashable, tuple[Run, _Tree[R]]] = {}
+        self._trees: OrderedDict[Hashable, _Tree[R]] = OrderedDict()  # the one that was silent longest comes first
         self._over: OrderedDict[Hashable, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -81,6 +84,10 @@ class OpenRuns:
     def get(self, run_id: Hashable) -> Run | None:
         """Return a run of a tree that is open."""
         return self._runs[run_id][0] if run_id in self._runs else None
+
+    def top_of(self, run_id: Hashable) -> R | None:
+        """Return the topmost run of the open tree that a run is in."""
+        return self._runs[run_id][1].root if run_id in self._runs else None
 
     def begin(self, run: Run, parent_id: Hashable = None) -> bool:
         """Open a run below another one, or as the topmost of its tree where nothing is known of that one.
@@ -100,7 +107,7 @@ class OpenRuns:
                 full = len(self._trees) >= MOST_OPEN
                 if longest is not None and (full or longest.touched < time.monotonic() - _SILENCE):
                     self._close(longest, "never_ended")
-                tree = self._trees[run.id] = _Tree(run)
+                tree = self._trees[run.id] = _Tree(cast("R", run))
                 _characters(run.inputs, tree.counted)  # which the app holds itself, as long as we do
             else:
                 run.parent, tree = above
@@ -121,7 +128,7 @@ class OpenRuns:
                 return None
             return run
 
-    def _has_space(self, tree: _Tree, value: object) -> bool:
+    def _has_space(self, tree: _Tree[R], value: object) -> bool:
         tree.touched = time.monotonic()
         tree.size += _EVENT + _characters(value, tree.counted)
         if tree.root.id in self._trees:
@@ -130,9 +137,10 @@ class OpenRuns:
             self._close(tree, "too_large")
         return tree.size <= MOST_CHARACTERS
 
-    def _close(self, tree: _Tree, given_up: GivenUp | None = None) -> None:
+    def _close(self, tree: _Tree[R], given_up: GivenUp | None = None) -> None:
         self._trees.pop(tree.root.id, None)
-        for run in (tree.root, *tree.root.walk()):
+        runs: list[Run] = [tree.root, *tree.root.walk()]
+        for run in runs:
             self._runs.pop(run.id, None)
             if not run.transparent:
                 self._remember(run.id)
@@ -145,7 +153,7 @@ class OpenRuns:
             self._over.popitem(last=False)
 
 
-_ALL: "weakref.WeakSet[OpenRuns]" = weakref.WeakSet()
+_ALL: "weakref.WeakSet[OpenRuns[Any]]" = weakref.WeakSet()
 
 
 def _forget_all() -> None:

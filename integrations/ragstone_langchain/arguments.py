@@ -8,7 +8,7 @@ from ragstone.plain import as_list, printable
 from ragstone.run import Run
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import Unreadable, kind
-from ragstone_langchain.read import FIELD_NAMES, Reading, fields_of, make_sample
+from ragstone_langchain.read import FIELD_NAMES, Reading, attempt, fields_of, named_contexts, sample_with
 
 _ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
 _PLACES: Mapping[SampleField, tuple[str, ...]] = {
@@ -47,7 +47,7 @@ class Arguments:
         """Return the sample; raise `Unreadable` where a field that the metric needs is not there."""
         inside = [*self.inside]
         if self.context is not None:
-            inside.append(Run("context", "named", output=self.context))
+            inside.append(Run("context", "named", output=attempt(named_contexts, self.context, "context")))
         run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
         originals = () if metric.source_field is None else _ORIGINAL_NAMES
         asked = metric.source_field == "user_input"
@@ -61,10 +61,11 @@ class Arguments:
         wrong_keys: list[SampleField] = [field for field in reading.keys if field in problems]
         if not wrong_keys and not metric.source_chosen:
             _fill_source(values, metric.source_field)
+        sample = sample_with(values, run)
         for field in wrong_keys or metric.required_fields:
             if field not in values:
                 raise Unreadable(self._why_not(field, problems.get(field)))
-        return make_sample(values, run)
+        return sample
 
     def _why_not(self, field: SampleField, problem: Unreadable | None) -> str:
         if self.error is not None:

@@ -1,18 +1,16 @@
-"""Messages, documents and states in every form in which LangChain, LangGraph and LangSmith pass them on."""
+"""Messages and states in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
-import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Real
-from typing import TYPE_CHECKING, Literal, cast
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
 from ragstone.blocks import calls_tools, text_of_blocks
 from ragstone.judging.reply import find_thoughts
-from ragstone.plain import as_dict, as_list, is_list, is_mapping
+from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import Turn
 
 if TYPE_CHECKING:
@@ -21,67 +19,80 @@ if TYPE_CHECKING:
 JUDGE_TAG = "ragstone:judge"
 """Stands on every run of a judge, so that handlers can tell it from the app's."""
 
-Role = Literal["human", "ai", "tool", "other"]
-
-# A message's `type`, its class (in LangChain's serialised form), or a chat API's role.
-_ROLES: Mapping[object, Role] = {
-    **dict.fromkeys(("human", "user", "HumanMessage", "HumanMessageChunk"), "human"),
-    **dict.fromkeys(("ai", "assistant", "AIMessage", "AIMessageChunk"), "ai"),
-    **dict.fromkeys(("tool", "ToolMessage", "ToolMessageChunk"), "tool"),
-    **dict.fromkeys(("function", "FunctionMessage", "FunctionMessageChunk"), "tool"),
-    **dict.fromkeys(("system", "developer", "SystemMessage", "SystemMessageChunk"), "other"),
-    **dict.fromkeys(("chat", "ChatMessage", "ChatMessageChunk", "remove", "RemoveMessage"), "other"),
-}
-_PARTS = ("role", "type", "content", "tool_calls", "additional_kwargs", "name", "tool_call_id", "artifact", "status")
-_MOST_KEYS = 12  # of a mapping that a message lists
-_LONGEST = 100  # messages of a conversation that are read for its history
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
 _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+_MOST_KEYS = 12  # of a mapping that an error lists
+_LONGEST = 100  # messages of a conversation that are read for its history
 
 
 class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
     """Says which value is not what it should be, and what it is."""
 
 
-def as_mapping(value: object) -> Mapping[object, object] | None:
+def as_mapping(value: object) -> Mapping[Any, object] | None:
     """Return a mapping, that of a serialised object's fields where it is one; None for anything else."""
     if not is_mapping(value):
         return None
     if value.get("lc") == 1 and is_mapping(fields := value.get("kwargs")):
-        path = as_list(value.get("id"))
-        return {**({"type": path[-1]} if path and _role(path[-1]) else {}), **fields}
-    if _role(value.get("type")) and is_mapping(fields := value.get("data")):
+        return fields
+    if "type" in value and is_mapping(fields := value.get("data")) and "content" in fields:
         return {**fields, "type": value["type"]}
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What matters of a message here. `calls` are the tools that it asks for, as their providers write that.
+def read_message(value: object) -> "BaseMessage | None":
+    """Return the message that `value` is: an object, a mapping, or a pair of role and text. None if it is none."""
+    parts: Any = as_mapping(value)
+    if parts is not None:
+        role = parts.get("role") or parts.get("type")
+        if "content" not in parts or not isinstance(role, str):
+            return None
+        parts = {"tool_call_id": "", **parts, "role": _role(role)}
+    elif is_list(value):
+        parts = (*value,)
+        if len(parts) != 2 or not isinstance(parts[0], str):
+            return None
+    from langchain_core.messages import BaseMessage, convert_to_messages  # most of langchain-core's import time
 
-    A tool's message has the tool's name (in some formats only by the call, `call_id`, that it answers), the artifact
-    that the tool kept beside its text, and whether the tool failed, so that the text is an error's.
-    """
+    if isinstance(value, BaseMessage):
+        return value
+    with suppress(Exception):  # whatever LangChain says of what it takes for none
+        return convert_to_messages([parts])[0] if parts else None
+    return None
 
-    role: Role
-    text: str
-    content: object = None
-    calls_tools: bool = False
-    calls: Sequence[object] = ()
-    name: object = None
-    call_id: object = None
-    artifact: object = None
-    failed: bool = False
 
-    @property
-    def has_text(self) -> bool:
-        """Whether a person would read anything in it."""
-        return bool(self.text.strip())
+def _role(word: str) -> str:
+    return word.removesuffix("MessageChunk").lower() if word.endswith("MessageChunk") else word
+
+
+def role_of(message: "BaseMessage") -> str:
+    """Return who says a message: human, ai, tool or another."""
+    return _role(message.type)
 
 
 def text_of(message: "BaseMessage") -> str:
     """Return a message's text, of its text blocks alone; `message.text` was a method before langchain-core 1."""
     return text_of_blocks(cast("object", message.content), pieces=True) or ""
+
+
+def said_in(message: "BaseMessage") -> str:
+    """Return what a person would read of a message."""
+    text = text_of_blocks(cast("object", message.content), pieces=_role(message.type) != message.type) or ""
+    if role_of(message) != "ai":
+        return text
+    return without_thoughts(text) or str(message.additional_kwargs.get("refusal") or "")
+
+
+def only_calls_tools(message: "BaseMessage") -> bool:
+    """Whether a message asks for tools and says nothing."""
+    return asks_for_tools(message) and not said_in(message).strip()
+
+
+def asks_for_tools(message: "BaseMessage") -> bool:
+    """Whether a message asks for tools."""
+    calls = getattr(message, "tool_calls", ()) or message.additional_kwargs.get("tool_calls")
+    return role_of(message) == "ai" and bool(calls or calls_tools(message.content))
 
 
 def without_thoughts(text: str) -> str:
@@ -91,203 +102,121 @@ def without_thoughts(text: str) -> str:
     return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
 
 
-def _role(word: object) -> Role | None:
-    return _ROLES.get(word) if isinstance(word, str) else None
-
-
-def read_message(value: object) -> Message | None:
-    """Return the message that `value` is: an object, a mapping, or a pair of role and text. None if it is none."""
-    if isinstance(value, str):
-        return None
-    parts = as_mapping(value)
-    if parts is not None:
-        return _from_parts(parts)
-    if is_list(value):
-        return _from_parts({"role": value[0], "content": value[1]}) if len(value) == 2 else None
-    from langchain_core.messages import BaseMessage  # most of langchain-core's import time
-
-    if not isinstance(value, BaseMessage):
-        return None
-    return _from_parts({name: getattr(value, name, None) for name in _PARTS}) or Message("other", text_of(value))
-
-
-def _from_parts(parts: Mapping[object, object]) -> Message | None:
-    role = _role(parts.get("role")) or _role(parts.get("type"))
-    streamed = str(parts.get("type")).endswith("Chunk")
-    content = parts.get("content")
-    text = text_of_blocks(content, pieces=streamed) if role and "content" in parts else None
-    if role is None or text is None:
-        return None
-    further = as_dict(parts.get("additional_kwargs"))
-    calls = parts.get("tool_calls") or further.get("tool_calls")
-    if role == "ai":
-        text = without_thoughts(text) or str(further.get("refusal") or "")
-    return Message(
-        role=role,
-        text=text,
-        content=content,
-        calls_tools=role == "ai" and (bool(calls) or calls_tools(content)),
-        calls=as_list(calls),
-        name=parts.get("name"),
-        call_id=parts.get("tool_call_id"),
-        artifact=parts.get("artifact"),
-        failed=parts.get("status") == "error",
-    )
-
-
-def read_messages(value: object, *, named: bool = False) -> Sequence[Message]:
+def read_messages(value: object) -> "Sequence[BaseMessage]":
     """Return the last turn of the conversation that `value` is, from its last question on; empty if it is none.
 
-    A message by itself is a turn. Human messages in a row are one question, of which the last with text counts. With
-    `named` the value stands under the key "messages", where a bare text is the human's, as LangGraph has it.
+    A message by itself is a turn. Human messages in a row are one question, of which the last with text counts.
     """
-    if (one := _read_item(value, named)) is not None:
+    if (one := read_message(value)) is not None:
         return (one,)
-    turn: list[Message] = []
+    turn: list[BaseMessage] = []
     for item in reversed(value) if is_list(value) else ():
-        if (message := _read_item(item, named)) is None:
+        if (message := read_message(item)) is None:
             return ()
-        if message.role != "human" and turn and turn[-1].role == "human":
+        human = role_of(message) == "human"
+        if not human and turn and role_of(turn[-1]) == "human":
             break
         turn.append(message)
-        if message.role == "human" and message.has_text:
+        if human and said_in(message).strip():
             break
     return turn[::-1]
 
 
-def _read_item(value: object, named: bool) -> Message | None:
-    return Message("human", value) if named and isinstance(value, str) else read_message(value)
+def messages_of(state: object) -> "Sequence[BaseMessage]":
+    """Return the last turn of a conversation, or of a state that holds one, where a bare text is the human's."""
+    entries = entries_of(state)
+    held = state if entries is None else entries.get("messages")
+    return read_messages(held if entries is None or not isinstance(held, str) else ("human", held))
 
 
-def earlier_turns(
-    value: object, question: str | None, answer: str | None = None, *, asked: bool = False
-) -> tuple[Turn, ...]:
+def question_in(turn: "Sequence[BaseMessage]") -> str | None:
+    """Return the text of the question."""
+    texts = [said_in(message) for message in turn if role_of(message) == "human"]
+    return next((text for text in texts if text.strip()), texts[0] if texts else None)
+
+
+def answer_in(turn: "Sequence[BaseMessage]") -> str | None:
+    """Return the last text that the AI said; None where an agent has not answered.
+
+    After its answer it may have called a tool, such as one that saves a memory, and then said nothing.
+    """
+    said = [message for message in turn if role_of(message) in ("ai", "tool")]
+    if not said or role_of(said[-1]) == "tool" or only_calls_tools(said[-1]):
+        return None
+    texts = [said_in(message) for message in said if role_of(message) == "ai"]
+    return next((text for text in reversed(texts) if text.strip()), "")
+
+
+def earlier_turns(value: object, question: str | None, answer: str | None = None, *, asked: bool = False) -> list[Turn]:
     """Return what was said before a question, oldest first: in a conversation, or in a state or memory that holds one.
 
     With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
     for the question with its answer, which the app may have added since.
     """
-    if value is None or isinstance(value, str):
-        return ()
     entries = entries_of(value)
     for name, inside in ({"messages": value} if entries is None else entries).items():
         memory = name in MEMORIES
-        messages = [m for m in _conversation(inside, memory) if m.role in ("human", "ai") and m.has_text]
-        same = [i for i, message in enumerate(messages) if message.role == "human" and message.text == question]
-        end = len(messages) if memory or (asked and name == "messages") else 0
-        own = [m.text for m in messages[same[-1] + 1 :]] in ([], [answer]) if same else False
+        turns = _turns(inside, memory=memory)
+        same = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
+        end = len(turns) if memory or (asked and name == "messages") else 0
+        own = [turn.content for turn in turns[same[-1] + 1 :]] in ([], [answer]) if same else False
         if same and (own or not (asked and memory)):
             end = same[-1]
         if end:
-            return tuple(Turn.model_validate({"role": m.role, "content": m.text}) for m in messages[:end])
-    return ()
+            return turns[:end]
+    return []
 
 
-def _conversation(value: object, memory: bool) -> Sequence[Message]:
-    """Return all messages of a conversation; of a memory also those that are pairs of texts, or one text with names."""
+def _turns(value: object, *, memory: bool) -> list[Turn]:
+    """Return what people and the AI said in a conversation; a memory may be pairs of texts, or one with names."""
+    said: list[tuple[str, str]] = []
     if isinstance(value, str) and memory:
         _, *parts = _SPEAKER.split(value)
-        pairs = zip(parts[::2], parts[1::2], strict=True)
-        return [Message(_ROLES[name.lower()], text.strip()) for name, text in pairs]
-    messages: list[Message] = []
+        said = [(who, text.strip()) for who, text in zip(parts[::2], parts[1::2], strict=True)]
     for item in value[-_LONGEST:] if is_list(value) else ():
         if (message := read_message(item)) is not None:
-            messages.append(message)
+            said.append((role_of(message), said_in(message)))
         elif memory and is_list(item) and [type(part) for part in item] == [str, str]:
-            messages += [Message("human", str(item[0])), Message("ai", str(item[1]))]
+            said += [("human", str(item[0])), ("ai", str(item[1]))]
         else:
-            return ()
-    return messages
+            return []
+    spoken = [(_ROLES[who.lower()], text) for who, text in said if who.lower() in _ROLES]
+    return [Turn.model_validate({"role": role, "content": text}) for role, text in spoken if text.strip()]
 
 
-def question_in(turn: Sequence[Message]) -> str | None:
-    """Return the text of the question."""
-    texts = [message.text for message in turn if message.role == "human"]
-    return next((text for text in texts if text.strip()), texts[0] if texts else None)
-
-
-def answer_in(turn: Sequence[Message]) -> str | None:
-    """Return the last text that the AI said; None where an agent has not answered.
-
-    After its answer it may have called a tool, such as one that saves a memory, and then said nothing.
-    """
-    said = [message for message in turn if message.role in ("ai", "tool")]
-    if not said or said[-1].role == "tool" or (said[-1].calls_tools and not said[-1].has_text):
-        return None
-    return next((message.text for message in reversed(said) if message.role == "ai" and message.has_text), "")
-
-
-def _content(value: object, names: Sequence[str]) -> tuple[object, ...]:
+def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple[object, ...]:
     """Return the content of a document, or of a pair of a document and its score; nothing for anything else."""
-    if is_list(value) and len(value) == 2 and isinstance(value[1], Real):
+    if is_list(value) and len(value) == 2 and isinstance(value[1], (int, float)):
         value = value[0]
     if isinstance(value, Document):
         return (value.page_content,)
-    mapping = as_mapping(value)
-    return () if mapping is None else tuple(mapping[name] for name in names if name in mapping)[:1]
-
-
-def is_document(value: object) -> bool:
-    """Say whether a value is a document (an object, or a mapping with "page_content"), or one with its score."""
-    return bool(_content(value, ("page_content",)))
+    mapping = as_mapping(value) or {}
+    return tuple(mapping[name] for name in names if name in mapping)[:1]
 
 
 def are_documents(value: object) -> bool:
-    """Say whether a value is a document or a list of nothing but documents, at least one."""
-    return is_document(value) or (is_list(value) and bool(value) and all(map(is_document, value)))
+    """Whether a value is a document or a list of nothing but documents, at least one."""
+    return bool(content_of(value)) or (is_list(value) and bool(value) and all(map(content_of, value)))
 
 
-def context_text(value: object, where: str) -> str:
-    """Return the text of one context: a text, a document or a search's hit, with or without its score."""
-    content = (value,) if isinstance(value, str) else _content(value, ("page_content", "text", "content"))
-    if not content:
-        raise Unreadable(f"{where} is {kind(value)}, not text or a Document")
-    if not isinstance(content[0], str):
-        raise Unreadable(f"{where}: its page_content is {kind(content[0])}, not text")
-    return content[0]
-
-
-def context_texts(value: object, where: str) -> list[str] | None:
-    """Return the texts of what is meant to be contexts: one, or a list of them. None for a mapping of other things."""
-    if isinstance(value, str) or is_document(value):
-        return [context_text(value, where)]
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
-        items = cast("Sequence[object]", value)
-        return [context_text(item, f"{where}[{i}]") for i, item in enumerate(items)]
-    return None
-
-
-def once_each(texts: Iterable[str]) -> list[str]:
-    """Return the texts without repetitions, in order: several searches may find the same."""
-    return list(dict.fromkeys(texts))
-
-
-def entries_of(value: object) -> dict[str, object] | None:
+def entries_of(value: object) -> Mapping[str, object] | None:
     """Return what stands under names in a state: a mapping, a pydantic model or a dataclass. None for anything else.
 
     Messages and Documents, whose "name" or "id" is no one's question, have no entries.
     """
-    if is_list(value) or read_message(value) is not None or is_document(value):
+    if value is None or isinstance(value, str) or is_list(value) or content_of(value) or read_message(value):
         return None
-    entries = as_mapping(value)
-    if isinstance(value, BaseModel):
-        stored = {**vars(value), **(value.model_extra or {})}  # to ask for a deprecated field by its name would warn
-        entries = {name: stored.get(name) for name in (*type(value).model_fields, *(value.model_extra or ()))}
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        entries = {each.name: getattr(cast("object", value), each.name, None) for each in dataclasses.fields(value)}
-        if set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
-            return entries_of(entries["value"])
+    entries: Any = as_mapping(value)
     if entries is None:
-        return None
-    return {name: item for name, item in entries.items() if isinstance(name, str)}
+        entries = dict(value) if isinstance(value, BaseModel) else fields_of(value)
+    if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
+        return entries_of(entries["value"])
+    return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
 
 
 def kind(value: object) -> str:
     """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
     name = "None" if value is None else type(value).__name__
-    entries = value if is_mapping(value) else entries_of(value)
-    if entries is None:
-        return name
-    keys = [repr(key[:40]) if isinstance(key, str) else type(key).__name__ for key in entries]
+    keys = [repr(key[:40]) for key in entries_of(value) or ()]
     listed = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])])
-    return f"{name} with {listed}" if keys else f"an empty {name}"
+    return f"{name} with {listed}" if keys else name

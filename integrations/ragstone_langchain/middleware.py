@@ -13,7 +13,7 @@ except ImportError as error:
 
 from ragstone_langchain.handler import check_monitor
 from ragstone_langchain.read import Reading
-from ragstone_langchain.record import LiveRun, Recorder, key_of, safely
+from ragstone_langchain.record import Recorder, TopRun, key_of, safely
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -61,15 +61,15 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def _submit(self, state: AgentState[Any], runtime: object, config: RunnableConfig) -> None:
         own_run = key_of(getattr(config.get("callbacks"), "parent_run_id", None))
-        heard = self.recorder.runs.get(own_run)
-        if isinstance(heard, LiveRun):
-            if heard.sample_above() is not None:
-                return  # a handler of the same monitor will submit it
+        heard = self.recorder.runs.top_of(own_run)
+        if heard is not None and heard.is_sample:
+            return  # a handler of the same monitor will submit it
+        if heard is not None:
             heard.count_no_more()
         metadata: Mapping[str, object] = config.get("metadata") or {}
         # LangGraph 1.1 and later say what the agent's run is, where the app has named it.
         run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)
-        run = LiveRun(
+        run = TopRun(
             id=str(run_id) if run_id else own_run or uuid4().int,
             kind="chain",
             name=str(metadata.get("lc_agent_name") or "agent"),

@@ -1,23 +1,22 @@
 """What LangChain's events come to: a tree of runs for each topmost one, read into a sample when that has ended."""
 
-import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
 from ragstone.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.plain import as_dict, is_list, is_mapping
+from ragstone.plain import as_dict, as_list, is_mapping, to_plain
 from ragstone.run import Run
 from ragstone.sample import Sample
-from ragstone_langchain.messages import JUDGE_TAG, Unreadable, read_messages, text_of
-from ragstone_langchain.read import Kind, Reading, found_by, holds_memory, joined, readable_texts, sample_of
+from ragstone_langchain.messages import JUDGE_TAG, Unreadable, text_of
+from ragstone_langchain.read import Kind, Reading, attempt, found_by, holds_memory, joined, named_contexts, sample_of
 
 if TYPE_CHECKING:
     from ragstone.live import Monitor
@@ -40,6 +39,7 @@ ADVICE = ADVICE_FOR_ALL | {
 }
 """What to do about runs that gave no sample, by reason."""
 
+_MANY = "RunnableEach<"  # `chain.map()`: each of its runs is one
 _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
 _ENDS = ("finish_reason", "stop_reason", "done_reason")  # of a message, by provider
 _WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
@@ -61,28 +61,26 @@ def safely(monitor: "Monitor", step: Callable[..., object], *args: object) -> No
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class LiveRun(Run):
-    """A run, and what its recorder knows of it.
+class TopRun(Run):
+    """A topmost run, and what its recorder knows of it.
 
     Attributes:
         recorder: What began it.
         around: The transparent run that it is inside of.
-        alone: As what it is counted where it is topmost, no sample, and has none inside.
+        alone: As what it is counted where it is no sample and has none inside.
         is_sample: Whether it will be one.
         block: The contexts that the app named for it in a `trace_id` block, before it began.
-        said: What a model has said so far, where it is streamed.
     """
 
     recorder: "Recorder"
-    tags: tuple[str, ...] = ()
-    around: "LiveRun | None" = None
+    tags: Sequence[str] = ()
+    around: "TopRun | None" = None
     alone: str | None = None
     is_sample: bool = False
     own_id: str | None = None
     trace: Trace | None = None
     block: list[str] = field(default_factory=list[str])
     configurable: Mapping[str, object] | None = None
-    said: list[str] = field(default_factory=list[str])
 
     def enter_block(self, within: Hashable) -> None:
         """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
@@ -95,34 +93,20 @@ class LiveRun(Run):
         if self.trace is not None:
             self.block, self.trace.contexts[:] = [*self.trace.contexts], ()
 
-    def leave_block(self) -> None:
-        """Give the block's id and contexts back, for the first of the runs inside."""
-        if self.trace is not None:
-            self.trace.samples -= 1
-            self.trace.contexts += self.block
-
     def count_no_more(self) -> None:
         """Take note that there is a sample inside, so that none of what is around it is counted."""
-        run: LiveRun | None = self
+        run: TopRun | None = self
         while run is not None:
             run.alone, run = None, run.around
 
-    def sample_above(self) -> "LiveRun | None":
-        """Return the topmost run where it will be a sample."""
-        top: Run = self
-        while top.parent is not None:
-            top = top.parent
-        return top if isinstance(top, LiveRun) and top.is_sample else None
+
+_OPEN: WeakKeyDictionary[Any, OpenRuns[TopRun]] = WeakKeyDictionary()
 
 
-_OPEN: WeakKeyDictionary[Any, OpenRuns] = WeakKeyDictionary()
-
-
-def _followed(key: Hashable) -> list[LiveRun]:
+def _followed(key: Hashable) -> list[TopRun]:
     """Return the samples that a run is part of, one for each monitor."""
-    runs = [tree.get(key) for tree in list(_OPEN.values())]
-    tops = [run.sample_above() for run in runs if isinstance(run, LiveRun)]
-    return [top for top in tops if top is not None]
+    tops = [runs.top_of(key) for runs in list(_OPEN.values())]
+    return [top for top in tops if top is not None and top.is_sample]
 
 
 def contexts(docs: D) -> D:
@@ -149,7 +133,7 @@ def contexts(docs: D) -> D:
         for sample in followed:
             safely(sample.recorder.monitor, sample.recorder.collect_named, key, docs)
         if not followed and (trace := current_trace()) is not None:
-            trace.contexts += readable_texts(docs, "contexts(docs)")[0]
+            trace.contexts += named_contexts(docs, "contexts(docs)")
     return docs
 
 
@@ -192,85 +176,95 @@ class Recorder:
         parent_key = key_of(event.get("parent_run_id"))
         # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         parent = self.runs.get(parent_key) or self.runs.get(_run_in_context())
-        if isinstance(parent, LiveRun) and _is_one_of_many(parent, inputs):
-            parent.is_sample, parent.transparent, parent.alone = False, True, "excluded"
-            parent.leave_block()
-        run = LiveRun(id=key, kind=kind, name=name, tags=tuple(tags), recorder=self)
-        if isinstance(parent, LiveRun) and not parent.transparent:
-            run.inputs = as_it_stands(inputs) if holds_memory(inputs) else None
-            top = parent.sample_above()
-            if top is not None and top.configurable is None:
-                top.configurable = _in_context("configurable")
+        top = None if parent is None else self.runs.top_of(parent.id)
+        run: Run
+        if top is None or top.transparent:
+            run = self._topmost(key, kind, name, tags, event, inputs, around=top)
         else:
-            run.metadata = dict(event.get("metadata") or {})
-            run.around = parent if isinstance(parent, LiveRun) else None
-            self._begin_tree(run, inputs, inside=parent_key is not None)
+            if top.configurable is None:
+                top.configurable = _in_context("configurable")
+            run = Run(key, kind, name, as_it_stands(inputs) if holds_memory(inputs) else None)
         self.runs.begin(run, parent_key if parent is None else parent.id)
 
-    def _begin_tree(self, run: LiveRun, inputs: object, *, inside: bool) -> None:
-        """Begin a topmost run, whether or not it is inside of one that the handler was not told of."""
+    def _topmost(
+        self,
+        key: Hashable,
+        kind: Kind,
+        name: str,
+        tags: Sequence[str],
+        event: Mapping[str, Any],
+        inputs: object,
+        *,
+        around: TopRun | None,
+    ) -> TopRun:
+        """Return a topmost run, whether or not it is inside of one that the handler was not told of."""
+        metadata = dict(event.get("metadata") or {})
+        run = TopRun(id=key, kind=kind, name=name, metadata=metadata, recorder=self, tags=tags, around=around)
         try:
-            run.is_sample = run.kind == "chain" and (
-                self.where is None or bool(self.where(run.name, run.tags, run.metadata))
-            )
+            chosen = self.where is None or bool(self.where(name, run.tags, metadata))
         except Exception as error:  # lest it fail for each run inside, none of these is a sample
             self.monitor.failed("langchain", error)
             self.monitor.skip("where_failed")
-            return
+            return run
+        run.is_sample = chosen and kind == "chain" and not name.startswith(_MANY)
         if run.is_sample:
-            if run.around is not None:
-                run.around.count_no_more()
+            if around is not None:
+                around.count_no_more()
             # A streamed chain is said to have {"input": ""} until its own are there.
             lone = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
             run.inputs = None if isinstance(lone, str) and not lone else as_it_stands(inputs)
-            run.enter_block(run.id)
-            return
-        run.transparent = run.kind not in ("model", "retriever")
-        if run.around is None and (run.kind == "chain" or not inside):
-            run.alone = _ALONE.get(run.kind, "excluded")
+            run.enter_block(key)
+            return run
+        run.transparent = kind not in ("model", "retriever")
+        if around is None and (kind == "chain" or event.get("parent_run_id") is None):
+            run.alone = _ALONE.get(kind, "excluded")
+        return run
 
     def end(self, run_id: RunId, output: object, error: BaseException | None = None, streamed: object = None) -> None:
         """Close a run, with its error if it failed; hand over its sample where it is the topmost one.
 
         `streamed` are the inputs of a topmost run that came piece by piece.
         """
-        run = self.runs.get(key := key_of(run_id))
-        if not isinstance(run, LiveRun):
+        key = key_of(run_id)
+        run, top = self.runs.get(key), self.runs.top_of(key)
+        if run is None or top is None:
             return
-        problem: Unreadable | None = None
-        if run.kind == "model":
-            output = run.output
-        elif run.parent is None:
+        if run is top:
             run.inputs = run.inputs if streamed is None else streamed
+        elif run.kind == "model":
+            output = run.output if error is not None else None
         elif error is None:
-            try:
-                output = found_by(run, output, run.recorder.reading.retriever_tools)
-            except Unreadable:
-                output, problem = readable_texts(output, "a retriever's result")
-        if self.runs.end(key, output, error) is not None and run.parent is None:
-            if run.is_sample:
-                run.recorder.submit(run)
-            elif run.alone is not None:
-                self.monitor.skip(run.alone)
-        if problem is not None:
-            raise problem
+            output = attempt(found_by, run, output, top.recorder.reading.retriever_tools)
+        if self.runs.end(key, output, error) is top:
+            if top.is_sample:
+                top.recorder.submit(top)
+            elif top.alone is not None:
+                self.monitor.skip(top.alone)
+        if isinstance(output, Unreadable):
+            raise output
 
     def piece(self, run_id: RunId, text: object, chunk: object) -> None:
-        """Keep what a model says piece by piece; with its last piece it is the model's output."""
+        """Keep what a model says piece by piece: as a list, and with its last piece as one text."""
         run, message = self.runs.get(key_of(run_id)), getattr(chunk, "message", None)
-        if isinstance(run, LiveRun):
-            run.said.append(str(text) if message is None else text_of(message))
-            about = as_dict(getattr(message, "response_metadata", None))
-            if getattr(message, "chunk_position", None) == "last" or any(map(about.get, _ENDS)) or run.output:
-                run.output = "".join(run.said)
+        if run is None:
+            return
+        said = str(text) if message is None else text_of(message)
+        about = as_dict(getattr(message, "response_metadata", None))
+        pieces = [run.output] if isinstance(run.output, str) else as_list(run.output)
+        last = getattr(message, "chunk_position", None) == "last" or any(map(about.get, _ENDS))
+        pieces.append(said)
+        run.output = "".join(map(str, pieces)) if last or isinstance(run.output, str) else pieces
 
-    def submit(self, run: LiveRun) -> None:
+    def submit(self, run: TopRun) -> None:
         """Hand over the sample of a run that has ended, or failed with an error; count it where it is none."""
         block = [*run.block, *(run.trace.contexts if run.trace is not None else ())]
         if block and not any(each.kind == "named" for each in run.walk()):
             run.inside.append(Run("", "named", output=block, open=False))
         thread = str(run.metadata.get("thread_id") or (run.configurable or {}).get("thread_id") or "")
-        before = self._resumed(run, thread)
+        since, before = self.waiting.pop(thread, (0.0, None))
+        resumes = run.inputs is None or type(run.inputs).__name__ == "Command"
+        if not resumes or since < time.monotonic() - _LONGEST_WAIT:
+            before = None
         try:
             sample = sample_of(run, self.reading, before)
         except Unreadable:
@@ -289,67 +283,37 @@ class Recorder:
         else:
             self.monitor.skip(sample.reason)
 
-    def _resumed(self, run: LiveRun, thread: str) -> Run | None:
-        """Return the run of the same thread that this one resumes."""
-        since, before = self.waiting.pop(thread, (0.0, None))
-        resumes = run.inputs is None or type(run.inputs).__name__ == "Command"
-        return before if resumes and since > time.monotonic() - _LONGEST_WAIT else None
-
     def collect_named(self, key: Hashable, docs: object) -> None:
-        """Keep what can be read of contexts that the app names; raise `Unreadable` if that is not all."""
-        texts, problem = readable_texts(docs, "contexts(docs)")
-        if texts or problem is None:
-            self.runs.begin(Run(object(), "named", output=texts, open=False), key)
-        if problem is not None:
-            raise problem
+        """Keep the texts of contexts that the app names; raise `Unreadable` where they are none."""
+        texts = attempt(named_contexts, docs, "contexts(docs)")
+        self.runs.begin(Run(object(), "named", output=texts, open=False), key)
+        if isinstance(texts, Unreadable):
+            raise texts
 
 
-def _give_up(run: Run, reason: str) -> None:
-    if isinstance(run, LiveRun) and run.is_sample:
+def _give_up(run: TopRun, reason: str) -> None:
+    if run.is_sample:
         run.recorder.monitor.skip(reason)
 
 
 def as_it_stands(inputs: object) -> object:
     """Copy what a run was given so far that the app cannot change it: it may add the answer to a list of messages."""
-    if is_mapping(inputs):
-        return {name: _copied(value) for name, value in inputs.items()}
-    return _copied(inputs)
+    if isinstance(inputs, list):
+        return [*cast("list[object]", inputs)]
+    return {name: as_it_stands(value) for name, value in inputs.items()} if is_mapping(inputs) else inputs
 
 
-def _copied(value: object) -> object:
-    return [*value] if is_list(value) and not isinstance(value, tuple) else value
-
-
-def _is_one_of_many(parent: LiveRun, inputs: object) -> bool:
-    """Say whether a run is one of those of `chain.map()`, each with one of the inputs."""
-    each = parent.inputs
-    if not parent.is_sample or parent.parent is not None or not is_list(each):
-        return False
-    named_so = parent.name.startswith("RunnableEach<")
-    return any(item is inputs for item in each) and (named_so or not read_messages(each))
-
-
-def id_of(run: LiveRun) -> str:
+def id_of(run: Run) -> str:
     """Return a run's id as LangChain writes it."""
     return str(UUID(int=run.id)) if isinstance(run.id, int) else str(run.id)
 
 
-def _about(run: LiveRun) -> dict[str, object]:
-    """Return a sample's metadata: the run's name, tags and what JSON can hold of its metadata, and the app's error."""
-    about: dict[str, object] = {}
-    for name, value in run.metadata.items():
-        if name not in _RUN_FACTS:
-            with suppress(TypeError, ValueError, RecursionError):
-                about[name] = json.loads(json.dumps(value, allow_nan=False, default=_id_text))
+def _about(run: TopRun) -> dict[str, object]:
+    """Return a sample's metadata: the run's name, tags and metadata, as JSON has it, and the app's error."""
     configurable = run.configurable or {}
     who = {name: str(configurable[name]) for name in _WHO if configurable.get(name)}
-    about = {**who, **about, "name": run.name, "tags": list(run.tags), "run_id": id_of(run)}
+    kept = {name: value for name, value in run.metadata.items() if name not in _RUN_FACTS}
+    about: dict[str, object] = {**who, **kept, "name": run.name, "tags": run.tags, "run_id": id_of(run)}
     if run.error is not None:
         about["error"] = describe(run.error, most=200)
-    return about
-
-
-def _id_text(value: object) -> str:
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError
+    return as_dict(to_plain(about))

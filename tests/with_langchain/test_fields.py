@@ -107,8 +107,6 @@ CONTEXTS = {
     "with scores": [(Document(FIRST), 0.9), (Document(SECOND), 0)],
     "serialised": dumpd(DOCUMENTS),
     "packed": {"output": {"documents": DOCUMENTS}},
-    "an agent's messages": {"messages": agent_messages()},
-    "a tool's message": ToolMessage("found", tool_call_id="1", artifact=DOCUMENTS),
 }
 
 
@@ -210,8 +208,8 @@ REFUSED = [
     (QUESTION, {"prompt": QUESTION, "n": 1}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (QUESTION, {"error": "rate limited"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
     (QUESTION, {"thread_id": "u-42"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
-    (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: is not in outputs (Questi"),
-    (QUESTION, {"answer": None, "confidence": "low"}, DOCUMENTS, {}, "response: is not in outputs (dict with"),
+    (None, QuestionState(QUESTION), DOCUMENTS, {}, "response: outputs['answer'] is None, not text"),
+    (QUESTION, {"answer": None, "n": 1}, DOCUMENTS, {}, "response: outputs['answer'] is None, not text"),
     (QUESTION, {"a": {"answer": ANSWER}, "b": {"answer": "x"}}, DOCUMENTS, {}, "response: is not in outputs (dict"),
     ({"file_path": "/data/x.pdf"}, ANSWER, DOCUMENTS, {}, "user_input: is not in inputs (dict with 'file_path')"),
     (None, searched()[:-1], DOCUMENTS, {}, "response: is not in outputs (list)"),
@@ -228,7 +226,7 @@ REFUSED = [
     (QUESTION, {"output": 3.5}, DOCUMENTS, {}, "response: outputs['output'] is float, not text"),
     (QUESTION, {"answer": ANSWER, "reference_contexts": [FIRST]}, None, {}, "retrieved_contexts: is not in context"),
     ({"question": QUESTION, "text": FIRST}, ANSWER, None, {}, "retrieved_contexts: is not in context"),
-    (QUESTION, ANSWER, 7, {}, "retrieved_contexts: context is int, not texts or Documents"),
+    (QUESTION, ANSWER, 7, {}, "retrieved_contexts: context is int, not text or a Document"),
     (QUESTION, ANSWER, [FIRST, None], {}, "retrieved_contexts: context[1] is None, not text or a Document"),
     (QUESTION, ANSWER, {"docs": [7]}, {}, "retrieved_contexts: context['docs'][0] is int, not"),
     (QUESTION, NO_TEXT, None, {}, "retrieved_contexts: outputs['docs'][0]: its page_content is int, not text"),
