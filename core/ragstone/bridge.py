@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from ragstone.errors import secrets_in
 
@@ -18,6 +18,8 @@ Async = Callable[[], Coroutine[Any, Any, T]]
 
 _LOOPS: dict[int, asyncio.AbstractEventLoop] = {}  # by the process: a forked one lacks the thread
 _HOMES: "dict[int, weakref.ref[asyncio.AbstractEventLoop]]" = {}  # by the model's id: it may lack a hash
+SHORT_LOOPS: "weakref.WeakSet[asyncio.AbstractEventLoop]" = weakref.WeakSet()
+"""Loops that end with a run, as `evaluate`'s: they await no model object, whose connections would be left open."""
 CALLS: "contextvars.ContextVar[set[Future[Any]]]" = contextvars.ContextVar("ragstone_calls")
 """The calls in flight on ragstone's own event loop, for a caller that may have to cancel them from another thread."""
 _URLS = ("base_url", "api_base", "openai_api_base", "azure_endpoint", "endpoint_url", "endpoint")
@@ -86,8 +88,6 @@ class SharedModel:
     awaits it. All others call its sync half in a thread. The other half stands in for one that is missing.
     """
 
-    one_loop: ClassVar[bool] = True  # `ragstone.evaluate`, whose loop ends, calls the sync half
-
     def _original(self) -> object:
         """Return the app's object."""
         raise NotImplementedError
@@ -141,7 +141,7 @@ def attribute(thing: object, name: str) -> object:
 def is_home(model: object) -> bool:
     """Whether the running loop is the one that awaits a model object, or becomes it."""
     running = _running_loop()
-    if running is None:
+    if running is None or running in SHORT_LOOPS:
         return False
     if id(model) not in _HOMES:
         try:

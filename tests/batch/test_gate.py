@@ -1,7 +1,6 @@
 """The gate: calls in flight, time-outs, pushback, shared replies, judges of one loop. Minutes pass on a jumping clock."""
 
 import asyncio
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -239,36 +238,3 @@ class TestSharing:
         asyncio.run(main())
         assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]
         assert len(kept) == 6
-
-
-class TestOneLoop:
-    """A judge whose client belongs to the app's loop."""
-
-    class Theirs(FakeLLM):
-        one_loop = True
-
-        def __init__(self):
-            super().__init__(lambda request: "yes")
-            self.threads = []
-
-        def generate(self, request, /):
-            self.threads.append(threading.current_thread())
-            return super().generate(request)
-
-        async def agenerate(self, request, /):
-            raise AssertionError("on a loop that is not the app's")
-
-    def test_a_call_that_hangs_can_be_called_off(self):
-        never = threading.Event()
-
-        class Hanging(self.Theirs):
-            def generate(self, request, /):
-                never.wait()
-
-        (answer,) = asyncio.run(ask_all_on(RequestGate(own_loop=True, call_timeout=0.05), Hanging(), asks(1)))
-        assert isinstance(answer, TimeoutError)
-        never.set()
-
-
-async def ask_all_on(gate, judge, requests):
-    return await ask_all(gate, judge, requests)

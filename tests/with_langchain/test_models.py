@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import pickle
+import threading
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -167,6 +168,19 @@ def test_no_second_loop_awaits_a_model_and_evaluate_s_own_loop_never_does() -> N
 
     home = asyncio.run(on_two_loops())
     assert model.loops == {home}
+
+
+def test_evaluate_gives_up_a_model_that_hangs() -> None:
+    answers = threading.Event()
+
+    class Hanging(PlainChat):
+        def say(self, messages, kwargs):
+            answers.wait()
+
+    metric = ContextRelevancy(llm=LangChainLLM(Hanging(script=None)))
+    report = evaluate([SAMPLE], [metric], progress=False, call_timeout=0.05)
+    answers.set()
+    assert "did not reply within 0.05 s" in report[0].outcome.detail
 
 
 @pytest.mark.parametrize(

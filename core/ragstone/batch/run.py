@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.batch.spending import Spending, cost_of
-from ragstone.bridge import daemon, in_daemon
+from ragstone.bridge import SHORT_LOOPS, daemon, in_daemon
 from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.limits.gate import RequestGate
@@ -173,6 +173,7 @@ class Run:
         options = self._options
         if own_loop:
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            SHORT_LOOPS.add(self._loop)
             self._beat()
         if not self._metrics:
             await self._choose()
@@ -191,7 +192,6 @@ class Run:
                 call_timeout=options.get("call_timeout"),
                 share_replies=options.get("share_replies", True),
                 replies=journal,
-                own_loop=own_loop,
             )
             self._runner = Runner(
                 self._rows,

@@ -9,7 +9,6 @@ from functools import partial
 from hashlib import blake2b
 from typing import Literal, Protocol, TypeVar
 
-from ragstone.bridge import in_daemon
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
@@ -131,8 +130,6 @@ class RequestGate:
             judge or embedder that says `in_turn`.
         share_replies: Whether one reply serves all requests that are the same. Draws never share.
         replies: Where replies are kept beyond this run.
-        own_loop: Whether the event loop is ours. Judges whose class says `one_loop` are then called by their sync
-            half, in threads: their client belongs to the app's loop.
 
     Attributes:
         llm_calls: Calls made to judges, each try counted.
@@ -152,7 +149,6 @@ class RequestGate:
         call_timeout: float | None = None,
         share_replies: bool = True,
         replies: Replies | None = None,
-        own_loop: bool = False,
     ) -> None:
         self._judges = ConcurrencyLimiter(max_concurrency, requests_per_minute, tokens_per_minute)
         self._embedders = ConcurrencyLimiter(max_concurrency)
@@ -160,7 +156,6 @@ class RequestGate:
         self._call_timeout = call_timeout
         self._share_replies = share_replies
         self._replies = replies
-        self._own_loop = own_loop
         self._models: dict[tuple[str, int], _Model] = {}
         self._recent: dict[bytes, JudgeReply] = {}
         self._pending: dict[bytes, asyncio.Future[None]] = {}
@@ -238,8 +233,8 @@ class RequestGate:
         """
         judge = self._model("embedder" if isinstance(request, EmbedRequest) else "judge", model)
         if isinstance(request, EmbedRequest):
-            return await self._ask(judge, partial(judge.call, *halves(model, request)), 0.0, None, watch, sample)
-        ask = partial(judge.call, *halves(model, of_draw(request, draw)))
+            return await self._ask(judge, halves(model, request)[1], 0.0, None, watch, sample)
+        ask = halves(model, of_draw(request, draw))[1]
         cost = prompt_tokens(request) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, meter, watch, sample)
@@ -275,7 +270,7 @@ class RequestGate:
     def _model(self, kind: Kind, model: Model) -> "_Model":
         key = kind, id(model)
         known = self._models.get(key)
-        return known or self._models.setdefault(key, _Model(kind, model, in_threads=self._own_loop))
+        return known or self._models.setdefault(key, _Model(kind, model))
 
     async def _ask(
         self,
@@ -364,14 +359,13 @@ class _Model:
     in flight together. One that was refused keeps its place until the others have ended or one was answered.
     """
 
-    def __init__(self, kind: Kind, model: Model, *, in_threads: bool) -> None:
+    def __init__(self, kind: Kind, model: Model) -> None:
         self.kind = kind
         self.name = model.model
         self.in_turn = bool(getattr(model, "in_turn", False))
         most: object = getattr(model, "max_concurrency", None)
         self.slots = asyncio.Semaphore(most) if isinstance(most, int) else nullcontext()
         self._model = model  # held, so that no other object gets its id
-        self._in_threads = in_threads and getattr(type(model), "one_loop", False)
         self._keys: dict[frozenset[str], str] = {}
         self._answered = False
         self._in_flight = 0
@@ -389,10 +383,6 @@ class _Model:
         if left_out not in self._keys:
             self._keys[left_out] = judge_key(self._model)
         return self._keys[left_out]
-
-    def call(self, sync: Callable[[], object], asynchronous: Callable[[], Awaitable[object]]) -> Awaitable[object]:
-        """Call the half that suits the event loop."""
-        return in_daemon(sync) if self._in_threads else asynchronous()
 
     async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
         """Make a call, and learn from how it ends."""
