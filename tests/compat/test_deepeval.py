@@ -27,7 +27,7 @@ EXPECTED = {
         "Explanation: The original supports 1 of 1 claims",
         "'Coverage': 1.0",
     ],
-    "correctness": ["Correctness [GEval]: 0.8 True True", "which grade? eight."],
+    "correctness": ["Correctness [GEval]: 0.8 True True", "how far is it met? eight."],
     "steps_and_rubric": ["None True [('Tone [GEval]', 0.8888888888888888), ('Grounded [GEval]', 1.0)]"],
     "rag": [
         "Answer Relevancy 1.0 0.7 True None True",
@@ -37,7 +37,7 @@ EXPECTED = {
         "Contextual Relevancy 1.0",
     ],
     "own_model": ["Answer Relevancy 1.0 True", "Faithfulness 1.0 True"],
-    "own_model_with_schema": ["1.0 True"],
+    "own_model_with_schema": ["1.0 True", "{'Alignment': 1.0, 'Coverage': 1.0} confined"],
     "many_at_once": ["{'Answer Relevancy': 1.0, 'Faithfulness': 1.0}\n" * 3],
     "goldens": ["pass rate 100% ['Seven.', None]"],
     "own_metric": ["True [1.0, 1.0]"],

@@ -1,8 +1,12 @@
 """Data sets: test cases, and goldens that become test cases when the app has answered them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ragstone_compat.deepeval.missing import missing
 from ragstone_compat.deepeval.test_case import LLMTestCase
+
+__getattr__ = missing(__name__)
 
 
 class Golden(LLMTestCase):
@@ -31,3 +35,6 @@ class EvaluationDataset:
     def add_golden(self, golden: Golden) -> None:
         """Add a golden."""
         self.goldens.append(golden)
+
+    def __iter__(self) -> Iterator[LLMTestCase]:
+        return iter(self.test_cases)

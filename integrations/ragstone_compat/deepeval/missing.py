@@ -8,12 +8,14 @@ INSTEAD: Mapping[str, str] = {
     "AnthropicModel": 'pass model="langchain:anthropic:MODEL"',
     "AmazonBedrockModel": 'pass model="langchain:bedrock_converse:MODEL"',
     "LiteLLMModel": "pass OpenAIModel(MODEL, base_url=...) of a LiteLLM proxy, or a LangChain model",
+    "AzureOpenAIModel": 'pass OpenAIModel(DEPLOYMENT, base_url="https://RESOURCE.openai.azure.com/openai/v1")',
     "ArenaGEval": "score both apps and compare them by ragstone.compare(report_a, report_b)",
     "BiasMetric": _CRITERION,
     "CallbackHandler": "use ragstone_langchain.MonitorHandler",
     "ConversationalGEval": _CONVERSATION,
     "ConversationalTestCase": _CONVERSATION,
     "DAGMetric": "write a subclass of ragstone.Metric",
+    "FactualConsistencyMetric": "use FaithfulnessMetric, with retrieval_context in the place of context",
     "HallucinationMetric": "use FaithfulnessMetric, with retrieval_context in the place of context",
     "MisuseMetric": _CRITERION,
     "NonAdviceMetric": _CRITERION,
@@ -28,6 +30,7 @@ INSTEAD: Mapping[str, str] = {
     "instrument_llama_index": "use ragstone_llama_index.instrument",
     "login": "nothing is sent anywhere, so there is nothing to log in to: delete the call",
     "login_with_confident_api_key": "nothing is sent anywhere: delete the call",
+    "Synthesizer": "write Goldens yourself, or take questions that people asked",
     "observe": "score live answers by a ragstone.Monitor",
 }
 """By DeepEval's name. There is nothing for another class."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, cast
@@ -19,6 +19,7 @@ from ragstone import (
     Unscored,
 )
 from ragstone.errors import RagstoneError
+from ragstone.judge import Judge
 from ragstone.sample import SampleField
 from ragstone_compat.deepeval.metrics.relevancy import RelevantShare
 from ragstone_compat.deepeval.missing import missing
@@ -49,20 +50,27 @@ class BaseMetric:
         model: The judge: a model of OpenAI by name, one of ragstone's names ("local", "langchain:..."), a
             `DeepEvalBaseLLM`, or any judge or model object that ragstone takes. None: OpenAI's where there is a key,
             else the embedded one.
-        include_reason: Without effect: code writes the reason, and it costs no call; likewise `async_mode`.
+        include_reason: Without effect: code writes the reason, and it costs no call; likewise `async_mode` and
+            `verbose_mode` (`print(metric.outcome)` shows the verdicts).
         async_mode: Without effect.
         strict_mode: The threshold is 1, and the score is 0 if it is less.
-        verbose_mode: Whether `measure` prints each outcome with its verdicts.
+        verbose_mode: Without effect.
         flaky: Whether a test case passes though it fails by this metric.
 
     Attributes:
+        kind: ragstone's metric; None of a metric of your own.
         score: Of the last test case that was measured; None where it has none.
         score_breakdown: The parts of the score by name.
         reason: Why the score is what it is, by the verdicts that lowered it.
         success: Whether the score reaches the threshold.
         error: Why there is no score.
-        outcome: ragstone's `Score` or `Unscored`, with verdicts and evidence; None of a metric of your own.
+        outcome: ragstone's `Score` or `Unscored`, with verdicts and evidence.
+        evaluation_model: The judge's name.
+        verbose_logs: The outcome as text.
+        evaluation_cost: None: prices are not known here.
     """
+
+    kind: ClassVar[Any] = None
 
     threshold: float | None = 0.5
     model: Any = None
@@ -72,44 +80,36 @@ class BaseMetric:
     verbose_mode: bool = False
     flaky: bool = False
 
-    score = score_breakdown = reason = success = error = outcome = cast("Any", None)
+    score = score_breakdown = reason = success = error = outcome = evaluation_model = verbose_logs = cast("Any", None)
+    evaluation_cost: ClassVar[None] = None
 
-    def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
-        """Score a test case."""
-        raise NotImplementedError
-
-    def is_successful(self) -> bool | None:
-        """Whether the score reaches the threshold; None without a threshold."""
-        passed = self.score is not None and self.score >= (self.threshold or 0.0)
-        self.success = None if self.threshold is None else passed
-        return passed if self.threshold is not None else None
+    def __post_init__(self) -> None:
+        self.threshold = 1.0 if self.strict_mode else self.threshold
 
     @property
     def __name__(self) -> str:
         return re.sub("(?<=[a-z])(?=[A-Z])", " ", type(self).__qualname__.removesuffix("Metric"))
 
-
-@dataclass(kw_only=True, eq=False)
-class JudgedMetric(BaseMetric):
-    """A metric that ragstone scores; see `BaseMetric`."""
-
-    kind: ClassVar[Any]
-
-    def __post_init__(self) -> None:
-        self.threshold = 1.0 if self.strict_mode else self.threshold
+    def is_successful(self) -> bool | None:
+        """Whether the score reaches the threshold; None without a threshold."""
+        passed = self.score is not None and self.score >= (self.threshold or 0.0)
+        self.success = None if self.threshold is None else passed
+        return cast("bool | None", self.success)
 
     def native(self) -> Metric:
         """Return ragstone's metric."""
         return cast("Metric", self.kind(llm=self.judge))
 
     @cached_property
-    def judge(self) -> object:
+    def judge(self) -> Judge:
         """Who is asked."""
         return judge_of(getattr(self.model, "judge", self.model))
 
     def sample_of(self, test_case: LLMTestCase) -> Sample:
-        """Return a test case as a sample."""
-        return _sample(test_case, [name for name in _FIELDS if name != "context"])
+        """Return a test case as a sample: what a GEval sees of it, or all but the context."""
+        named = [param.value for param in getattr(self, "evaluation_params", ())]
+        names = named or [name for name in _FIELDS if name != "context"]
+        return Sample.model_validate({_FIELDS[name]: getattr(test_case, name) for name in names})
 
     def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
         """Score a test case; works inside a running event loop, too.
@@ -129,8 +129,8 @@ class JudgedMetric(BaseMetric):
 
     def set_outcome(self, outcome: Outcome) -> None:
         """Set the attributes by an outcome."""
-        self.outcome, self.score, self.reason = outcome, outcome.value, outcome.reason
-        self.error = self.score_breakdown = None
+        self.outcome, self.score, self.reason, self.error = outcome, outcome.value, outcome.reason, None
+        self.evaluation_model, self.verbose_logs, self.score_breakdown = self.judge.model, str(outcome), None
         if isinstance(outcome, Unscored):
             self.error = outcome.detail
             for theirs, ours in _FIELDS.items():
@@ -144,39 +144,37 @@ class JudgedMetric(BaseMetric):
 
     def _measured(self, outcome: Outcome) -> float | None:
         self.set_outcome(outcome)
-        if self.verbose_mode:
-            print(outcome)
         if self.error is not None and outcome.reason != "undefined":
             raise RagstoneError(f"{self.__name__}: {self.error}")
-        return outcome.value
+        return cast("float | None", self.score)
 
 
-class AnswerRelevancyMetric(JudgedMetric):
+class AnswerRelevancyMetric(BaseMetric):
     """Share of the answer's statements that are relevant to the input (`RelevantShare`)."""
 
     kind = RelevantShare
 
 
-class ContextualRelevancyMetric(JudgedMetric):
+class ContextualRelevancyMetric(BaseMetric):
     """Share of the retrieved sentences that are relevant to the input (`RelevantShare`)."""
 
     kind = partial(RelevantShare, of="retrieved_contexts")
 
 
-class ContextualPrecisionMetric(JudgedMetric):
+class ContextualPrecisionMetric(BaseMetric):
     """Whether what is useful for the expected output was retrieved first (`ragstone.ContextPrecision`)."""
 
     kind = partial(ContextPrecision, against="reference")
 
 
-class ContextualRecallMetric(JudgedMetric):
+class ContextualRecallMetric(BaseMetric):
     """Share of the expected output that the retrieved contexts support (`ragstone.ContextRecall`)."""
 
     kind = ContextRecall
 
 
 @dataclass(kw_only=True, eq=False)
-class FaithfulnessMetric(JudgedMetric):
+class FaithfulnessMetric(BaseMetric):
     """Share of the answer's claims that the retrieved contexts support (`ragstone.Faithfulness`).
 
     Args:
@@ -190,7 +188,7 @@ class FaithfulnessMetric(JudgedMetric):
 
 
 @dataclass(kw_only=True, eq=False)
-class SummarizationMetric(JudgedMetric):
+class SummarizationMetric(BaseMetric):
     """The lower of a summary's truth to the input and its coverage of it (`ragstone.AlignmentCoverage`).
 
     Args:
@@ -199,14 +197,15 @@ class SummarizationMetric(JudgedMetric):
         truths_extraction_limit: Without effect: claims are compared with the input itself.
     """
 
+    kind = AlignmentCoverage
     n: int = 5
     assessment_questions: Sequence[str] | None = None
     truths_extraction_limit: int | None = None
 
-    def native(self) -> Metric:
+    def native(self) -> AlignmentCoverage:
         """Return ragstone's metric."""
         questions = self.assessment_questions or None
-        return AlignmentCoverage(llm=self.judge, n_questions=self.n, assessment_questions=questions)
+        return self.kind(llm=self.judge, n_questions=self.n, assessment_questions=questions)
 
 
 class Rubric(NamedTuple):
@@ -217,7 +216,7 @@ class Rubric(NamedTuple):
 
 
 @dataclass(eq=False)
-class GEval(JudgedMetric):
+class GEval(BaseMetric):
     """A criterion of your own, graded from 0 to 10; higher is better.
 
         score = (grade - lowest grade) / (highest grade - lowest grade)
@@ -235,21 +234,17 @@ class GEval(JudgedMetric):
         top_logprobs: Without effect.
     """
 
+    kind = Criterion
     name: str
     evaluation_params: Sequence[Enum] = ()
     criteria: str | None = None
     evaluation_steps: Sequence[str] | None = None
     rubric: Sequence[Rubric] | None = None
-    _: KW_ONLY
     top_logprobs: int = 20
 
     @property
     def __name__(self) -> str:
         return f"{self.name} [GEval]"
-
-    def sample_of(self, test_case: LLMTestCase) -> Sample:
-        """Return what the judge sees of a test case."""
-        return _sample(test_case, [param.value for param in self.evaluation_params])
 
     def native(self) -> Metric:
         """Return ragstone's metric."""
@@ -258,18 +253,14 @@ class GEval(JudgedMetric):
             raise ValueError("evaluation_params: name context or retrieval_context, not both")
         rubric = sorted(self.rubric or [Rubric((0, 0), "not at all"), Rubric((10, 10), "fully")])
         low, high = rubric[0].score_range[0], rubric[-1].score_range[1]
-        grades = {_GRADES[grade]: (grade - low) / (high - low) for grade in range(low, high + 1)}
-        meanings = [f"{_GRADES[first]} to {_GRADES[last]}: {meaning}" for (first, last), meaning in rubric]
-        lines = [self.criteria or "", *(self.evaluation_steps or ()), _CALLED, *meanings]
+        choices = {_GRADES[grade]: (grade - low) / (high - low) for grade in range(low, high + 1)}
+        lines = [self.criteria or "", *(self.evaluation_steps or ()), _CALLED]
+        if self.strict_mode:
+            choices = {"yes": 1.0, "no": 0.0}
+        else:
+            lines += [f"{_GRADES[first]} to {_GRADES[last]}: {meaning}" for (first, last), meaning in rubric]
+        question = f"{self.name}: {'is it met' if self.strict_mode else 'how far is it met'}?"
+        text = "\n".join([question, *lines])
         return Criterion(
-            self.name,
-            f"{self.name}: which grade?",
-            choices={"yes": 1.0, "no": 0.0} if self.strict_mode else grades,
-            sees=sees,
-            llm=self.judge,
-            instructions={"verdict": "\n".join(lines)},
+            self.name, question, choices=choices, sees=sees, llm=self.judge, instructions={"verdict": text}
         )
-
-
-def _sample(test_case: LLMTestCase, names: Sequence[str]) -> Sample:
-    return Sample.model_validate({_FIELDS[name]: getattr(test_case, name) for name in names})

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from inspect import signature
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, create_model
 
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
@@ -15,14 +15,14 @@ from ragstone.judging.adapting import spelled_out, without_system
 from ragstone_compat.deepeval.missing import missing
 
 _missing = missing(__name__)
-_SERVERS: Mapping[str, tuple[str | None, str]] = {
+_SERVERS: Mapping[str, tuple[str, str]] = {
     "DeepSeekModel": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "GPTModel": (None, "OPENAI_API_KEY"),
+    "GPTModel": ("", "OPENAI_API_KEY"),
     "GeminiModel": ("https://generativelanguage.googleapis.com/v1beta/openai/", "GOOGLE_API_KEY"),
     "GrokModel": ("https://api.x.ai/v1", "GROK_API_KEY"),
-    "LocalModel": (None, "LOCAL_MODEL_API_KEY"),
+    "LocalModel": ("", "LOCAL_MODEL_API_KEY"),
     "OllamaModel": ("http://127.0.0.1:11434/v1", "OLLAMA_API_KEY"),
-    "OpenAIModel": (None, "OPENAI_API_KEY"),
+    "OpenAIModel": ("", "OPENAI_API_KEY"),
     "OpenRouterModel": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
 }
 """Providers that speak OpenAI's API: the address, and the variable that holds the key."""
@@ -33,12 +33,16 @@ def __getattr__(name: str) -> object:
 
 
 def _client(
-    server: str, model: str, *, base_url: str | None = None, api_key: str | None = None, **_: object
+    server: str, model: str = "", *, model_name: str = "", base_url: str = "", api_key: str = "", **_: object
 ) -> OpenAICompatible:
     """Return a judge; what DeepEval's classes take beside (temperature, prices) is for its own prompts."""
     url, variable = _SERVERS[server]
-    key, address = api_key or os.environ.get(variable), base_url or url
-    return OpenAICompatible.at(address, model, api_key=key) if address else OpenAICompatible(model, api_key=key)
+    name, key = model or model_name, api_key or os.environ.get(variable)
+    return (
+        OpenAICompatible.at(base_url or url, name, api_key=key)
+        if base_url or url
+        else OpenAICompatible(name, api_key=key)
+    )
 
 
 class DeepEvalBaseLLM:
@@ -68,12 +72,19 @@ class _OwnJudge(BaseLLM):
         self.model = own.get_model_name()
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        class Reply(RootModel[dict[str, Any]]):  # the metric checks the reply by the schema
-            @classmethod
-            def __get_pydantic_json_schema__(cls, core_schema: object, handler: object, /) -> dict[str, Any]:
-                return request.schema
-
         prompt = without_system(replace(request, user=spelled_out(request))).user
         takes_schema = "schema" in signature(self.own.a_generate).parameters
-        reply = await self.own.a_generate(prompt, **({"schema": Reply} if takes_schema else {}))
+        reply = await self.own.a_generate(prompt, **({"schema": _type_of(request.schema)} if takes_schema else {}))
         return LLMReply(reply.model_dump_json() if isinstance(reply, BaseModel) else str(reply))
+
+
+def _type_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return a type with a JSON Schema of ours: objects, lists, texts, choices, whole numbers and flags."""
+    if "enum" in schema:
+        return Literal[tuple(schema["enum"])]
+    if schema["type"] == "array":
+        return list[_type_of(schema["items"])]  # type: ignore[misc]
+    if schema["type"] == "object":
+        fields: dict[str, Any] = {name: (_type_of(inner), ...) for name, inner in schema["properties"].items()}
+        return create_model("Reply", **fields)
+    return {"string": str, "integer": int, "boolean": bool}[schema["type"]]

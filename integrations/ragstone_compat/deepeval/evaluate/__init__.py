@@ -1,14 +1,13 @@
 """`evaluate` and `assert_test`, by DeepEval's names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from types import SimpleNamespace
 from typing import Any
 
 import ragstone
 from ragstone.errors import RagstoneError
-from ragstone_compat.deepeval.dataset import EvaluationDataset
-from ragstone_compat.deepeval.metrics import BaseMetric, JudgedMetric
+from ragstone_compat.deepeval.metrics import BaseMetric
 from ragstone_compat.deepeval.test_case import LLMTestCase
 
 AsyncConfig = CacheConfig = DisplayConfig = ErrorConfig = dict[str, Any]
@@ -17,7 +16,7 @@ _CALL_SECONDS = 3600.0  # calls of a model of the user's own may wait for one an
 
 
 def evaluate(
-    test_cases: EvaluationDataset | Sequence[LLMTestCase],
+    test_cases: Iterable[LLMTestCase],
     metrics: Sequence[BaseMetric],
     hyperparameters: Mapping[str, object] | None = None,  # noqa: ARG001
     async_config: Mapping[str, Any] | None = None,
@@ -49,10 +48,10 @@ def evaluate(
     """
     for config in (async_config, display_config, error_config):
         options = {**(config or {}), **options}
-    cases = test_cases.test_cases if isinstance(test_cases, EvaluationDataset) else list(test_cases)
+    cases = list(test_cases)
     measured: list[list[Any]] = [[copy(metric) for metric in metrics] for _ in cases]
     for column, metric in enumerate(metrics):
-        if isinstance(metric, JudgedMetric):
+        if metric.kind is not None:
             report = ragstone.evaluate(
                 [metric.sample_of(case) for case in cases],
                 metric.native(),
