@@ -89,7 +89,7 @@ def test_criteria_and_steps_reach_the_judge_with_the_fields_that_they_name(serve
     metric = GEval(name="Kind", criteria="Is it kind?", evaluation_steps=["Read it."], evaluation_params=params)
     metric.measure(LLMTestCase(input="unseen", actual_output="the answer", retrieval_context=["a chunk"]))
     asked = str(server.bodies[-1]["messages"])
-    for part in ("Is it kind?", "Read it.", "the answer", "a chunk"):
+    for part in ("Is it kind?", "Read it.", "the answer", "a chunk", "ten: fully"):
         assert part in asked
     assert "unseen" not in asked
 

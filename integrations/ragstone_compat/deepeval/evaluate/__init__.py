@@ -68,12 +68,12 @@ def evaluate(
     results: list[SimpleNamespace] = []
     for index, (case, row) in enumerate(zip(cases, measured, strict=True)):
         lacks = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
-        data = [each for each in row if each.reason not in lacks]
+        data = [each for each in row if getattr(each.outcome, "reason", None) not in lacks]
         for each in data:
             each.name = each.__name__
             if options.get("print_results", True):
                 print(f"{case.name or index}: {_line(each)}")
-            if each.error and each.reason != "undefined":
+            if each.error and each.outcome.reason != "undefined":
                 errors.append(_line(each))
         success = all(each.success is not False or each.flaky for each in data)
         results.append(SimpleNamespace(**{**dict(case), "index": index, "success": success, "metrics_data": data}))

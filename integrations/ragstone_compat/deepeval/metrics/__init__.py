@@ -135,6 +135,7 @@ class BaseMetric:
             self.error = outcome.detail
             for theirs, ours in _FIELDS.items():
                 self.error = self.error.replace(ours, theirs)
+            self.reason = self.error
         else:
             self.score = 0.0 if self.strict_mode and outcome.value < 1.0 else outcome.value
             self.score_breakdown = {name.capitalize(): part for name, part in outcome.breakdown.items()}
@@ -144,7 +145,7 @@ class BaseMetric:
 
     def _measured(self, outcome: Outcome) -> float | None:
         self.set_outcome(outcome)
-        if self.error is not None and outcome.reason != "undefined":
+        if isinstance(outcome, Unscored) and outcome.reason != "undefined":
             raise RagstoneError(f"{self.__name__}: {self.error}")
         return cast("float | None", self.score)
 
@@ -258,7 +259,8 @@ class GEval(BaseMetric):
         if self.strict_mode:
             choices = {"yes": 1.0, "no": 0.0}
         else:
-            lines += [f"{_GRADES[first]} to {_GRADES[last]}: {meaning}" for (first, last), meaning in rubric]
+            spans = [" to ".join(dict.fromkeys(_GRADES[end] for end in each.score_range)) for each in rubric]
+            lines += [f"{span}: {each.expected_outcome}" for span, each in zip(spans, rubric, strict=True)]
         question = f"{self.name}: {'is it met' if self.strict_mode else 'how far is it met'}?"
         text = "\n".join([question, *lines])
         return Criterion(
