@@ -4,7 +4,7 @@ import click
 import pytest
 
 from ragstone.cli.options import parse_settings
-from ragstone.cli.score import parse_thresholds
+from ragstone.cli.score import parse_limits
 from ragstone.registry import GROUPS
 
 from .conftest import row
@@ -34,7 +34,10 @@ from .conftest import row
         ("- --call-timeout 0", "Invalid value for '--call-timeout'"),
         ("- --sample-timeout nan", "Invalid value for '--sample-timeout'"),
         ("- --repeat 0", "Invalid value for '--repeat'"),
-        ("- --out - --explain", "both write to standard output; name a file for --out"),
+        ("- --pass-rate 0.9", "--pass-rate: response_relevancy has no threshold; add --threshold response_relevancy=X"),
+        ("- --pass-rate 2 --threshold 0", "--pass-rate 2: write X or METRIC=X, X from 0 to 1"),
+        ("- --json --explain", "--explain and --json both write to standard output"),
+        ("- --out - --explain", "--out - and --explain both write to standard output"),
     ],
 )
 def test_wrong(run, arguments, message):
@@ -75,7 +78,7 @@ def test_settings_take_effect(score, rows):
 def test_a_groups_options_are_its_metrics_and_give_way_to_a_metrics_own():
     rag, summary = GROUPS["rag"], GROUPS["summary"]
     given = ["faithfulness=0.9", "rag=0.7", "0.5"]
-    assert parse_thresholds(given, [*rag, *summary]) == {
+    assert parse_limits("--threshold", given, [*rag, *summary], least=-1.0) == {
         **dict.fromkeys(rag, 0.7), **dict.fromkeys(summary, 0.5), "faithfulness": 0.9,
     }  # fmt: skip
     options = parse_settings(["summary.asking=together", "alignment_coverage.n_questions=3"], ["summary"])
@@ -84,6 +87,6 @@ def test_a_groups_options_are_its_metrics_and_give_way_to_a_metrics_own():
         "alignment_coverage": {"source": "retrieved_contexts", "asking": "together", "n_questions": 3},
     }
     with pytest.raises(click.UsageError, match="METRIC one of context_relevancy"):
-        parse_thresholds(["rag=0.7"], ["context_relevancy"])
+        parse_limits("--threshold", ["rag=0.7"], ["context_relevancy"], least=-1.0)
     with pytest.raises(click.UsageError, match="METRIC one of context_relevancy"):
         parse_settings(["rag.asking=together"], ["context_relevancy"])

@@ -167,6 +167,19 @@ def test_rows_that_fit_no_group_want_a_metrics_name(score, rows):
     )
 
 
+@pytest.mark.parametrize(("rate", "code"), [(["0.4"], 0), (["0.6"], 1), (["context_relevancy=0.5"], 0)])
+def test_the_share_that_passes_is_held_against_the_pass_rate(score, rows, out, rate, code):
+    """Two samples, of which one reaches the threshold; the mean, which does not, is not looked at."""
+    given = rows(row(1), row(2, retrieved_contexts=["Ann 2 wrote book 2."]))
+    args = (*ONE, "--threshold", "0.9", *(arg for each in rate for arg in ("--pass-rate", each)), "--out", out)
+    done = score(given, *args, "--json")
+    printed = json.loads(done.stdout)["metrics"]["context_relevancy"]
+    assert printed["passed"] == 0.5, printed
+    assert printed["scored"] == 2
+    assert done.exit_code == code
+    assert ("below the pass rate 0.6: 50.0 % reach 0.9" in done.stderr) == bool(code)
+
+
 @pytest.mark.parametrize(("given", "code"), [(["0.25"], 0), (["0.2500001"], 1), (["context_relevancy=0.2", "0.9"], 0)])
 def test_the_mean_is_held_against_the_threshold(score, rows, out, given, code):
     done = score(rows(row(1)), *ONE, *(arg for each in given for arg in ("--threshold", each)), "--out", out)

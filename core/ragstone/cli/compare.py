@@ -2,8 +2,8 @@
 
 import click
 
-from ragstone.cli.options import check_apart
-from ragstone.plain import printable
+from ragstone.cli.options import check_apart, json_option
+from ragstone.plain import printable, to_json
 from ragstone.report import Comparison
 from ragstone.report import compare as compared
 from ragstone.report.checks import check_drops, status_of
@@ -26,6 +26,7 @@ markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown,
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 @drop_option
 @markdown_option
+@json_option
 @click.pass_context
 def compare(
     ctx: click.Context,
@@ -34,6 +35,7 @@ def compare(
     any_version: bool,
     drops: tuple[str, ...],
     markdown: bool,
+    as_json: bool,
 ) -> None:
     """Say which of two systems is better, from two results files of `ragstone score`.
 
@@ -58,17 +60,19 @@ def compare(
       2    a file holds no results, the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart([("B", b)], [("A", a)])
-    ctx.exit(conclude(compared(a, b, any_version=any_version), drops, markdown=markdown))
+    ctx.exit(conclude(compared(a, b, any_version=any_version), drops, markdown=markdown, as_json=as_json))
 
 
-def conclude(comparison: Comparison, drops: tuple[str, ...], *, markdown: bool) -> int:
+def conclude(comparison: Comparison, drops: tuple[str, ...], *, markdown: bool, as_json: bool = False) -> int:
     """Print a comparison, check it against the drops that are allowed, and return the exit status."""
     everywhere, by_name = _drops(drops)
     try:
         checks = check_drops(comparison, everywhere, by_name) if drops else []
     except ValueError as error:
         raise click.UsageError(f"--allow-drop: {error}") from None
-    if markdown:
+    if as_json:
+        click.echo(to_json({**comparison.figures(), "checks": [str(each) for each in checks]}))
+    elif markdown:
         click.echo(as_markdown(comparison, checks))
     else:
         click.echo("\n".join([str(comparison), *(printable(str(each), 1_000) for each in checks)]))

@@ -5,11 +5,12 @@ import json
 import click
 
 from ragstone import registry
+from ragstone.cli.options import json_option
 from ragstone.text.plain import text_table
 
 
 @click.command(short_help="List the metrics: what each asks and needs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def metrics(as_json: bool) -> None:
     """List the metrics: what each asks, the fields of a sample that it needs, and the groups that hold it.
 

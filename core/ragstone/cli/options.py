@@ -91,6 +91,37 @@ def name_of_scores(metric: str | None) -> str | None:
     return registry.metric_name(metric)
 
 
+class Sectioned(click.Command):
+    """A command whose help has its options in sections.
+
+    Args:
+        sections: The options' parameters, by the section's title; others come last.
+    """
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]], **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **settings)
+        self._sections = sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by section."""
+        records = {each.name: each.get_help_record(ctx) for each in self.get_params(ctx)}
+        placed = {name for names in self._sections.values() for name in names}
+        others = [name for name in records if name not in placed]
+        for title, names in {**self._sections, "Else": others}.items():
+            rows = [record for name in names if (record := records.get(name)) is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def check_one_prints(printed: Mapping[str, bool]) -> None:
+    """Refuse two options that both write to standard output."""
+    names = [name for name, prints in printed.items() if prints]
+    if len(names) > 1:
+        raise click.UsageError(f"{' and '.join(names)} both write to standard output; leave one out")
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables and sentences.")
 field_option = click.option(
     "--field",
     "fields",

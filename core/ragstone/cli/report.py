@@ -1,18 +1,20 @@
 """`ragstone report` and `ragstone explain`: a file of results as a page, and one sample with its verdicts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from ragstone.cli.options import NotThere, check_apart, database_file, name_of_scores, unused
+from ragstone.cli.options import NotThere, check_apart, database_file, json_option, name_of_scores, unused
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
-from ragstone.plain import printable
+from ragstone.plain import printable, to_json
 from ragstone.registry import GROUPS
 from ragstone.report import Report, ResultsError, compare
 from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells
 from ragstone.results.read import open_results
+from ragstone.results.record import encode
 from ragstone.text.plain import text_table
 
 _IDS = 5  # that an error names
@@ -33,12 +35,14 @@ _IDS = 5  # that an error names
     help="Where the page goes (- : stdout). A file that is there is replaced. Default: SOURCE-report.html, with a "
     "number where there is one.",
 )
+@json_option
 def report(
     source: str,
     since: str | None,
     against: str | None,
     by: tuple[Facet, ...],
     out: str | None,
+    as_json: bool,
 ) -> None:
     """Make a page of what was scored.
 
@@ -65,6 +69,9 @@ def report(
     page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
     write_page("--out", out, page.html(*([] if against is None else [compare(against, page)])))
+    if as_json:
+        click.echo(to_json({"page": out, **page.figures(), **({"by": _means(page, by)} if by else {})}), err=out == "-")
+        return
     outcomes = page.aggregates().cost.outcomes
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:
@@ -79,11 +86,22 @@ def report(
         click.echo("\n".join([f"\n{printable(name, 200)}", *lines]), err=out == "-")
 
 
+def _means(page: Report, by: Sequence[Facet]) -> dict[str, object]:
+    return {
+        facet: {
+            name: {value: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for value, e in means.items()}
+            for name, means in page.by(facet).items()
+        }
+        for facet in by
+    }
+
+
 @click.command(short_help="Print why a sample scored as it did.")
 @click.argument("results", type=click.Path(exists=True, dir_okay=False))
 @click.argument("sample_id", required=False)
 @click.option("--metric", metavar="NAME", help="Only this metric, or the metrics of this group.")
-def explain(results: str, sample_id: str | None, metric: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print each outcome as a line of JSON, as results files have it.")
+def explain(results: str, sample_id: str | None, metric: str | None, as_json: bool) -> None:
     """Print a sample and why it scored as it did, from a file that `ragstone score` or Report.to_json wrote.
 
     SAMPLE_ID is its id (or, where it had none, its line number); by default the first sample of the file.
@@ -99,6 +117,10 @@ def explain(results: str, sample_id: str | None, metric: str | None) -> None:
         ids[result.sample_id] = metrics[result.outcome.metric] = None
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
         if wanted and (metric is None or result.outcome.metric in names):
+            if as_json:
+                shown_row = result.row
+                click.echo(encode(result))
+                continue
             if result.row != shown_row and (sample := file.sample(result)) is not None:
                 click.echo("\n".join(sample_lines(sample)))
             shown_row = result.row

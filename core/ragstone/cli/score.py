@@ -20,9 +20,12 @@ from ragstone.batch.runner import above_bar
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
+    Sectioned,
     check_apart,
+    check_one_prints,
     check_writable,
     field_option,
+    json_option,
     local_file,
     make_metrics,
     own_names,
@@ -34,18 +37,38 @@ from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample
 from ragstone.cli.recording import Recorder, replayed_metrics
 from ragstone.errors import JournalError
 from ragstone.metrics import Metric
-from ragstone.plain import printable
+from ragstone.plain import printable, to_json
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.report import MetricInfo, Report
+from ragstone.report.tables import percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
 from ragstone.sources import SAMPLE_FIELDS, Rows, SourceError, rows_of
 
 _NO_SAMPLE = "No sample: the input is empty."
 _POSITIVE = FiniteRange(min=0, min_open=True)
+_SECTIONS = {
+    "What to score, and by whom": (
+        "names",
+        "llm",
+        "writer",
+        "embedder",
+        "asking",
+        "settings",
+        "calibrations",
+        "fields",
+    ),
+    "What comes out": ("out", "no_texts", "report", "explain", "verbose", "as_json"),
+    "When it fails": ("thresholds", "pass_rates"),
+    "Limits and cost": (
+        *("concurrency", "requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost"),
+        *("price", "call_timeout", "sample_timeout", "dry"),
+    ),
+    "Runs that go on, or again": ("journal", "repeat", "record", "replay"),
+}
 
 
-@click.command(short_help="Score the samples of a file.")
+@click.command(cls=Sectioned, sections=_SECTIONS, short_help="Score the samples of a file.")
 @click.argument("file", type=click.Path(allow_dash=True))
 @scoring_options(
     "What to score by; repeat it. Default: rag where the first row with contexts and a response has a question, else "
@@ -89,6 +112,14 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     multiple=True,
     metavar="[METRIC=]X",
     help="Exit with 1 when a mean is below X; each result says whether its score reaches X.",
+)
+@click.option(
+    "--pass-rate",
+    "pass_rates",
+    multiple=True,
+    metavar="[METRIC=]X",
+    help="Exit with 1 when a smaller share of scores than X, from 0 to 1, reaches its --threshold, which then says "
+    "nothing of the mean.",
 )
 @field_option
 @click.option(
@@ -160,6 +191,7 @@ _POSITIVE = FiniteRange(min=0, min_open=True)
     metavar="IN OUT",
     help="What a million prompt tokens cost, and a million reply tokens.",
 )
+@json_option
 @click.pass_context
 def score(
     ctx: click.Context,
@@ -172,6 +204,7 @@ def score(
     asking: str,
     settings: tuple[str, ...],
     thresholds: tuple[str, ...],
+    pass_rates: tuple[str, ...],
     calibrations: tuple[str, ...],
     fields: tuple[str, ...],
     concurrency: int,
@@ -184,6 +217,7 @@ def score(
     explain: bool,
     verbose: bool,
     no_texts: bool,
+    as_json: bool,
     **run_options: Any,  # noqa: ANN401 - of `evaluate`, by name
 ) -> None:
     """Score the samples in FILE (- reads standard input).
@@ -200,8 +234,8 @@ def score(
     \b
     Exit status:
       0    done
-      1    a mean is below its threshold, nothing could be scored, or the
-           judge kept failing
+      1    a mean is below its threshold, too few scores reach it, nothing
+           could be scored, or the judge kept failing
       2    the input or an option is wrong, or a line held no sample
       130  interrupted
       141  standard output is closed, and neither --out nor
@@ -224,16 +258,19 @@ def score(
         ],
     )
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    if out == "-" and explain:
-        raise click.UsageError("--out - and --explain both write to standard output; name a file for --out")
+    printed = {"--out -": out == "-", "--explain": explain, "--json": as_json}
+    check_one_prints(printed)
     rows = cast("Rows", rows_of(file, mapping, naming="--field FIELD=KEY"))
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     names, rows = (names, rows) if names else _chosen(rows)
     options = parse_settings(settings, names, asking=asking)
     own = own_names(list(options))
-    limits = parse_thresholds(thresholds, list(own))
+    limits = parse_limits("--threshold", thresholds, list(own), least=-1.0)
     for name, limit in limits.items():
         options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+    rates = parse_limits("--pass-rate", pass_rates, list(own), least=0.0)
+    if without := [name for name in rates if name not in limits]:
+        raise click.UsageError(f"--pass-rate: {without[0]} has no threshold; add --threshold {without[0]}=X")
     _add_calibrations(options, own, calibrations)
     if replay is None:
         metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
@@ -261,37 +298,37 @@ def score(
     head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
     with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
         result, ended = run.evaluate(rows, metrics, run_options)
-    run.say(f"\n{result}", err=out == "-")
+    run.say(to_json(result.figures()) if as_json else f"\n{result}", err=out == "-")
     run.say_where(ended, run_options["journal"])
     if report is not None:
         write_page("--report", report, result.html())
         run.say(f"Report: {report}", err=True)
     if ended is not None:
         raise ended
-    ctx.exit(run.status(result, limits))
+    ctx.exit(run.status(result, limits, rates))
 
 
-def parse_thresholds(thresholds: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+def parse_limits(option: str, given: Sequence[str], names: Sequence[str], *, least: float) -> dict[str, float]:
     """Return the limit of each metric that has one; METRIC=X goes before GROUP=X, and that before X.
 
     Raises:
-        click.UsageError: One is no number from -1 to 1, or is of no metric that is scored.
+        click.UsageError: One is no number from `least` to 1, or is of no metric that is scored.
 
     Example:
-        >>> parse_thresholds(["b=0.7", "0.5"], ["a", "b"])
+        >>> parse_limits("--threshold", ["b=0.7", "0.5"], ["a", "b"], least=0.0)
         {'a': 0.5, 'b': 0.7}
     """
     limits: dict[str, float] = {}
-    for text in sorted(thresholds, key=lambda text: ("=" in text, text.partition("=")[0] not in GROUPS)):
+    for text in sorted(given, key=lambda text: ("=" in text, text.partition("=")[0] not in GROUPS)):
         name, equals, value = text.rpartition("=")
         meant = GROUPS.get(name, (name,)) if equals else names
         try:
             limit = float(value)
         except ValueError:
             limit = float("nan")
-        if not -1.0 <= limit <= 1.0 or not set(names).issuperset(meant):
+        if not least <= limit <= 1.0 or not set(names).issuperset(meant):
             raise click.UsageError(
-                f"--threshold {text}: write X or METRIC=X, X from -1 to 1, METRIC one of {', '.join(names)}"
+                f"{option} {text}: write X or METRIC=X, X from {least:g} to 1, METRIC one of {', '.join(names)}"
             )
         limits.update(dict.fromkeys(meant, limit))
     return limits
@@ -393,7 +430,7 @@ class _Run:
         if self.results.begun and not self.results.named:
             self.say(f"Results: {self.results.out}\nNext: ragstone explain {self.results.out}", err=True)
 
-    def status(self, result: Report, limits: dict[str, float]) -> int:
+    def status(self, result: Report, limits: Mapping[str, float], rates: Mapping[str, float]) -> int:
         """Say what was wrong, and return the exit status."""
         summaries = result.summary()
         if not result.aggregates().rows:
@@ -409,7 +446,15 @@ class _Run:
             way_out = "" if lacking else " `ragstone doctor` tries the judge."
             self.say(f"Nothing could be scored; the table says why.{way_out}", err=True)
             status = 1
+        for name, rate in rates.items():
+            passed = summaries[name].passed
+            if passed is None or passed < rate:
+                share = "nothing was scored" if passed is None else f"{percent(passed)} reach {limits[name]:g}"
+                self.say(f"{name}: below the pass rate {rate:g}: {share}", err=True)
+                status = 1
         for name, limit in limits.items():
+            if name in rates:
+                continue
             mean = summaries[name].mean
             if mean is None or mean < limit:
                 why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"

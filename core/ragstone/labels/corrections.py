@@ -195,6 +195,19 @@ class Corrections(Shown, Mapping[str, Correction]):
         ]
         return "What people would say" if whole else "By people's labels", head, rows
 
+    def figures(self) -> dict[str, object]:
+        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        metrics = {
+            name: {
+                "labels": each.labels,
+                "corrected": _numbers(each.corrected),
+                "labels_alone": _numbers(each.people),
+                "judge_alone": _numbers(each.summary),
+            }
+            for name, each in self.items()
+        }
+        return {"metrics": metrics, "remarks": list(self.remarks())}
+
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
         for name, each in self.items():
@@ -211,6 +224,10 @@ class Corrections(Shown, Mapping[str, Correction]):
                 by_thumb = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
                 yield f"{name} by feedback, by the judge alone: {by_thumb}"
             yield _FEEDBACK
+
+
+def _numbers(each: "Estimate | MetricSummary | Mean | None") -> dict[str, float | None] | None:
+    return None if each is None else {"mean": each.mean, "low": each.low, "high": each.high}
 
 
 def _ends(e: Mean) -> str:

@@ -265,6 +265,27 @@ class Comparison(Shown):
         ]
         return {**super().data(), "metrics": moved, "old": self._old_rows(), "slices": self._old_slices()}
 
+    def figures(self) -> dict[str, object]:
+        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        numbers = {
+            name: {
+                "pairs": each.pairs,
+                "mean_a": each.mean_a,
+                "mean_b": each.mean_b,
+                "difference": each.difference,
+                "interval": None if each.low is None else (each.low, each.high),
+                "better": each.better,
+                "permutation_p": each.permutation_p,
+                "sign_p": each.sign_p,
+                "wins": each.wins,
+                "ties": each.ties,
+                "losses": each.losses,
+                "left_out": dict(each.left_out),
+            }
+            for name, each in self.metrics.items()
+        }
+        return {"a": self.name_a, "b": self.name_b, "metrics": numbers, "remarks": list(self.remarks())}
+
     def _old_rows(self) -> dict[str, list[object]]:
         """Return the first system's rows by id: each metric's value, and the response."""
         rows: dict[str, list[object]] = {}

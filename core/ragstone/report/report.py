@@ -17,6 +17,7 @@ from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, Me
 from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
     COSTS,
+    DASH,
     INTERVAL,
     Shown,
     cost_cells,
@@ -339,12 +340,14 @@ class Report(Shown):
         rows = count(n, "row")
         summaries = self.summary()
         noisy = any(each.noise is not None for each in summaries.values())
+        passes = any(each.passed is not None for each in summaries.values())
         head = (
             "metric",
             "mean",
             INTERVAL,
             *(["± by noise"] if noisy else []),
             "scored",
+            *(["passed"] if passes else []),
             *COSTS,
             *(["cost"] if self.price else []),
         )
@@ -355,12 +358,32 @@ class Report(Shown):
                 interval(each.low, each.high, of=each.rows),
                 *([reach(each.noise_reach)] if noisy else []),
                 f"{each.scored:,}/{each.total:,}",
+                *([DASH if each.passed is None else percent(each.passed)] if passes else []),
                 *cost_cells(each.cost),
                 *([money(each.cost, self.price)] if self.price else []),
             )
             for name, each in summaries.items()
         ]
         return f"{self.name}: {rows}" if self.name else rows, head, cells
+
+    def figures(self) -> dict[str, object]:
+        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        metrics = {
+            name: {
+                "mean": each.mean,
+                "interval": each.interval,
+                "threshold": each.info.threshold,
+                "passed": each.passed,
+                "scored": each.scored,
+                "total": each.total,
+                "unscored": dict(each.failures),
+                "version": each.info.version,
+                "judge": each.info.judge,
+                "usage": each.cost.usage.model_dump(),
+            }
+            for name, each in self.summary().items()
+        }
+        return {"name": self.name, "rows": self.aggregates().rows, "metrics": metrics, "remarks": list(self.remarks())}
 
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""

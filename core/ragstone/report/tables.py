@@ -125,6 +125,10 @@ class Shown(ABC):
         title, head, rows = self.table()
         return {"title": title, "head": head, "rows": rows, "remarks": list(self.remarks())}
 
+    def figures(self) -> dict[str, object]:
+        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        return self.data()
+
     def __str__(self) -> str:
         title, head, rows = self.table()
         table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []

@@ -3,10 +3,10 @@
 import click
 
 from ragstone.cli.compare import conclude, drop_option, markdown_option
-from ragstone.cli.options import check_apart, check_writable, database_file
+from ragstone.cli.options import check_apart, check_writable, database_file, json_option
 from ragstone.cli.output import write_page
 from ragstone.labels.correct import corrected, corrected_comparison
-from ragstone.plain import printable
+from ragstone.plain import printable, to_json
 from ragstone.report import Report
 from ragstone.report.statistics import Interval
 from ragstone.text.plain import text_table
@@ -39,6 +39,7 @@ from ragstone.text.plain import text_table
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 @drop_option
 @markdown_option
+@json_option
 @click.pass_context
 def correct(
     ctx: click.Context,
@@ -51,6 +52,7 @@ def correct(
     any_version: bool,
     drops: tuple[str, ...],
     markdown: bool,
+    as_json: bool,
 ) -> None:
     """Say what people would say of all samples, from a judge's scores of them and people's labels of a few.
 
@@ -83,13 +85,13 @@ def correct(
     if other is None:
         corrections = corrected(report, first, drawn_at_random=drawn_at_random)
         text = page and report.html(corrections)
-        click.echo(str(corrections))
+        click.echo(to_json(corrections.figures()) if as_json else str(corrections))
     else:
         old = Report.load(results, since=since)
         comparison = corrected_comparison(old, report, first, any_version=any_version, drawn_at_random=drawn_at_random)
         text = page and report.html(comparison)
-        status = conclude(comparison, drops, markdown=markdown)
-    for second in others:
+        status = conclude(comparison, drops, markdown=markdown, as_json=as_json)
+    for second in () if as_json else others:
         _show_agreement(first, second)
     if page and text:
         write_page("--page", page, text)
