@@ -229,7 +229,7 @@ def test_the_monitor_of_an_app_that_only_takes(start):
         ("--monitor their_app:monitor --db x.db", "--db: --monitor says that already"),
         ("--llm local:mine", "samples wait for mine, which ragstone does not have; name the app's monitor"),
         ("--db none/x.db --metric context_relevancy", "none/x.db: no folder"),
-        ("--db sqlite:///outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
+        ("--db outbox.db --metric context_relevancy", "--db outbox.db: is --outbox outbox.db itself"),
     ],
 )
 def test_options_that_cannot_be(run, arguments, says):

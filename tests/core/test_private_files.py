@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ragstone import ContextRelevancy, Sample
 from ragstone.batch import evaluate
 from ragstone.cli.main import cli
-from ragstone.live import Budget, JSONLSink, Monitor, SQLiteSink, SQLSink
+from ragstone.live import Budget, JSONLSink, Monitor, SQLiteSink
 from ragstone.testing import FakeLLM
 
 ROWS = [{"user_input": "Who?", "retrieved_contexts": ["Ann. It rains."], "response": "Ann."}]
@@ -53,7 +53,7 @@ def files_of_commands(place, url):
 
 
 def files_of_a_monitor(place):
-    sinks = [SQLiteSink(place / "sink.db"), SQLSink(f"sqlite:///{place}/sql.db"), JSONLSink(place / "sink.jsonl")]
+    sinks = [SQLiteSink(place / "sink.db"), JSONLSink(place / "sink.jsonl")]
     monitor = Monitor(
         [ContextRelevancy(llm=FakeLLM(lambda request: REPLY))],
         sinks=sinks,
@@ -70,7 +70,7 @@ def files_of_a_monitor(place):
 LEFT = """
 journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
-sink.db sink.db-shm sink.db-wal sink.jsonl sql.db sql.db-shm sql.db-wal
+sink.db sink.db-shm sink.db-wal sink.jsonl
 monitor.html out.jsonl page.html score.db
 """
 

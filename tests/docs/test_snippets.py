@@ -133,7 +133,7 @@ def app(tmp_path, monkeypatch):
             "old": [sample],
             "new": [sample],
             "trace_id": "request 7",
-            "url": f"sqlite:///{tmp_path}/ragstone.db",
+            "url": "postgresql+psycopg://me@127.0.0.1:1/rag",
             "SQLSink": SQLSink,
             "monitor": monitor(Faithfulness(llm=judge)),
             "my_client": None,

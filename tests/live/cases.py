@@ -13,7 +13,7 @@ from ragstone.live import CallableSink, JSONLSink, OpenTelemetrySink, Record, Si
 from ragstone.plain import clean_key
 
 _ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
-KINDS = ("sqlite", "sql_sqlite", "postgres", "jsonl", "call", "otel")
+KINDS = ("sqlite", "postgres", "jsonl", "call", "otel")
 COMMON: dict[str, Any] = {"judge": "judge-1", "submitted_at": 1000.0, "scored_at": 1001.5}
 
 
@@ -55,7 +55,7 @@ def _query(source: str, statement: str) -> list[tuple]:
 
         connection: Any = psycopg.connect(source.replace("+psycopg", ""))
     else:
-        connection = sqlite3.connect(source.removeprefix("sqlite:///"))
+        connection = sqlite3.connect(source)
     with closing(connection), connection:
         cursor = connection.execute(statement)
         return cursor.fetchall() if cursor.description else []
@@ -83,8 +83,6 @@ def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
     path = folder / f"{kind}.db"
     if kind == "sqlite":
         return _tables(kind, SQLiteSink(path), str(path))
-    if kind == "sql_sqlite":
-        return _tables(kind, SQLSink(f"sqlite:///{path}"), f"sqlite:///{path}")
     if kind == "postgres":
         assert url is not None
         return _tables(kind, SQLSink(url), url)

@@ -58,7 +58,7 @@ def case(request: pytest.FixtureRequest, make: Callable[[str], Case]) -> Case:
     return make(request.param)
 
 
-@pytest.fixture(params=["sqlite", "sql_sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, make: Callable[[str], Case]) -> Case:
     """Every sink with tables."""
     return make(request.param)

@@ -164,9 +164,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
-@pytest.mark.parametrize(
-    ("kind", "ends"), [("sqlite", 0), ("sqlite", 1), ("sql_sqlite", 1), ("postgres", 0), ("jsonl", 0), ("otel", 1)]
-)
+@pytest.mark.parametrize(("kind", "ends"), [("sqlite", 0), ("sqlite", 1), ("postgres", 0), ("jsonl", 0), ("otel", 1)])
 def test_fork_after_first_use(make, kind: str, ends: int) -> None:
     case = make(kind)
     finish(start(FORK, picklable(case), ends))

@@ -386,13 +386,5 @@ def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
 
 
 def database_file(name: str) -> str | None:
-    """Return the file of a database that is named by its path or its URL; None where it is on a server.
-
-    Example:
-        >>> [database_file(name) for name in ("a.db", "sqlite:////tmp/a.db?timeout=5", "postgresql://me@host/a")]
-        ['a.db', '/tmp/a.db', None]
-    """
-    scheme, url, rest = name.partition("://")
-    if not url:
-        return name
-    return rest.partition("?")[0].removeprefix("/") or None if scheme.startswith("sqlite") else None
+    """Return the file of a database that is named by its path; None for the URL of a server's."""
+    return None if "://" in name else name

@@ -13,7 +13,7 @@ from ragstone.live.health import write_health
 from ragstone.live.sink import Sink, SinkError
 from ragstone.plain import clean_key, restored_text
 from ragstone.results.connection import Database, MemoryDatabase, SqliteFile
-from ragstone.results.tables import results_database, sqlite_path
+from ragstone.results.tables import results_database
 
 if TYPE_CHECKING:
     from ragstone.live.health import Health
@@ -165,15 +165,14 @@ class SQLSink(DatabaseSink):
     Args:
         url: The database: "postgresql+psycopg://user:password@host/name"; "postgres://" and "postgresql://" mean the
             same. Where other tables of the same names are there, let it use a schema of its own:
-            "?options=-csearch_path%3Dragstone". "sqlite:///PATH" is a SQLite file. Pickling the sink writes the
-            password down.
+            "?options=-csearch_path%3Dragstone". Pickling the sink writes the password down.
 
     Attributes:
         name: "sql:" and the URL without password and query.
 
     Raises:
         ImportError: psycopg is not installed.
-        ValueError: The URL is none, or names another database, another driver, or no file.
+        ValueError: The URL is none, or names another database or another driver.
 
     Example:
         >>> SQLSink("postgresql://me:secret@db.test/rag")
@@ -181,17 +180,11 @@ class SQLSink(DatabaseSink):
     """
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        path = sqlite_path(url)
-        if path is not None:
-            self._shown = url
-            self.database = SqliteFile(path.absolute(), RESULTS, _PATIENCE)
-        else:
-            from ragstone.results.server import ServerDatabase, read_url, shown_url
+        from ragstone.results.server import ServerDatabase, read_url, shown_url  # loads psycopg
 
-            parsed = read_url(url)
-            self._shown = shown_url(parsed)
-            self.database = ServerDatabase(parsed, RESULTS)
+        self._url = read_url(url)
+        self._shown = shown_url(self._url)
+        self.database = ServerDatabase(self._url, RESULTS)
         self.name = f"sql:{self._shown}"
 
     def __repr__(self) -> str:

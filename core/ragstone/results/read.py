@@ -22,7 +22,7 @@ from ragstone.results.connection import Query, is_made, text_of
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
-from ragstone.results.tables import results_database, sqlite_path
+from ragstone.results.tables import results_database
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 
@@ -73,24 +73,21 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         ImportError: A URL needs psycopg, which is not installed; the message says so.
         OSError: The file cannot be read.
     """
-    text = os.fspath(source)
-    try:
-        path = sqlite_path(text) if "://" in text else Path(text)
-        if path is None:
-            from ragstone.results.server import read_url, reading, shown_url
+    text, path = os.fspath(source), Path(source)
+    if "://" in text:
+        from ragstone.results.server import read_url, reading, shown_url
 
+        try:
             url = read_url(text)
-            return DatabaseResults(shown_url(url), partial(reading, url, _KIND))
-    except ValueError as error:
-        raise ResultsError(str(error)) from None
+        except ValueError as error:
+            raise ResultsError(str(error)) from None
+        return DatabaseResults(shown_url(url), partial(reading, url, _KIND))
     if not path.is_file():  # SQLite would make one
         problem = "is not a file" if path.exists() else "no such file"
         raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
     with path.open("rb") as file:
-        start = file.read(16)
-    if start == b"SQLite format 3\x00" or "://" in text:
-        return DatabaseResults(str(path), partial(_reading_file, path))
-    return FileResults(path)
+        is_database = file.read(16) == b"SQLite format 3\x00"
+    return DatabaseResults(text, partial(_reading_file, path)) if is_database else FileResults(path)
 
 
 class FileResults(Results):

@@ -134,7 +134,7 @@ def read_url(url: str) -> str:
     scheme, _, rest = url.partition("://")
     if rest and scheme not in _SCHEMES:
         raise ValueError(
-            f"url: {scheme!r} is not supported; use PostgreSQL (postgresql+psycopg://...) or sqlite:///PATH"
+            f"url: {scheme!r} is not supported; use PostgreSQL (postgresql+psycopg://...), or a SQLite file's path"
         )
     try:
         has = conninfo_to_dict(f"postgresql://{rest}" if rest else "no URL")
