@@ -142,7 +142,7 @@ class Pipeline:
         self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
         self.counters = Counters()
         self.queue = TaskQueue()
-        self.workers = Workers(settings, self.counters, self.queue, done=self.done, late=self.leave)
+        self.workers = Workers(settings, self.counters, self.queue, self.done)
         counted = next((sink for sink in settings.sinks if sink.database is not None), None)
         self._database = None if counted is None else counted.database
         self._watch = Watch(self._database, self._announce, settings.on_alarm, self.failed) if settings.alerts else None
@@ -246,7 +246,7 @@ class Pipeline:
             for write in self._writes.drain():
                 write.without()
             for late in self.queue.drain():
-                self.leave(late)
+                self.done(late)
 
     def _is_full(self, task: Task) -> bool:
         waiting, size = len(self.queue) + self._arrivals.tasks, self._queued_bytes() + task.size
@@ -282,17 +282,11 @@ class Pipeline:
             self.wake()
 
     def done(self, task: Task) -> None:
-        """Hand on a task that has nothing left to do, then count what came of it: that is no longer waited for."""
-        self._later(partial(self._write_rest, task), partial(self._rest_without, task))
-        self.settle(task)
-
-    def leave(self, task: Task) -> None:
-        """Hand on what came of a task at the end; the file has the rest, or it is cut off."""
-        if task.saved:
-            self.counters.settle("spooled", "outbox", len(task.todo))
-            task.todo = []
-        self.deliver(task.records)
-        self.counters.cut_off(len(task.todo))
+        """Hand on a task that is judged, or that a worker had at the end; then it is no longer waited for."""
+        if self.ended.is_set():
+            self._rest_without(task)
+        else:
+            self._later(partial(self._write_rest, task), partial(self._rest_without, task))
         self.settle(task)
 
     def settle(self, task: Task) -> None:
@@ -351,7 +345,7 @@ class Pipeline:
 
     def _new_without(self, task: Task) -> None:
         if self.ended.is_set():
-            self.leave(task)
+            self._rest_without(task)
         elif self._writes.path is None or self._room.takes(task):
             self.queue.put(task)
         else:
@@ -373,14 +367,19 @@ class Pipeline:
                 for sink, row in rows:
                     self.deliveries[sink].put([Item(row, record)])
             self.counters.settle("spooled", "outbox", len(task.todo))
-            self.settle(task)
 
         return written
 
     def _rest_without(self, task: Task) -> bool:
         self.deliver(task.records)
         task.records = []
-        return task.saved and len(self._writes) < MOST_WAITING  # its row goes when the file can be written again
+        if not task.todo:
+            return task.saved and len(self._writes) < MOST_WAITING  # its row goes when the file can be written again
+        if task.saved:  # the file has what is still to be done; else the end cuts it off
+            self.counters.settle("spooled", "outbox", len(task.todo))
+        else:
+            self.counters.cut_off(len(task.todo))
+        return False
 
     def _outbox_opened(self) -> None:
         self._look_at = self._adopt_at = -1.0
@@ -640,7 +639,8 @@ class Pipeline:
         self._room = _Load()
         with self._writes.held() as mine:  # after a batch that is being written, which may queue further tasks
             for task in [*left, *self.queue.drain()]:
-                self._later(partial(self._write_rest, task), partial(self.leave, task))
+                self._later(partial(self._write_rest, task), partial(self._rest_without, task))
+                self.settle(task)
             self._writes.use_at = -1.0
             while mine and len(self._writes) and self._writes.write():
                 pass

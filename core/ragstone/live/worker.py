@@ -23,7 +23,6 @@ from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
-from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record, Watched
 
 if TYPE_CHECKING:
@@ -59,16 +58,16 @@ class Task(Pending):
 
     def __post_init__(self) -> None:
         sample = self.sample
-        turns = (turn.content for turn in sample.history)
-        texts = sample.user_input, sample.response, sample.reference, *sample.retrieved_contexts, *turns
+        texts = [sample.user_input, sample.response, sample.reference, *sample.retrieved_contexts]
+        texts += [turn.content for turn in sample.history]
         self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
 
 
-def _size(value: object) -> int:
+def _size(value: Any) -> int:  # noqa: ANN401 - of JSON
     """Return the bytes that a plain value takes, but for the containers themselves."""
-    if is_mapping(value):
-        return sum(getsizeof(key) + _size(item) for key, item in value.items())
-    return sum(map(_size, value)) if is_list(value) else getsizeof(value)
+    if type(value) is dict:
+        return sum(map(getsizeof, value)) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if type(value) is list else getsizeof(value)
 
 
 class TaskQueue:
@@ -157,8 +156,7 @@ class Workers:
     """Threads that take tasks from the queue and score them, one evaluation at a time.
 
     Args:
-        done: Called with a task that has nothing left to do.
-        late: Called with a task that a thread had in hand when it was stopped.
+        done: Called with a task that has nothing left to do, or that a thread had in hand when it was stopped.
     """
 
     def __init__(
@@ -166,16 +164,13 @@ class Workers:
         settings: Settings,
         counters: Counters,
         queue: TaskQueue,
-        *,
         done: Callable[[Task], None],
-        late: Callable[[Task], None],
     ) -> None:
         self.account: Account | None = None  # the budget's, once the threads run
         self._settings = settings
         self._counters = counters
         self._queue = queue
         self._done = done
-        self._late = late
         self._stopped = threading.Event()
         self._computing = threading.Lock()
         self._alive = 0  # threads that take tasks
@@ -277,10 +272,8 @@ class Workers:
         self.unsettled.discard(meter)
 
     def _hand_on(self, task: Task) -> None:
-        if task.todo:
-            (self._late if self._stopped.is_set() else self._queue.put)(task)
-        else:
-            self._done(task)
+        more = task.todo and not self._stopped.is_set()
+        (self._queue.put if more else self._done)(task)
 
     # --- one evaluation ---------------------------------------------------------------------------------------
 
