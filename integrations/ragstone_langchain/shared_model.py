@@ -30,7 +30,8 @@ _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
 _INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
 _DEPTH = 8  # of wrappers in wrappers that are looked into
-_QUIET: dict[str, object] = {"callbacks": None, "verbose": False, "config_factories": []}
+_QUIET: dict[str, Any] = {"callbacks": None, "verbose": False, "config_factories": []}
+_CONFIG = ("callbacks",)  # what a config may have of these; a dict of steps has runnables
 
 
 class SharedModel(Shared, Generic[M]):
@@ -139,9 +140,10 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if not isinstance(thing, (dict, Runnable)):
         return thing
     held: dict[str, Any] = thing if isinstance(thing, dict) else vars(thing)  # getattr would warn of deprecated fields
+    names = _CONFIG if held is thing else _QUIET
     changes: dict[str, Any] = {}
     for name, value in dict(held).items():  # other threads may use it
-        loud = value and name in _QUIET and (name == "callbacks" or held is not thing)
+        loud = name in names and value and not isinstance(value, Runnable)
         quiet = _QUIET[name] if loud else without_callbacks(value, depth + 1)
         if quiet is not value:
             changes[name] = quiet

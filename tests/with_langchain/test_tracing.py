@@ -135,7 +135,7 @@ def test_inside_langgraph_with_messages_streamed(kind, trace) -> None:
         lambda own, bare: bare.with_fallbacks([own]),
         lambda own, bare: bare.with_listeners(on_start=lambda run: own.callbacks[0].heard.append("JUDGE")),
         lambda own, bare: RunnableBranch((lambda _: True, own), bare),
-        lambda own, bare: RunnableParallel(said=own) | RunnableLambda(lambda both: both["said"]),
+        lambda own, bare: RunnableParallel(callbacks=own) | RunnableLambda(lambda steps: steps["callbacks"]),
     ],
     ids=["model", "config", "fallbacks", "listeners", "branch", "side by side"],
 )
