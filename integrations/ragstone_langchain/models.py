@@ -333,12 +333,12 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; raise what the embeddings raise."""
-        model, documents = self._shared, list(texts)
-        calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
-        return as_rows(self._invoke(*calls), documents)
+        return as_rows(self._invoke(*self._calls(texts)), texts)
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), on the running event loop; otherwise as `embed`."""
+        return as_rows(await self._ainvoke(*self._calls(texts)), texts)
+
+    def _calls(self, texts: Sequence[str]) -> tuple[Sync[list[list[float]]], Async[list[list[float]]]]:
         model, documents = self._shared, list(texts)
-        calls = partial(model.embed_documents, documents), partial(model.aembed_documents, documents)
-        return as_rows(await self._ainvoke(*calls), documents)
+        return partial(model.embed_documents, documents), partial(model.aembed_documents, documents)

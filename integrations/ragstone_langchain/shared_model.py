@@ -76,7 +76,8 @@ class SharedModel(Shared, Generic[M]):
     def _hidden(self, sync: Sync[T], asynchronous: Async[T]) -> tuple[Sync[T], Async[T]]:
         if self._trace:
             return sync, asynchronous
-        return partial(_call_untraced, sync), partial(_await_untraced, asynchronous)
+        untraced = tracing_context(enabled=False)(sync)
+        return partial(contextvars.Context().run, untraced), partial(_await_untraced, asynchronous)
 
 
 def is_decision_model(model: object) -> bool:
@@ -106,16 +107,6 @@ def judge_config(task: str, *, trace: bool) -> RunnableConfig:
     if not trace:
         config["callbacks"] = CallbackManager(handlers=[])  # an empty list makes text models fail
     return config
-
-
-def _call_untraced(call: Sync[T]) -> T:
-    """Make a blocking call in a context of its own."""
-
-    def untraced() -> T:
-        with tracing_context(enabled=False):
-            return call()
-
-    return contextvars.Context().run(untraced)
 
 
 async def _await_untraced(call: Async[T]) -> T:
