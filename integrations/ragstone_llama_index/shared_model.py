@@ -77,15 +77,23 @@ class SharedModel(Shared, ABC, Generic[M]):
 
     @contextmanager
     def _hidden(self) -> Generator[M, None, None]:
-        """Lend the copy to call, and hide the calls from the app. ValueError: `Settings` has no object either."""
+        """Give the copy to call, tagged as a judge's and hidden from the app. ValueError: `Settings` has no object."""
         original = self._found()
         with _LOCK:
             if self._copied is None or self._copied[0] is not original:
                 silent = {} if self._trace else {"callback_manager": _SilentCallbacks()}
                 self._copied = original, original.model_copy(update={**dict.fromkeys(self._apps_own), **silent})
-            silenced = self._copied[1]
-        with _suppress_tracing(trace=self._trace):
-            yield silenced
+            copied = self._copied[1]
+        with ExitStack() as undo:
+            tags = {**active_instrument_tags.get(), JUDGE_TAG: True}  # the app's stay
+            undo.enter_context(instrument_tags(tags))
+            if not self._trace:
+                undo.callback(active_span_id.reset, active_span_id.set(None))
+            if not self._trace and "opentelemetry.instrumentation" in sys.modules:  # which all instrumentations load
+                from opentelemetry.instrumentation.utils import suppress_instrumentation
+
+                undo.enter_context(suppress_instrumentation())
+            yield copied
 
     async def _ainvoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model for the running loop, unless its async half would block that."""
@@ -118,20 +126,6 @@ class SharedModel(Shared, ABC, Generic[M]):
 def defined_by(model: object, method: str) -> type:
     """Return the class that defines a method; the methods themselves are wrapped anew at each access."""
     return next(kind for kind in type(model).__mro__ if method in vars(kind))
-
-
-@contextmanager
-def _suppress_tracing(*, trace: bool) -> Generator[None, None, None]:
-    """Tag the calls that are made in here as a judge's; without `trace`, hide them from the app's tracers too."""
-    with ExitStack() as undo:
-        undo.enter_context(instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}))  # the app's tags stay
-        if not trace:
-            undo.callback(active_span_id.reset, active_span_id.set(None))
-            if "opentelemetry.instrumentation" in sys.modules:  # which all instrumentations load
-                from opentelemetry.instrumentation.utils import suppress_instrumentation
-
-                undo.enter_context(suppress_instrumentation())
-        yield
 
 
 class _SilentCallbacks(CallbackManager):
