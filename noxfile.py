@@ -142,6 +142,17 @@ def recipes(session: nox.Session) -> None:
 
 
 @nox.session(tags=["full"])
+@nox.parametrize("peer", ["deepeval"])
+def parity(session: nox.Session, peer: str) -> None:
+    """Compare the scores of `ragstone_compat` with those of the original, on the same samples and the same answers."""
+    try:
+        session.install(peer, "--editable", ".[openai]")
+    except nox.command.CommandFailed:
+        session.skip(f"{peer} cannot be installed")
+    session.run("python", f"benchmarks/parity/beside_{peer}.py")
+
+
+@nox.session(tags=["full"])
 @nox.parametrize("folder", list(EXAMPLES))
 def examples(session: nox.Session, folder: str) -> None:
     """Run a folder's examples from the built wheel, installed with nothing but what their README names."""

@@ -1,5 +1,6 @@
 """Scripts for DeepEval, as people write them, run with `deepeval` replaced in their import lines and nothing else."""
 
+import json
 import os
 import re
 import subprocess
@@ -108,18 +109,28 @@ def test_a_missing_field_raises(server: OpenAIServer) -> None:
         SummarizationMetric().measure(LLMTestCase(input="A long text."))
 
 
-def test_strict_mode_gives_all_or_nothing(server: OpenAIServer) -> None:
-    def low(body: dict[str, Any]) -> str:
-        claims = '{"claims": ["A.", "B."]}'
-        one = '{"evidence": [], "verdict": "%s"}'
-        verdicts = f'{{"verdicts": {{"1": {one % "supported"}, "2": {one % "contradicted"}}}}}'
-        return claims if "List the" in str(body["messages"]) else verdicts
+@pytest.mark.parametrize(
+    ("options", "score", "reasons"),
+    [
+        ({}, 2 / 3, ["C.: contradicted."]),
+        ({"penalize_ambiguous_claims": True}, 1 / 3, ["B.: not_in_source.", "C.: contradicted."]),
+        ({"strict_mode": True}, 0.0, ["C.: contradicted."]),
+    ],
+)
+def test_faithfulness(options: dict[str, Any], score: float, reasons: list[str], server: OpenAIServer) -> None:
+    words = ("supported", "not_in_source", "contradicted")
+    verdicts = {str(i): {"evidence": [], "verdict": word} for i, word in enumerate(words, 1)}
 
-    server.reply = low
-    metric = FaithfulnessMetric(strict_mode=True)
-    metric.measure(LLMTestCase(input="Who?", actual_output="A. B.", retrieval_context=["A."]))
-    assert (metric.score, metric.threshold, metric.success) == (0.0, 1.0, False)
-    assert "B.: contradicted." in str(metric.reason)
+    def judged(body: dict[str, Any]) -> str:
+        listing = "List the" in str(body["messages"])
+        return json.dumps({"claims": ["A.", "B.", "C."]} if listing else {"verdicts": verdicts})
+
+    server.reply = judged
+    metric = FaithfulnessMetric(threshold=0.5, **options)
+    metric.measure(LLMTestCase(input="Who?", actual_output="A. B. C.", retrieval_context=["A."]))
+    assert metric.score == pytest.approx(score)
+    assert metric.success == (score >= 0.5)
+    assert str(metric.reason).endswith(f"of the response. {' '.join(reasons)}")
 
 
 @pytest.mark.parametrize(

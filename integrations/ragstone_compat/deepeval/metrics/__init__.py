@@ -21,7 +21,7 @@ from ragstone import (
 from ragstone.errors import RagstoneError
 from ragstone.judge import Judge
 from ragstone.sample import SampleField
-from ragstone_compat.deepeval.metrics.relevancy import RelevantShare
+from ragstone_compat.deepeval.metrics.native import RelevantShare, Uncontradicted
 from ragstone_compat.deepeval.missing import missing
 from ragstone_compat.deepeval.test_case import LLMTestCase
 from ragstone_compat.shared import judge_of
@@ -176,16 +176,20 @@ class ContextualRecallMetric(BaseMetric):
 
 @dataclass(kw_only=True, eq=False)
 class FaithfulnessMetric(BaseMetric):
-    """Share of the answer's claims that the retrieved contexts support (`ragstone.Faithfulness`).
+    """Share of the answer's claims that the retrieved contexts do not contradict (`Uncontradicted`).
 
     Args:
-        penalize_ambiguous_claims: Without effect: a claim that the contexts do not mention always lowers the score.
+        penalize_ambiguous_claims: Whether a claim must be supported (`ragstone.Faithfulness`).
         truths_extraction_limit: Without effect: claims are compared with the contexts themselves.
     """
 
-    kind = Faithfulness
+    kind = Uncontradicted
     penalize_ambiguous_claims: bool = False
     truths_extraction_limit: int | None = None
+
+    def native(self) -> Metric:
+        """Return ragstone's metric."""
+        return Faithfulness(llm=self.judge) if self.penalize_ambiguous_claims else super().native()
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,14 +1,41 @@
-"""Relevancy as DeepEval defines it: of statements, and without an embedder."""
+"""What DeepEval defines in another way than ragstone's own metrics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ragstone import Sample, Score
+from ragstone import Faithfulness, Sample, Score, Verdict
 from ragstone.judging import CannotScore, Flow
 from ragstone.metrics.asking import ask_items
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
+
+_AGAINST = ("contradicted", "unsupported")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uncontradicted(Faithfulness):
+    """Share of the response's claims that the retrieved contexts do not contradict; higher is better.
+
+        score = claims that are supported or not mentioned / claims
+
+    Asked one by one, the judge does not tell what is contradicted from what is not mentioned: both lower the score.
+
+    Source:
+        DeepEval 4.3.1, FaithfulnessMetric.
+    """
+
+    name: ClassVar[str] = "uncontradicted"
+
+    @classmethod
+    def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
+        """Return the share of claims that nothing speaks against."""
+        return sum(each.verdict not in _AGAINST for each in verdicts) / len(verdicts) if verdicts else None
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        score = yield from super()._flow(sample)
+        verdicts = [each.model_copy(update={"lowers_score": each.verdict in _AGAINST}) for each in score.verdicts]
+        return score.model_copy(update={"verdicts": tuple(verdicts)})
 
 
 @dataclass(frozen=True, kw_only=True)
