@@ -1,14 +1,17 @@
-"""The judge of a script that names a model of OpenAI's, or none."""
+"""The models of a script that names one of OpenAI's, or none; and what is not there."""
 
 import os
 import sys
+from collections.abc import Mapping
 
 from ragstone.errors import RagstoneError
-from ragstone.judge import Judge
+from ragstone.judge import Embedder, Judge
+from ragstone.metrics.models import embedder_of as made_embedder
 from ragstone.metrics.models import judge_of as made
-from ragstone.registry import RegistryError, check_name
+from ragstone.registry import RegistryError, check_name, is_embedded
 
 _DEFAULT = "openai:gpt-5-mini"
+_DEFAULT_EMBEDDER = "openai:text-embedding-3-small"
 
 
 def judge_of(model: object) -> Judge:
@@ -27,6 +30,25 @@ def judge_of(model: object) -> Judge:
         except RegistryError:
             model = f"openai:{model}"
     return made("llm", model)
+
+
+def embedder_of(model: object, judge: Judge | None) -> Embedder:
+    """Return the embedder of a model; for None the embedded judge's own, else OpenAI's where there is a key.
+
+    Raises:
+        RegistryError: None is named, there is no key, and the judge does not embed.
+        TypeError: The object is no model.
+    """
+    if model is None and not is_embedded(judge) and os.environ.get("OPENAI_API_KEY"):
+        model = _DEFAULT_EMBEDDER
+    return made_embedder(model, judge, "")
+
+
+def refuse(instead: Mapping[str, str], module: str, name: str) -> object:
+    """Raise a module's error for a name that it has not, which says what to use in its place."""
+    if name in instead or name[0].isupper():
+        raise ImportError(f"{module} has no {name}: {instead.get(name, 'ragstone has nothing for it')}", name=module)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")  # as tools ask for that look for options
 
 
 def _default() -> str:

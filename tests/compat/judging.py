@@ -19,8 +19,10 @@ def filled(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
     choices = schema.get("enum", [schema.get("const")])
     if choices != [None]:
         return next((word for word in LIKED if word in choices), choices[0])
+    if schema["type"] == "boolean":
+        return False
     if schema["type"] == "object":
         return {name: filled(inner, whole) for name, inner in schema["properties"].items()}
     if schema["type"] == "array":
-        return [filled(schema["items"], whole)]
+        return [filled(schema["items"], whole)] * max(1, schema.get("minItems", 1))
     return schema.get("minimum", 1) if schema["type"] == "integer" else "It is so."

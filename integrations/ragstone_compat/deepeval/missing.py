@@ -1,6 +1,9 @@
 """What DeepEval has and this package has not, and what to use in its place."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
+
+from ragstone_compat.shared import refuse
 
 _CRITERION = "write the question as a GEval, or natively as a ragstone.Criterion"
 _CONVERSATION = "score each answer as an LLMTestCase; natively a ragstone.Sample has a history"
@@ -37,12 +40,5 @@ INSTEAD: Mapping[str, str] = {
 
 
 def missing(module: str) -> Callable[[str], object]:
-    """Return a module's `__getattr__`, whose ImportError names what to use in the place of what is not there."""
-
-    def refuse(name: str) -> object:
-        if name in INSTEAD or name[0].isupper():
-            instead = INSTEAD.get(name, "ragstone has nothing for it")
-            raise ImportError(f"{module} has no {name}: {instead}", name=module)
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")  # as tools ask for that look for options
-
-    return refuse
+    """Return a module's `__getattr__`."""
+    return partial(refuse, INSTEAD, module)

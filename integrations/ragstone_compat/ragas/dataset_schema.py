@@ -1,0 +1,165 @@
+"""Samples, data sets and results, by ragas' names."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from ragstone import Report, Sample, Usage
+from ragstone.sample import MEANT, BadLine, Row
+from ragstone.sources import rows_of
+from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
+
+_FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
+
+
+class SingleTurnSample(BaseModel):
+    """One question, what was retrieved for it, and what was answered."""
+
+    model_config = ConfigDict(extra="allow")
+
+    user_input: str | None = None
+    retrieved_contexts: list[str] | None = None
+    reference_contexts: list[str] | None = None
+    response: str | None = None
+    reference: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that hold something."""
+        return self.model_dump(exclude_none=True)
+
+    @property
+    def native(self) -> Sample:
+        """The sample as ragstone has it; reference contexts, which only summaries need, are metadata."""
+        fields = {name: getattr(self, name) for name in _FIELDS}
+        return Sample(**fields, metadata=self.model_dump(include={"reference_contexts"}, exclude_none=True))
+
+
+@dataclass
+class EvaluationDataset:
+    """A data set."""
+
+    samples: Sequence[SingleTurnSample]
+
+    @classmethod
+    def from_list(cls, data: Any, column_map: Mapping[str, str] | None = None, **_: object) -> "EvaluationDataset":  # noqa: ANN401
+        """Return the data set of dicts or samples, of a pandas DataFrame, or of a Hugging Face dataset.
+
+        Args:
+            data: The rows, with ragas' names of today or of 0.1.
+            column_map: The column by the name.
+
+        Raises:
+            ValueError: A row holds no sample; the message says which, and why.
+        """
+        names = {MEANT.get(name, name): column for name, column in (column_map or {}).items()}
+        column = names.pop("reference_contexts", "reference_contexts")
+        records = rows_in(data)
+        source = data if hasattr(data, "columns") or hasattr(data, "column_names") else records
+        samples: list[SingleTurnSample] = []
+        for row, record in zip(cast("Iterable[Row | BadLine]", rows_of(source, names)), records, strict=True):
+            if isinstance(row, BadLine):
+                raise ValueError(f"row {row.line}: {row.problem}")
+            fields = row.sample.model_dump(include=set(_FIELDS), exclude_unset=True)
+            samples.append(SingleTurnSample(**fields, reference_contexts=record.get(column)))
+        return cls(samples)
+
+    from_dict = from_pandas = from_hf_dataset = from_list
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path) -> "EvaluationDataset":
+        """Return the data set that a file of JSON lines holds."""
+        with Path(path).open(encoding="utf-8") as file:
+            return cls.from_list([json.loads(line) for line in file if line.strip()])
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return each sample's fields."""
+        return [sample.to_dict() for sample in self.samples]
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
+        """Return a pandas DataFrame with a row for each sample."""
+        import pandas
+
+        return pandas.DataFrame(self.to_list())
+
+    def __iter__(self) -> Iterator[SingleTurnSample]:
+        return iter(self.samples)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a sample, or of a slice a data set
+        return EvaluationDataset(self.samples[place]) if isinstance(place, slice) else self.samples[place]
+
+
+def rows_in(data: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of any package
+    """Return what the rows of a data set hold."""
+    rows = data.to_dict("records") if hasattr(data, "columns") else data
+    return [{name: value for name, value in dict(row).items() if value is not None} for row in rows]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean of what is no NaN; NaN where nothing is left."""
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def _of_mean(name: str) -> Callable[..., Any]:
+    def of_mean(scores: "Scores", *others: object) -> object:
+        return getattr(mean(scores), name)(*others)
+
+    return of_mean
+
+
+class Scores(list[float]):
+    """A metric's scores; scripts for ragas 0.1 round, format and compare it as their mean."""
+
+    __float__, __format__, __round__ = map(_of_mean, ("__float__", "__format__", "__round__"))
+    __lt__, __le__, __gt__, __ge__ = map(_of_mean, ("__lt__", "__le__", "__gt__", "__ge__"))
+
+
+class EvaluationResult(dict[str, Any]):
+    """The mean of each metric by its name; NaN stands for what could not be scored.
+
+    `result["faithfulness"]` is the list of its scores.
+
+    Attributes:
+        scores: Each sample's scores by the metric's name.
+        dataset: What was scored.
+        report: ragstone's report, which has the reasons and the evidence.
+    """
+
+    def __init__(
+        self,
+        scores: list[dict[str, float]],
+        dataset: EvaluationDataset,
+        report: Report,
+        rows: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.scores, self.dataset, self.report, self._rows = scores, dataset, report, rows
+        super().__init__({name: mean(self[name]) for name in (scores[0] if scores else ())})
+
+    _repr_dict = property(dict)  # scripts read the means there, as ragas since 0.2 has no other way to them
+
+    def __getitem__(self, name: str) -> Scores:
+        if name not in self.scores[0]:
+            raise KeyError(name)
+        return Scores(row[name] for row in self.scores)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: {value:.4f}" for name, value in self.items()) + "}"
+
+    def to_pandas(self, **_: object) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+        """Return a pandas DataFrame: the data set's columns, by the names that they came with too, and the scores."""
+        import pandas
+
+        table = zip(self._rows, self.dataset.to_list(), self.scores, strict=True)
+        return pandas.DataFrame([{**row, **sample, **scores} for row, sample, scores in table])
+
+    def total_tokens(self) -> Usage:
+        """Return what the run cost, also without `token_usage_parser`."""
+        return self.report.usage

@@ -1,0 +1,77 @@
+"""Embedders by ragas' names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ragstone.clients import OpenAICompatible
+from ragstone.judge import BaseEmbedder
+from ragstone_compat.ragas.llms import of_client
+from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
+
+_MODEL = "text-embedding-3-small"
+
+
+class BaseRagasEmbeddings:
+    """An embedder; `wrapped` is what ragstone takes."""
+
+    wrapped: object
+
+
+class LangchainEmbeddingsWrapper(BaseRagasEmbeddings):
+    """An embedder of LangChain or LlamaIndex; other arguments have no effect."""
+
+    def __init__(self, embeddings: object, *_: object, **__: object) -> None:
+        self.wrapped = self.embeddings = embeddings
+
+
+LlamaIndexEmbeddingsWrapper = LangchainEmbeddingsWrapper
+BaseRagasEmbedding = BaseRagasEmbeddings
+
+
+class HuggingFaceEmbeddings(BaseEmbedder):
+    """A model of the package `sentence_transformers`, by its name; other arguments have no effect."""
+
+    def __init__(self, model: str = "", *, model_name: str = "BAAI/bge-small-en-v1.5", **_: object) -> None:
+        from sentence_transformers import SentenceTransformer  # a heavy package of the user's
+
+        self.model = model or model_name
+        self._transformer: Any = SentenceTransformer(self.model)
+
+    def embed(self, texts: Sequence[str], /) -> Any:  # noqa: ANN401 - an array, of a package without types
+        """Return a vector for each text."""
+        return self._transformer.encode(list(texts))
+
+
+HuggingfaceEmbeddings = HuggingFaceEmbeddings
+
+
+def OpenAIEmbeddings(client: object = None, model: str = _MODEL, **_: object) -> OpenAICompatible:  # noqa: N802
+    """Return an embedder at the server of a client of the package `openai`."""
+    return of_client(model, client)
+
+
+def embedding_factory(
+    provider: str = "openai",
+    model: str | None = None,
+    run_config: object = None,  # noqa: ARG001
+    client: object = None,
+    base_url: str | None = None,
+    **_: object,
+) -> OpenAICompatible | HuggingFaceEmbeddings:
+    """Return an embedder.
+
+    Args:
+        provider: "openai", "huggingface", or the name of a model of OpenAI, as before ragas 0.4.
+        model: The model's name.
+        run_config: Without effect.
+        client: A client of the package `openai`.
+        base_url: The address of another server.
+
+    Raises:
+        TypeError: The client is another package's.
+    """
+    if provider == "huggingface":
+        return HuggingFaceEmbeddings(model or "")
+    if provider == "openai" or model is not None:
+        return of_client(model or _MODEL, client if provider == "openai" else client or provider, base_url)
+    return of_client(provider, client, base_url)

@@ -1,0 +1,132 @@
+"""What all metrics share."""
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import ragstone
+from ragstone import Outcome, Sample, Unscored
+from ragstone_compat.ragas.dataset_schema import EvaluationDataset
+from ragstone_compat.shared import embedder_of, judge_of
+
+
+class MetricResult(float):
+    """A score; NaN where there is none.
+
+    Attributes:
+        outcome: ragstone's `Score` or `Unscored`, with verdicts and evidence.
+    """
+
+    outcome: Outcome
+
+    @property
+    def value(self) -> float:
+        """The score."""
+        return float(self)
+
+    @property
+    def reason(self) -> str:
+        """Why it is what it is, or why there is none."""
+        return self.outcome.detail if isinstance(self.outcome, Unscored) else self.outcome.reason
+
+
+class Metric:
+    """A metric by ragas' name.
+
+    Args:
+        llm: The judge: what `llm_factory` or a wrapper returns, or any judge or model object that ragstone takes.
+            None: that of `evaluate`, else OpenAI's where there is a key, else the embedded one.
+        embeddings: The embedder; likewise.
+        **options: ragas' options. What concerns its prompts has no effect.
+    """
+
+    name: str
+    kind: ClassVar[Any]
+    takes: ClassVar[Sequence[str]] = ()
+    points: ClassVar[float] = 1.0
+
+    def __init__(self, llm: object = None, embeddings: object = None, **options: object) -> None:
+        self.llm, self.embeddings = llm, embeddings
+        vars(self).update(options)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        vars(self).pop("_alone", None)
+
+    @property
+    def column(self) -> str:
+        """The name in results."""
+        return self.name
+
+    def init(self, run_config: object = None) -> None:
+        """Do nothing: a metric needs no preparation."""
+
+    def native(self, llm: object = None, embeddings: object = None, name: str = "") -> ragstone.Metric:
+        """Return ragstone's metric.
+
+        Args:
+            llm: The judge where the metric has none.
+            embeddings: The embedder, likewise.
+            name: The name in ragstone's report, where its own is another metric's too.
+        """
+        kind: Any = type(self.kind.__name__, (self.kind,), {"name": name}) if name else self.kind
+        options = {each: getattr(self, each) for each in self.takes}
+        judge = None
+        if kind.needs_llm:
+            judge = options["llm"] = judge_of(unwrapped(llm if self.llm is None else self.llm))
+        if kind.needs_embedder:
+            embedder = embeddings if self.embeddings is None else self.embeddings
+            options["embedder"] = embedder_of(unwrapped(embedder), judge)
+        metric: ragstone.Metric = kind(**options)
+        return metric
+
+    @cached_property
+    def _alone(self) -> ragstone.Metric:
+        return self.native()
+
+    def result_of(self, outcome: Outcome) -> MetricResult:
+        """Return an outcome as a number."""
+        result = MetricResult(math.nan if isinstance(outcome, Unscored) else outcome.value * self.points)
+        result.outcome = outcome
+        return result
+
+    def score(self, sample: object = None, *_: object, **fields: object) -> MetricResult:
+        """Score a sample; works inside a running event loop, too.
+
+        Args:
+            sample: A `SingleTurnSample`, or a row of a data set.
+            *_: Without effect.
+            **fields: The fields of a sample, where none is given.
+
+        Returns:
+            The score; NaN where there is none, and a line on standard error says why.
+
+        Raises:
+            RagstoneError: No judge is named, and there is none by default.
+            Exception: What the judge's provider raises.
+        """
+        return self._said(self._alone.score(_native(sample, fields)))
+
+    async def ascore(self, sample: object = None, *_: object, **fields: object) -> MetricResult:
+        """Score a sample on the running event loop; otherwise as `score`."""
+        return self._said(await self._alone.ascore(_native(sample, fields)))
+
+    single_turn_score, single_turn_ascore = score, ascore
+
+    def _said(self, outcome: Outcome) -> MetricResult:
+        result = self.result_of(outcome)
+        if math.isnan(result):
+            print(f"ragstone: {self.column} is NaN ({outcome.reason}): {result.reason}", file=sys.stderr)
+        return result
+
+
+def unwrapped(model: object) -> object:
+    """Return what a wrapper of ragas' name holds."""
+    return getattr(model, "wrapped", model)
+
+
+def _native(sample: object, fields: Mapping[str, object]) -> Sample:
+    native: Sample = EvaluationDataset.from_list([sample or fields])[0].native
+    return native

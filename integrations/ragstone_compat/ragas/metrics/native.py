@@ -1,0 +1,213 @@
+"""What ragas computes and ragstone's core does not."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from pydantic import NonNegativeFloat
+
+import ragstone
+from ragstone import Embedder, Outcome, Sample, Score, Verdict
+from ragstone.judging import TEXT, CannotScore, Flow, both, embed, record
+from ragstone.metrics.claims import SplittingMetric
+from ragstone.metrics.values import cosines_to_first
+from ragstone.outcome import Evidence
+from ragstone.sample import SampleField
+
+_NOTHING = "insufficient information"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SemanticSimilarity(ragstone.Metric):
+    """Cosine of the embeddings of response and reference; higher is better.
+
+    Args:
+        threshold: The score is 1 from this cosine on and 0 below; None: it is the cosine.
+
+    Returns:
+        A score within [-1, 1]. No judge is asked.
+
+    Source:
+        ragas 0.4.3, SemanticSimilarity.
+    """
+
+    name: ClassVar[str] = "semantic_similarity"
+    asks: ClassVar[str] = "How alike are answer and reference?"
+    version: ClassVar[str] = "1"
+    required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs_llm: ClassVar[bool] = False
+    needs_embedder: ClassVar[bool] = True
+
+    embedder: Embedder | str | object | None = None
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        cosine = yield from similarity(sample)
+        value = cosine if self.threshold is None else float(cosine >= self.threshold)
+        return self._score(value, f"The cosine of response and reference is {cosine:.2f}.")
+
+
+def similarity(sample: Sample) -> Flow[float]:
+    """Return the cosine of the embeddings of response and reference."""
+    vectors = yield from embed([sample.reference or "", sample.response or ""])
+    return cosines_to_first(vectors, 1)[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactualCorrectness(ragstone.FactualCorrectness):
+    """`ragstone.FactualCorrectness` with ragas' modes.
+
+        F = (1 + beta^2) * precision * recall / (beta^2 * precision + recall)
+
+    Args:
+        mode: "precision", "recall", or "f1", which is F.
+        beta: How much more recall counts than precision.
+    """
+
+    mode: Literal["f1", "precision", "recall"] = "f1"
+    beta: float = 1.0
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        score = yield from super()._flow(sample)
+        parts, verdicts = score.breakdown, score.verdicts
+        expected = self._by_mode(parts, "_expected") if "expected" in parts else None
+        reason = score.reason.partition(" The score is ")[0]
+        return self._score(self._by_mode(parts), reason, expected=expected, breakdown=parts, verdicts=verdicts)
+
+    def _by_mode(self, parts: Mapping[str, float], suffix: str = "") -> float:
+        precision, recall = parts[f"precision{suffix}"], parts[f"recall{suffix}"]
+        if self.mode != "f1":
+            return precision if self.mode == "precision" else recall
+        beta = self.beta**2
+        return (1 + beta) * precision * recall / (beta * precision + recall) if precision + recall else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerCorrectness(FactualCorrectness):
+    """Claims' F1 and the similarity of response and reference, weighted; higher is better.
+
+        score = (w1 * F1 + w2 * cosine) / (w1 + w2)
+
+    Args:
+        weights: w1 and w2.
+
+    Returns:
+        A score within [-1, 1]. Breakdown: as `ragstone.FactualCorrectness`, and `f1` and `similarity`.
+
+    Source:
+        ragas 0.4.3, AnswerCorrectness.
+    """
+
+    name: ClassVar[str] = "answer_correctness"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    needs_embedder: ClassVar[bool] = True
+
+    embedder: Embedder | str | object | None = None
+    weights: tuple[NonNegativeFloat, NonNegativeFloat] = (0.75, 0.25)
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        score, cosine = yield from both(super()._flow(sample), similarity(sample))
+        of_claims, of_cosine = (weight / sum(self.weights) for weight in self.weights)
+        parts = score.breakdown
+        f1, expected = parts.get("count", score.value), parts.get("expected")
+        return self._score(
+            of_claims * f1 + of_cosine * cosine,
+            f"{score.reason.partition(' The score is ')[0]} The cosine of response and reference is {cosine:.2f}.",
+            expected=None if expected is None else of_claims * expected + of_cosine * cosine,
+            breakdown={**parts, "f1": f1, "similarity": cosine},
+            verdicts=score.verdicts,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRelevancy(SplittingMetric):
+    """Share of the contexts' sentences that the judge copies as required for the answer; higher is better.
+
+        score = min(sentences copied / sentences of the contexts, 1)
+
+    It is 0 where the judge writes "Insufficient Information". `ragstone.ContextRelevancy` asks for the numbers of the
+    sentences, which cannot be invented.
+
+    Returns:
+        A score within [0, 1]. Verdicts: each sentence that was copied, with its place, or "not_in_contexts".
+
+    Source:
+        ragas 0.1.10, ContextRelevancy.
+    """
+
+    name: ClassVar[str] = "context_relevancy"
+    asks: ClassVar[str] = "How much of the contexts does the question need?"
+    version: ClassVar[str] = "copied-1"
+    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
+    prompts: ClassVar[Mapping[str, str]] = {
+        "copied": "Extract from a context the sentences that are absolutely required to answer a question. If there "
+        "are none, or if the question cannot be answered from the context, write Insufficient Information. Copy the "
+        "sentences as they are."
+    }
+
+    @property
+    def needs_writer(self) -> bool:
+        """Always: the sentences are written."""
+        return True
+
+    def _flow(self, sample: Sample) -> Flow[Score]:
+        context = "\n".join(sample.retrieved_contexts)
+        total = len(self.splitter(context, self.language or "en"))
+        if not total:
+            raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentences (0 of 0)")
+        copied: str = yield from self.ask_json(
+            "copied",
+            {"question": sample.user_input or "", "context": context},
+            "Copy the sentences that the answer requires.",
+            record(sentences=TEXT),
+            lambda value: value["sentences"].strip(),
+            writes=True,
+        )
+        nothing = copied.lower().strip(" .\"'") == _NOTHING
+        sentences = [] if nothing else [text.strip() for text, _, _ in self.splitter(copied, self.language or "en")]
+        verdicts = [self._verdict(number, text, sample) for number, text in enumerate(sentences, 1)]
+        value = min(len(sentences) / total, 1.0)
+        invented = sum(not verdict.evidence for verdict in verdicts)
+        reason = f"The judge copied {len(sentences)} sentences; the contexts have {total}."
+        reason += f" {invented} of them are not in the contexts as they were copied." * bool(invented)
+        return self._score(value, reason, verdicts=verdicts)
+
+    def _verdict(self, number: int, text: str, sample: Sample) -> Verdict:
+        found: list[Evidence] = []
+        for chunk, context in enumerate(sample.retrieved_contexts):
+            if not found and (start := context.find(text)) >= 0:
+                end = start + len(text)
+                found = [Evidence(field="retrieved_contexts", chunk=chunk, start=start, end=end, text=text)]
+        word = "copied" if found else "not_in_contexts"
+        return Verdict(id=str(number), kind="sentence", text=text, verdict=word, evidence=tuple(found))
+
+
+class SummarizationScore(ragstone.SummarizationScore):
+    """`ragstone.SummarizationScore` of the reference contexts where there are some, else of the retrieved ones."""
+
+    @property
+    def given_in(self) -> str:
+        """The reference contexts."""
+        return "reference_contexts"
+
+    def flow(self, sample: Sample) -> Flow[Outcome]:
+        """Run the algorithm on one sample."""
+        contexts: list[str] | None = sample.metadata.get(self.given_in)
+        if contexts is None:
+            return (yield from super().flow(sample))
+        outcome = yield from super().flow(sample.model_copy(update={"retrieved_contexts": tuple(contexts)}))
+        if not isinstance(outcome, Score):
+            return outcome
+        verdicts = [verdict.model_copy(update={"evidence": ()}) for verdict in outcome.verdicts]
+        return outcome.model_copy(update={"verdicts": tuple(verdicts)})  # evidence is of no field of the sample
+
+
+class Critic(ragstone.Criterion):
+    """A criterion whose judge sees the fields that a sample has, of those in `sees`."""
+
+    def flow(self, sample: Sample) -> Flow[Outcome]:
+        """Run the algorithm on one sample."""
+        there = tuple(field for field in self.sees if sample.texts(field)) or self.sees
+        options: dict[str, Any] = {"sees": there}
+        outcome = yield from ragstone.Criterion.flow(replace(self, **options), sample)
+        return outcome.model_copy(update={"version": self.version})

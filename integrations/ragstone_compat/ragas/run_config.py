@@ -1,0 +1,24 @@
+"""`RunConfig`, where ragas has it."""
+
+
+class RunConfig:
+    """How `evaluate` runs.
+
+    Args:
+        timeout: Seconds for one sample by one metric, in which its calls are in flight.
+        max_retries: Without effect, as are the options that are not named: a call that fails is tried again up to
+            five times.
+        max_wait: Without effect.
+        max_workers: Calls to judges in flight at most.
+        **_: Without effect.
+    """
+
+    def __init__(
+        self,
+        timeout: float = 180,
+        max_retries: int = 10,  # noqa: ARG002
+        max_wait: float = 60,  # noqa: ARG002
+        max_workers: int = 16,
+        **_: object,
+    ) -> None:
+        self.timeout, self.max_workers = timeout, max_workers

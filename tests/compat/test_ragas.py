@@ -1,0 +1,292 @@
+"""Scripts for ragas, as people write them, run with `ragas` replaced in their import lines and nothing else."""
+
+import ast
+import asyncio
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ragstone import Score, Unscored
+from ragstone.errors import RagstoneError
+from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone_compat.ragas import SingleTurnSample, evaluate
+from ragstone_compat.ragas.embeddings import HuggingfaceEmbeddings, embedding_factory
+from ragstone_compat.ragas.llms import LlamaIndexLLMWrapper, llm_factory
+from ragstone_compat.ragas.metrics import (
+    AnswerCorrectness,
+    AspectCritic,
+    ContextRelevancy,
+    FactualCorrectness,
+    Faithfulness,
+    SemanticSimilarity,
+    SummarizationScore,
+)
+
+from ..support.openai_server import OpenAIServer, embeddings  # noqa: TID252 - under importlib mode tests are no package
+from .judging import answer
+
+SCRIPTS = Path(__file__).parent / "ragas_scripts"
+NEEDS = {"v1_dataset": "datasets", "set_on_objects": "datasets", "contexts_as_text": "datasets"}
+EXPECTED = {
+    "v1_dataset": [
+        "{'context_precision': 1.0000, 'faithfulness': 1.0000, 'answer_relevancy': 1.0000, 'context_recall': 1.0000}",
+        "(2, 4)",
+        "Faithfulness: 1.0000 1.0",
+    ],
+    "v2_dataset": [
+        "{'context_recall': 1.0000, 'faithfulness': 1.0000, 'factual_correctness(mode=f1)': 1.0000, 'answer_relevancy'",
+        "['user_input', 'retrieved_contexts', 'response', 'reference', 'context_recall', 'faithfulness', 'factual_",
+        "[1.0, 1.0] True",
+    ],
+    "samples": [
+        "2 When does it open? At six.",
+        "llm_context_precision_with_reference 1.0\nllm_context_precision_without_reference 1.0",
+        "{'llm_context_precision_with_reference': nan, 'llm_context_precision_without_reference': 1.0}]",
+        "['It rains.', 'It opens at six.']",
+    ],
+    "set_on_objects": ["{'faithfulness': 1.0, 'answer_relevancy': 1.0, 'harmfulness': 1.0}"],
+    "one_by_one": ["async 1.0", "sync 1.0", "critic 1.0", "grade 8.0", "mean 1.0", "row 1.0"],
+    "collections": [
+        "faithfulness 1.0 The retrieved contexts support 1 of 1 claims",
+        "relevancy 1.0",
+        "context_precision 1.0",
+        "context_recall 1.0",
+        "correctness 1.0",
+        "similarity 1.0",
+        "summary 0.97",
+    ],
+    "in_a_loop": ["{'faithfulness': 1.0000, 'context_utilization': 1.0000}", "{'answer_relevancy': 1.0000}"],
+    "columns": ["{'faithfulness': 1.0000, 'context_recall': 1.0000}", "{'faithfulness': 1.0000} (2, 3)"],
+    "failures": [
+        '{"faithfulness": 1.0, "context_recall": 1.0} 1.0',
+        "[False, True] True",
+        "['missing_input']",
+        "raised context_recall, row 2: reference: is missing",
+    ],
+    "jsonl": [
+        "{'answer_correctness': 1.0000, 'factual_correctness(mode=precision)': 1.0000, "
+        "'factual_correctness(mode=recall)': 1.0000, 'semantic_similarity': 1.0000, 'answer_similarity': 1.0000}",
+        "[1.0, 1.0] True",
+    ],
+    "defaults": ["['answer_relevancy', 'context_precision', 'faithfulness', 'context_recall'] nightly True"],
+    "contexts_as_text": [
+        "{'faithfulness': 1.0000, 'context_relevancy': 0.3333} ['Ann did it. It rains.', 'At six.']",
+        "{'summary_score': 0.88",
+    ],
+    "summarization": ["0.76"],
+    "relevancy": ["1.0"],
+    "context_relevancy": ["0.3333333333333333"],
+}
+
+
+def reply(body: Mapping[str, Any]) -> Any:
+    """All texts have one direction."""
+    if "input" in body:
+        return embeddings([[3.0, 4.0]] * len(body["input"]))
+    return answer(body)
+
+
+@pytest.fixture
+def server(openai_server: Callable[..., OpenAIServer], monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    """OpenAI's API, as the environment names it."""
+    server = openai_server(reply)
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    return server
+
+
+def changed(name: str) -> str:
+    """The script with changed import lines."""
+    text = (SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
+    text = re.sub(r"^import ragas$", "from ragstone_compat import ragas", text, flags=re.MULTILINE)
+    return re.sub(r"^from ragas\b", "from ragstone_compat.ragas", text, flags=re.MULTILINE)
+
+
+def run(name: str) -> None:
+    """Run a script, with `await` at its top level as a notebook has it."""
+    code = compile(changed(name), f"{name}.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    done: Any = eval(code, {"__name__": "__main__"})
+    if inspect.iscoroutine(done):
+        asyncio.run(done)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_script_runs(name: str, server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    run(name)
+    printed = capsys.readouterr()
+    for expected in EXPECTED[name]:
+        assert expected in printed.out
+    assert printed.err.count("NaN") == {"samples": 1, "failures": 1}.get(name, 0)
+
+
+SAMPLE = SingleTurnSample(
+    user_input="When?",
+    response="At six. Daily.",
+    reference="At six.",
+    retrieved_contexts=["It opens at six. It is red.", "Ann owns it."],
+)
+
+
+def claims(request: Any) -> Any:
+    """Two claims of the response, one of the reference; of the former the reference supports one."""
+    yes, no = {"evidence": [1], "verdict": "supported"}, {"evidence": [], "verdict": "not_in_source"}
+    if request.task.endswith(".claims"):
+        return {"response": ["It opens at six.", "It opens daily."], "reference": ["At six."]}
+    return {"response": {"1": yes, "2": no}, "reference": {"1": yes}}
+
+
+@pytest.mark.parametrize(
+    ("options", "score"),
+    [
+        ({}, 2 / 3),
+        ({"mode": "precision"}, 0.5),
+        ({"mode": "recall"}, 1.0),
+        ({"beta": 2.0}, 5 * 0.5 / (4 * 0.5 + 1)),
+    ],
+)
+def test_factual_correctness_has_ragas_modes(options: dict[str, Any], score: float) -> None:
+    result = FactualCorrectness(llm=FakeLLM(claims), **options).single_turn_score(SAMPLE)
+    assert result == pytest.approx(score)
+    assert isinstance(result.outcome, Score)
+    assert [verdict.verdict for verdict in result.outcome.verdicts] == ["supported", "not_in_source", "supported"]
+
+
+@pytest.mark.parametrize("weights", [(0.75, 0.25), (1, 3), (1, 0)])
+def test_answer_correctness_weighs_claims_and_similarity(weights: tuple[float, float]) -> None:
+    embedder = FakeEmbedder()
+    first, second = np.asarray(embedder.embed(["At six.", "At six. Daily."]), dtype=float)
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    metric = AnswerCorrectness(llm=FakeLLM(claims), embeddings=embedder, weights=list(weights))
+    expected = np.average([2 / 3, cosine], weights=weights)
+    assert metric.single_turn_score(SAMPLE) == pytest.approx(expected)
+    assert SemanticSimilarity(embeddings=embedder).single_turn_score(SAMPLE) == pytest.approx(cosine)
+
+
+@pytest.mark.parametrize(
+    ("copied", "score", "words"),
+    [
+        ("It opens at six.", 1 / 3, ["copied"]),
+        ("It opens at six. Ann owns it.", 2 / 3, ["copied", "copied"]),
+        ("One. Two. Three. Four are many.", 1.0, ["not_in_contexts"] * 4),
+        ("Insufficient Information", 0.0, []),
+        ("insufficient information.", 0.0, []),
+        ("", 0.0, []),
+    ],
+)
+def test_context_relevancy_counts_the_sentences_that_the_judge_copies(
+    copied: str, score: float, words: list[str]
+) -> None:
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"sentences": copied}))
+    result = metric.single_turn_score(SAMPLE)
+    assert result == pytest.approx(score)
+    assert isinstance(result.outcome, Score)
+    assert [verdict.verdict for verdict in result.outcome.verdicts] == words
+    assert [each.chunk for verdict in result.outcome.verdicts for each in verdict.evidence] == [0, 1][
+        : words.count("copied")
+    ]
+
+
+def test_a_summary_is_of_the_reference_contexts_where_there_are_some() -> None:
+    judge = FakeLLM(
+        lambda request: (
+            {"items": [{"keyphrase": "Ten", "question": "Is it?"}]}
+            if request.task.endswith("questions")
+            else {"answers": {"1": "yes"}}
+        )
+    )
+    source = "Ten words that stand here are the source of it."
+    metric = SummarizationScore(llm=judge, coeff=0.25)
+    given = SingleTurnSample(response="Ten words.", reference_contexts=[source], retrieved_contexts=["Other."])
+    conciseness = 1 - len("Ten words.") / (len(source) + 1e-10)
+    assert metric.single_turn_score(given) == pytest.approx(0.75 + 0.25 * conciseness)
+    assert all(source in request.user for request in judge.requests if request.task.endswith("questions"))
+    retrieved = SingleTurnSample(response="Ten words.", retrieved_contexts=[source])
+    assert metric.single_turn_score(retrieved) == pytest.approx(0.75 + 0.25 * conciseness)
+
+
+def test_a_critic_sees_the_fields_that_a_sample_has() -> None:
+    judge = FakeLLM(lambda request: {"evidence": [1], "verdict": "no"})
+    metric = AspectCritic(name="kind", definition="Is it kind?", llm=judge)
+    report = evaluate([SAMPLE, SingleTurnSample(response="Only this.")], [metric]).report
+    assert report["kind"].scored == 2  # one version
+    assert [("Ann owns it." in request.user) for request in judge.requests] == [True, False]
+
+
+def test_a_single_sample_without_a_score_is_nan_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    result = Faithfulness(llm=FakeLLM(claims)).single_turn_score(SingleTurnSample(response="At six."))
+    assert math.isnan(result)
+    assert isinstance(result.outcome, Unscored)
+    assert result.reason == result.outcome.detail
+    assert "faithfulness is NaN (missing_input): retrieved_contexts: is missing" in capsys.readouterr().err
+
+
+def test_a_model_that_is_set_on_a_metric_is_asked_from_then_on() -> None:
+    judges = [FakeLLM(lambda request: {"sentences": ""}) for _ in range(2)]
+    metric = ContextRelevancy()
+    for judge in judges:
+        metric.llm = judge
+        metric.single_turn_score(SAMPLE)
+    assert [len(judge.requests) for judge in judges] == [1, 1]
+
+
+def test_a_hugging_face_model_embeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = ModuleType("sentence_transformers")
+    package.SentenceTransformer = lambda name: SimpleNamespace(encode=FakeEmbedder().embed)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "sentence_transformers", package)
+    for embedder in (HuggingfaceEmbeddings(model_name="small"), embedding_factory("huggingface", model="small")):
+        assert embedder.model == "small"
+        assert SemanticSimilarity(embeddings=embedder).single_turn_score(SAMPLE) > -1
+
+
+def test_a_llama_index_wrapper_is_taken(server: OpenAIServer) -> None:
+    judge = FakeLLM(claims)
+    assert FactualCorrectness(llm=LlamaIndexLLMWrapper(llm=judge)).single_turn_score(SAMPLE) > 0
+    assert judge.requests
+
+
+def test_a_client_of_another_package_is_refused() -> None:
+    with pytest.raises(TypeError, match="client: is anthropic; pass a client of the package openai"):
+        llm_factory("claude", provider="anthropic")
+    with pytest.raises(TypeError, match="client: is FakeLLM; pass a client"):
+        llm_factory("any", client=FakeLLM(claims))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("metrics", "NoiseSensitivity", "use Faithfulness and ContextPrecision"),
+        ("metrics.collections", "ContextEntityRecall", "use LLMContextRecall"),
+        ("metrics", "context_entity_recall", "use context_recall"),
+        ("testset", "TestsetGenerator", "make one with ragas in an environment of its own"),
+        ("testset.generator", "TestsetGenerator", "make one with ragas"),
+        ("testset.evolutions", "simple, reasoning", "make one with ragas"),
+        ("integrations.langchain", "EvaluatorChain", "use ragstone_langchain.MetricEvaluator"),
+        ("dataset_schema", "MultiTurnSample", "a ragstone.Sample has a history"),
+        ("embeddings", "UnknownEmbeddings", "ragstone has nothing for it"),
+    ],
+)
+def test_what_is_not_there_says_what_to_use(module: str, name: str, instead: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(instead)):
+        exec(f"from ragstone_compat.ragas.{module} import {name}")
+
+
+def test_a_row_that_holds_no_sample_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"row 2: retrieved_contexts: is one str"):
+        evaluate([{"question": "Who?"}, {"question": "Who?", "contexts": "Ann."}], [Faithfulness(llm=FakeLLM(claims))])
+
+
+def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
+    with pytest.raises(RagstoneError, match=r"OPENAI_API_KEY.*ragstone pull"):
+        evaluate([SAMPLE], [Faithfulness()])
