@@ -1,5 +1,6 @@
 """`ragstone live feedback` and `ragstone live forget`."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -83,8 +84,8 @@ def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
         f"sqlite:{db}: removed 1 outcomes, 1 feedback\n"
     )
     assert run("live", "forget", db, "--user", "None").stdout.endswith("removed 0 outcomes, 0 feedback\n")
-    done = run("live", "forget", db, "--older-than", "90d")
-    assert done.stdout == f"sqlite:{db}: removed 1 outcomes, 0 feedback\n"
+    done = run("live", "forget", db, "--older-than", "90d", "--outbox", outbox, "--json")
+    assert json.loads(done.stdout) == {"samples": 0, "waiting": 0, "outcomes": 1, "feedback": 0}
     assert contents(db, "SELECT * FROM outcomes") == contents(outbox, "SELECT * FROM samples") == []
 
 

@@ -1,5 +1,6 @@
 """`ragstone live worker`: what a monitor left is scored and delivered; what cannot be is left and said."""
 
+import json
 import re
 import signal
 import sqlite3
@@ -269,7 +270,8 @@ def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
         assert (done.exit_code, done.stdout) == (1, "scored 2, unscored 0, left 0\n")
         assert done.stderr == "1 samples are being scored by another process\n1 samples cannot be read\n"
         assert "theirs" in waiting()
-    assert worker().stdout == "scored 1, unscored 0, left 0\n"
+    said = json.loads(worker("--json").stdout)
+    assert said == {"scored": 1, "unscored": {}, "over_budget": 0, "left": 0}
 
 
 # --- as a process

@@ -6,7 +6,7 @@ from contextlib import closing
 import click
 
 from ragstone.live.commands.options import database_sink, opened_outbox
-from ragstone.plain import printable, restored_text, seconds_of
+from ragstone.plain import printable, restored_text, seconds_of, to_json
 from ragstone.results.traffic import Feedback
 
 
@@ -35,7 +35,10 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
 @click.option("--older-than", metavar="TIME", help="What was submitted longer ago: 90d, 24h or 30m.")
 @click.option("--user", metavar="ID", help="What is of a user's samples, by the metadata's user_id.")
 @click.option("--id", "sample_id", metavar="ID", help="What is of one sample.")
-def forget(db: str, outbox: str | None, older_than: str | None, user: str | None, sample_id: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print how much was removed as a JSON object.")
+def forget(
+    db: str, outbox: str | None, older_than: str | None, user: str | None, sample_id: str | None, as_json: bool
+) -> None:
     """Remove outcomes and feedback from DB, and from the outbox what waits, with all their texts.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Name exactly one of --older-than, --user and
@@ -49,14 +52,20 @@ def forget(db: str, outbox: str | None, older_than: str | None, user: str | None
         raise click.UsageError(f"--older-than {older_than}: is no time; write 90d, 24h or 30m")
     before = None if age is None else time.time() - age
     sample_id, user = restored_text(sample_id or ""), restored_text(user or "")
+    removed = {"samples": 0, "waiting": 0}
     with closing(database_sink(db)) as sink:
         ids = {sample_id} if sample_id else sink.samples_of(user) if user else set[str]()
         if outbox is not None:
             with opened_outbox(outbox) as opened:
                 gone = opened.forget(before=before, ids=ids, user=user)
             ids.update(*gone.values())
-            n, waited = len(gone["samples"]), len(gone["records"])
-            click.echo(printable(f"{outbox}: removed {n:,} samples, {waited:,} outcomes and feedback that waited"))
-        removed = sink.forget(before=before, ids=ids, user=user)
-        what = f"removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback"
-        click.echo(printable(f"{sink.name}: {what}"))
+            removed = {"samples": len(gone["samples"]), "waiting": len(gone["records"])}
+        removed |= sink.forget(before=before, ids=ids, user=user)
+    if as_json:
+        click.echo(to_json(removed))
+        return
+    if outbox is not None:
+        waited = f"{removed['waiting']:,} outcomes and feedback that waited"
+        click.echo(printable(f"{outbox}: removed {removed['samples']:,} samples, {waited}"))
+    what = f"removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback"
+    click.echo(printable(f"{sink.name}: {what}"))

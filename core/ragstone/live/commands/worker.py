@@ -28,7 +28,7 @@ from ragstone.live import Monitor, Queue, Stats
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
-from ragstone.plain import printable
+from ragstone.plain import printable, to_json
 from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric_names
 
 if TYPE_CHECKING:
@@ -71,8 +71,17 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
     show_default=True,
     help="Evaluations at a time. A --monitor says that itself, unless it has workers=0.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers at the end as a JSON object.")
 @click.pass_context
-def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool, **options: Any) -> None:  # noqa: ANN401
+def worker(
+    ctx: click.Context,
+    /,
+    outbox: str,
+    monitor: str | None,
+    follow: bool,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> None:
     """Score what a monitor left in its outbox when its process ended.
 
     Takes samples that no living process works on, scores them, and brings their outcomes to the database, and those
@@ -107,11 +116,15 @@ def worker(ctx: click.Context, /, outbox: str, monitor: str | None, follow: bool
     for line in _why_left(left, ended, stats):
         click.echo(printable(line, 1_000), err=True)
     reasons = stats.reasons.get("unscored", {})
-    listed = ", ".join(f"{reason} {n:,}" for reason, n in reasons.items())
-    unscored = f"unscored {stats.unscored:,}" + (f" ({listed})" if listed else "")
-    over_budget = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
     open_ = left.waiting() + sum(left.records.values())
-    click.echo(f"scored {stats.scored:,}, {unscored}{over_budget}, left {open_:,}")
+    if as_json:
+        numbers = {"scored": stats.scored, "unscored": reasons, "over_budget": stats.over_budget, "left": open_}
+        click.echo(to_json(numbers))
+    else:
+        listed = ", ".join(f"{reason} {n:,}" for reason, n in reasons.items())
+        unscored = f"unscored {stats.unscored:,}" + (f" ({listed})" if listed else "")
+        over_budget = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
+        click.echo(f"scored {stats.scored:,}, {unscored}{over_budget}, left {open_:,}")
     for name in left.records:
         click.echo(f"{printable(name)}: {_way(name, outbox, again=name in stats.sinks)}", err=True)
     if ended == "interrupted":
