@@ -14,6 +14,7 @@ import pytest
 import ragstone
 import ragstone_compat
 from ragstone.errors import RagstoneError
+from ragstone_compat.deepeval import evaluate
 from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, SummarizationMetric
 from ragstone_compat.deepeval.models import OpenAIModel
 from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
@@ -41,7 +42,7 @@ EXPECTED = {
     "own_model_with_schema": ["1.0 True", "{'Alignment': 1.0, 'Coverage': 1.0} confined"],
     "many_at_once": ["{'Answer Relevancy': 1.0, 'Faithfulness': 1.0}\n" * 3],
     "goldens": ["pass rate 100% ['Seven.', None]"],
-    "own_metric": ["True [1.0, 1.0]"],
+    "own_metric": ["True [1.0, 1.0]", "[(None, False, 'ValueError: no such file'), (1.0, True, None)]"],
     "models": ["gpt-4.1 0.8", "llama3.1:8b 0.8", "gemini-2.5-flash 0.8"],
     "failures": [
         "[[(1.0, True, None), (1.0, True, None)], [(1.0, True, None), (None, False, 'retrieval_context: is missing",
@@ -152,3 +153,12 @@ def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
     with pytest.raises(RagstoneError, match=r"OPENAI_API_KEY.*ragstone pull"):
         FaithfulnessMetric().measure(LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."]))
+
+
+def test_one_judge_serves_all_test_cases(server: OpenAIServer) -> None:
+    cases = [LLMTestCase(input="Who?", actual_output=f"{i}.", retrieval_context=["A."]) for i in range(3)]
+    metric = FaithfulnessMetric()
+    results = evaluate(cases, [metric], show_indicator=False).test_results
+    (judge,) = {id(result.metrics_data[0].judge) for result in results}
+    assert judge == id(metric.judge)
+    assert metric.score is None

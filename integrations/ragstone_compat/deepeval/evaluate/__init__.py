@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import ragstone
-from ragstone.errors import RagstoneError
+from ragstone.errors import RagstoneError, describe
 from ragstone_compat.deepeval.metrics import BaseMetric
 from ragstone_compat.deepeval.test_case import LLMTestCase
 
@@ -49,9 +49,11 @@ def evaluate(
     for config in (async_config, display_config, error_config):
         options = {**(config or {}), **options}
     cases = list(test_cases)
-    measured: list[list[Any]] = [[copy(metric) for metric in metrics] for _ in cases]
-    for column, metric in enumerate(metrics):
-        if metric.kind is not None:
+    measured: list[list[Any]] = [[] for _ in cases]
+    for metric in metrics:
+        if metric.kind is None:
+            own = [_own(metric, case) for case in cases]
+        else:
             report = ragstone.evaluate(
                 [metric.sample_of(case) for case in cases],
                 metric.native(),
@@ -59,21 +61,19 @@ def evaluate(
                 call_timeout=_CALL_SECONDS,
                 progress="auto" if options.get("show_indicator", True) else False,
             )
-            for record in report:
-                measured[record.row][column].set_outcome(record.outcome)
-        else:
-            for case, row in zip(cases, measured, strict=True):
-                row[column].measure(case)
+            own = [copy(metric).set_outcome(record.outcome) for record in report]
+        for row, each in zip(measured, own, strict=True):
+            row.append(each)
     errors: list[str] = []
     results: list[SimpleNamespace] = []
+    lacks = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
     for index, (case, row) in enumerate(zip(cases, measured, strict=True)):
-        lacks = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
-        data = [each for each in row if getattr(each.outcome, "reason", None) not in lacks]
+        data = [each for each in row if _why(each) not in lacks]
         for each in data:
             each.name = each.__name__
             if options.get("print_results", True):
                 print(f"{case.name or index}: {_line(each)}")
-            if each.error and each.outcome.reason != "undefined":
+            if each.error and _why(each) != "undefined":
                 errors.append(_line(each))
         success = all(each.success is not False or each.flaky for each in data)
         results.append(SimpleNamespace(**{**dict(case), "index": index, "success": success, "metrics_data": data}))
@@ -93,6 +93,21 @@ def assert_test(test_case: LLMTestCase, metrics: Sequence[BaseMetric], run_async
     failed = [_line(each) for each in results.test_results[0].metrics_data if each.success is False and not each.flaky]
     if failed:
         raise AssertionError(f"Metrics: {', '.join(failed)} failed.")
+
+
+def _own(metric: BaseMetric, case: LLMTestCase) -> BaseMetric:
+    """Return a copy of a metric of the user's own that has measured a test case."""
+    metric = copy(metric)
+    try:
+        metric.measure(case)
+    except Exception as error:
+        metric.error, metric.success = describe(error), False
+    return metric
+
+
+def _why(metric: BaseMetric) -> object:
+    """Return the reason of an Unscored."""
+    return getattr(metric.outcome, "reason", None)
 
 
 def _line(metric: Any) -> str:  # noqa: ANN401 - with a name

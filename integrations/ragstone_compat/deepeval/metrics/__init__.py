@@ -127,8 +127,8 @@ class BaseMetric:
         """Score a test case on the running event loop; otherwise as `measure`."""
         return self._measured(await self.native().ascore(self.sample_of(test_case)))
 
-    def set_outcome(self, outcome: Outcome) -> None:
-        """Set the attributes by an outcome."""
+    def set_outcome(self, outcome: Outcome) -> "BaseMetric":
+        """Set the attributes by an outcome, and return the metric."""
         self.outcome, self.score, self.reason, self.error = outcome, outcome.value, outcome.reason, None
         self.evaluation_model, self.verbose_logs, self.score_breakdown = self.judge.model, str(outcome), None
         if isinstance(outcome, Unscored):
@@ -142,6 +142,7 @@ class BaseMetric:
             against = [each for each in outcome.verdicts if each.lowers_score and each.kind != "criterion"]
             self.reason = " ".join([outcome.reason, *(f"{each.text}: {each.verdict}." for each in against)])
         self.is_successful()
+        return self
 
     def _measured(self, outcome: Outcome) -> float | None:
         self.set_outcome(outcome)
