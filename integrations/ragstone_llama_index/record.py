@@ -242,11 +242,13 @@ def _kind(cls: type, method: str) -> Kind:
 def _is_beside(parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
     """Whether a call that could begin a run is none of its parent's.
 
-    An engine below a model, which chose it as a tool, answers the app. In LlamaIndex 0.13 whatever a task does after it
+    An engine below a model, which chose it as a tool, answers the app; so does one below a run that has ended. In LlamaIndex 0.13 whatever a task does after it
     started a workflow has the workflow's span for a parent: what really belongs to it is called by one of its steps.
     """
     if parent is not None and (top := _top_of(parent)).kind == "model" and kind != "model":
         top.kind = ""  # it is not a model alone
+        return True
+    if parent is None and kind in ENTRIES:
         return True
     of_workflow = parent_id is not None and parent_id[-UUID - 5 : -UUID - 1] == ".run"
     return of_workflow and (parent is None or parent.parent is None)

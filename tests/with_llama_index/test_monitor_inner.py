@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextvars import copy_context
 
 import pytest
 from llama_index.core import (
@@ -245,6 +246,19 @@ def test_a_query_under_way_is_scored_after_uninstrument(notes):
     instrument(notes)
     engine().query("Who?")
     assert notes.told == [DONE] * 2
+
+
+def test_a_query_inside_of_a_run_that_has_ended_is_a_run_of_its_own(notes):
+    class Leaving(CustomQueryEngine):
+        def custom_query(self, query_str):
+            left.append(copy_context())
+            return ANSWER
+
+    left = []
+    Leaving().query("Who?")
+    left[0].run(engine().query, "Later?")
+    assert notes.told == [("Who?", (), ANSWER), ("Later?", TEXTS, ANSWER)]
+    assert notes.samples[1].metadata["name"] == "RetrieverQueryEngine.query"
 
 
 def test_a_streamed_chat_is_scored_after_uninstrument(notes):
