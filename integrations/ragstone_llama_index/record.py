@@ -242,8 +242,9 @@ def _kind(cls: type, method: str) -> Kind:
 def _is_beside(parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
     """Whether a call that could begin a run is none of its parent's.
 
-    An engine below a model, which chose it as a tool, answers the app; so does one below a run that has ended. In LlamaIndex 0.13 whatever a task does after it
-    started a workflow has the workflow's span for a parent: what really belongs to it is called by one of its steps.
+    An engine below a model, which chose it as a tool, answers the app; so does one below a run that has ended. In
+    LlamaIndex 0.13 whatever a task does after it started a workflow has the workflow's span for a parent: what really
+    belongs to it is called by one of its steps.
     """
     if parent is not None and (top := _top_of(parent)).kind == "model" and kind != "model":
         top.kind = ""  # it is not a model alone
