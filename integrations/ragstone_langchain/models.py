@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from ragstone.bridge import Async, Sync
-from ragstone.clients.chat import read_completion, reasoning
+from ragstone.clients.chat import read_completion
 from ragstone.errors import describe
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
@@ -22,6 +22,7 @@ from ragstone.judging.adapting import (
     as_rows,
     is_constrained,
     read_reply,
+    reasoning,
     schema_name,
     spelled_out,
     why_it_ended,
@@ -30,7 +31,7 @@ from ragstone.judging.adapting import (
 from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import was_cut_off
 from ragstone.options import Count, Flag, checked
-from ragstone.plain import as_count, as_dict, as_list
+from ragstone.plain import as_dict, as_list
 from ragstone_langchain.messages import text_of
 from ragstone_langchain.shared_model import (
     SharedModel,
@@ -266,9 +267,8 @@ def _tool_calls(message: BaseMessage) -> list[str]:
 
 
 def _why_it_ended(message: BaseMessage) -> str:
-    blocks = [as_dict(block) for block in as_list(cast("object", message.content))]  # one of which may be a refusal
-    parts = [as_dict(message.response_metadata), as_dict(message.additional_kwargs), *blocks]
-    return why_it_ended(*(part.get for part in parts))
+    blocks = as_list(cast("object", message.content))  # one of which may be a refusal
+    return why_it_ended(message.response_metadata, message.additional_kwargs, *blocks)
 
 
 def _reasoning(message: BaseMessage) -> str:
@@ -276,11 +276,10 @@ def _reasoning(message: BaseMessage) -> str:
     blocks = [as_dict(block) for block in as_list(cast("object", message.content))]
     thoughts = [block.get("reasoning") or block.get("thinking") for block in blocks]
     texts = [text for text in thoughts if isinstance(text, str)]
-    return "".join(texts) or reasoning(as_dict(message.additional_kwargs))
+    return "".join(texts) or reasoning(message.additional_kwargs)
 
 
 def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: bool = False) -> LLMReply:
-    usage = as_dict(getattr(message, "usage_metadata", None))
     return read_reply(
         text,
         request,
@@ -288,8 +287,7 @@ def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: b
         must_call=must_call,
         reasoning=_reasoning(message),
         ended=_why_it_ended(message),
-        input_tokens=as_count(usage.get("input_tokens")),
-        output_tokens=as_count(usage.get("output_tokens")),
+        usages=[getattr(message, "usage_metadata", None)],
         logprobs=message.response_metadata.get("logprobs"),
     )
 

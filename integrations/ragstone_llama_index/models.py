@@ -15,17 +15,16 @@ from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import (
     LeavesOut,
     as_rows,
+    member,
     read_reply,
+    reasoning,
     spelled_out,
     why_it_ended,
     without_waiting,
 )
 from ragstone.options import Count, Flag, checked
-from ragstone.plain import as_count, as_dict, as_list
+from ragstone.plain import as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by
-
-_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count")
-_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count")
 
 
 class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
@@ -129,42 +128,20 @@ def _prompt(request: LLMRequest) -> str:
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:
     """Return a model's answer as a reply, with its token counts and, where it has some, log-probabilities."""
     message = response.message if isinstance(response, ChatResponse) else ChatMessage(response.text)
-    choices = as_list(_member(response.raw, "choices")) or as_list(_member(response.raw, "candidates"))
+    raw, extra = response.raw, member(response, "additional_kwargs")
+    choices = as_list(member(raw, "choices")) or as_list(member(raw, "candidates"))
     choice = next(iter(choices), None)  # of a chat completion
-    raw_message = _member(choice, "message")
-    further = _member(response, "additional_kwargs")
-    parts: tuple[object, ...] = (response.raw, choice, raw_message, message.additional_kwargs, further)
-    input_tokens, output_tokens = _token_counts(response, message)
+    raw_message = member(choice, "message")
+    thoughts = [text for text in _block_values(message, "thinking", "content") if isinstance(text, str)]
     return read_reply(
         message.content or "",
         request,
         tool_calls=_tool_calls(message),
-        reasoning=_reasoning(message, raw_message),
-        ended=why_it_ended(*(partial(_member, part) for part in parts)),
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
+        reasoning="".join(thoughts) or reasoning(message.additional_kwargs, raw_message),
+        ended=why_it_ended(raw, choice, raw_message, message.additional_kwargs, extra),
+        usages=[member(raw, "usage"), member(raw, "usage_metadata"), extra, message.additional_kwargs],
         logprobs=_logprobs(response),
     )
-
-
-def _member(thing: object, name: str) -> object:
-    """Return a value out of a provider's answer, which is a dict or an object."""
-    values = as_dict(thing)
-    return values.get(name) if values else getattr(thing, name, None)
-
-
-def _token_counts(response: ChatResponse | CompletionResponse, message: ChatMessage) -> tuple[int | None, int | None]:
-    """Return the tokens of prompt and answer as the provider counted them; None for what it does not say."""
-    usages = [_member(response.raw, name) for name in ("usage", "usage_metadata")]
-    for usage in [*usages, *(_member(place, "additional_kwargs") for place in (response, message))]:
-        counts = _first_count(usage, _INPUT), _first_count(usage, _OUTPUT)
-        if counts != (None, None):
-            return counts
-    return None, None
-
-
-def _first_count(usage: object, names: tuple[str, ...]) -> int | None:
-    return next((count for name in names if (count := as_count(_member(usage, name))) is not None), None)
 
 
 def _logprobs(response: ChatResponse | CompletionResponse) -> object:
@@ -180,7 +157,7 @@ def _logprobs(response: ChatResponse | CompletionResponse) -> object:
 
 
 def _block_values(message: ChatMessage, block_type: str, name: str) -> list[object]:
-    return [_member(block, name) for block in message.blocks if _member(block, "block_type") == block_type]
+    return [member(block, name) for block in message.blocks if member(block, "block_type") == block_type]
 
 
 def _tool_calls(message: ChatMessage) -> Sequence[str]:
@@ -188,16 +165,8 @@ def _tool_calls(message: ChatMessage) -> Sequence[str]:
     arguments = _block_values(message, "tool_call", "tool_kwargs")
     if not arguments:
         calls = as_list(message.additional_kwargs.get("tool_calls"))
-        arguments = [_member(_member(call, "function"), "arguments") for call in calls]
+        arguments = [member(member(call, "function"), "arguments") for call in calls]
     return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in arguments]
-
-
-def _reasoning(message: ChatMessage, raw_message: object) -> str:
-    """Return the thoughts that a provider keeps apart from the text; "" where there are none."""
-    texts = _block_values(message, "thinking", "content")
-    for place in (message.additional_kwargs, raw_message):
-        texts += [_member(place, name) for name in ("reasoning_content", "reasoning", "thinking")]
-    return next((text for text in texts if isinstance(text, str) and text), "")
 
 
 class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):

@@ -12,13 +12,14 @@ from ragstone.judging.adapting import (
     is_constrained,
     letters,
     read_reply,
+    reasoning,
     schema_name,
     spelled_out,
     why_it_ended,
     without_system,
 )
 from ragstone.judging.refusals import REFUSALS, is_about_content
-from ragstone.plain import as_count, as_dict, as_list
+from ragstone.plain import as_dict, as_list
 
 Droppable = Literal["response_format", "temperature", "seed", "logprobs", "system"]
 """What a request can do without, when the server does not take it."""
@@ -187,16 +188,14 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
     first = as_dict(choices[0]) if choices else {}
     if not first:
         return None
-    usage = as_dict(body.get("usage"))
     message = as_dict(first.get("message"))
     return read_reply(
         _text(message),
         request,
         tool_calls=_tool_calls(message),
         reasoning=reasoning(message),
-        ended=why_it_ended({**message, "finish_reason": first.get("finish_reason")}.get),
-        input_tokens=as_count(usage.get("prompt_tokens")),
-        output_tokens=as_count(usage.get("completion_tokens")),
+        ended=why_it_ended(message, first),
+        usages=[body.get("usage")],
         logprobs=first.get("logprobs"),
     )
 
@@ -214,9 +213,3 @@ def _tool_calls(message: dict[str, object]) -> list[str]:
     """Return the arguments of each tool call in a chat completion's message, as the model wrote them."""
     functions = [as_dict(as_dict(call).get("function")) for call in as_list(message.get("tool_calls"))]
     return [str(function.get("arguments") or "") for function in functions]
-
-
-def reasoning(message: dict[str, object]) -> str:
-    """Return the thoughts that a server keeps apart from a message's text; "" where there are none."""
-    texts = [message.get(name) for name in ("reasoning_content", "reasoning")]
-    return next((text for text in texts if isinstance(text, str) and text), "")

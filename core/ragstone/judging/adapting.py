@@ -21,7 +21,7 @@ from ragstone.judging.reply import (
     was_cut_off,
     was_withheld,
 )
-from ragstone.plain import as_dict, as_list, printable
+from ragstone.plain import as_count, as_dict, as_list, printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,9 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+_READ = ("prompt_tokens", "input_tokens", "prompt_token_count")
+_WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count")
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
 # as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
 NO_SYSTEM = re.compile(
@@ -144,28 +147,45 @@ def schema_name(request: LLMRequest) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", request.task)[:64] or "reply"
 
 
-def why_it_ended(*members: Callable[[str], object]) -> str:
-    """Return a provider's word for why a reply ended: the one that says most; "" where it has none.
+def member(part: object, name: str) -> object:
+    """Return a field of a part of a provider's answer, which is a dict or an object; None where it lacks that."""
+    return as_dict(part).get(name, getattr(part, name, None))
 
-    Each of `members` returns a field of a part of the provider's answer.
-    """
+
+def why_it_ended(*parts: object) -> str:
+    """Return a provider's word for why a reply ended: the one that says most; "" where its answer's parts have none."""
     words: list[str] = []
-    for member in members:
-        reasons = [member(name) for name in _ENDED]
-        reasons.append(_inside(member("incomplete_details"), "reason"))  # of OpenAI's Responses
+    for part in parts:
+        reasons = [member(part, name) for name in _ENDED]
+        reasons.append(member(member(part, "incomplete_details"), "reason"))  # of OpenAI's Responses
         names = [getattr(reason, "name", reason) for reason in reasons]  # of an enum
         words += [name for name in names if isinstance(name, str)]
-        if member("refusal"):
+        if member(part, "refusal"):
             words.append("refusal")
-        blocked = member("block_reason") or _inside(member("prompt_feedback"), "block_reason")  # of Gemini
+        blocked = member(part, "block_reason") or member(member(part, "prompt_feedback"), "block_reason")  # of Gemini
         name = str(getattr(blocked, "name", blocked))
         if blocked and "UNSPECIFIED" not in name:
             words.append(f"blocked: {name}")
     return next((word for tells in (was_withheld, was_cut_off, bool) for word in words if tells(word)), "")
 
 
-def _inside(thing: object, name: str) -> object:
-    return as_dict(thing).get(name, getattr(thing, name, None))
+def reasoning(*parts: object) -> str:
+    """Return the thoughts that a provider keeps apart from a message's text; "" where its answer's parts have none."""
+    texts = (member(part, name) for part in parts for name in _THOUGHTS)
+    return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _tokens(usages: Sequence[object]) -> tuple[int | None, int | None]:
+    """Return the tokens of prompt and reply, of the first usage that has one of them."""
+    for usage in usages:
+        counts = _count(usage, _READ), _count(usage, _WRITTEN)
+        if counts != (None, None):
+            return counts
+    return None, None
+
+
+def _count(usage: object, names: Sequence[str]) -> int | None:
+    return next((count for name in names if (count := as_count(member(usage, name))) is not None), None)
 
 
 def read_reply(
@@ -176,8 +196,7 @@ def read_reply(
     must_call: bool = False,
     reasoning: str = "",
     ended: str = "",
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
+    usages: Sequence[object] = (),
     logprobs: object = None,
 ) -> LLMReply:
     r"""Return what a chat model wrote as a reply.
@@ -195,8 +214,7 @@ def read_reply(
         must_call: Whether its answer is to be a tool call; prose beside the call does not matter then.
         reasoning: Its thoughts, where the provider keeps them apart from the text.
         ended: The provider's word for why the reply ended, as `why_it_ended` returns it.
-        input_tokens: Prompt tokens; None when the provider does not say.
-        output_tokens: Reply tokens; None when the provider does not say.
+        usages: Where the provider may have counted tokens: the first that holds a count is taken.
         logprobs: The `logprobs` of a chat completion's choice, if there are any.
 
     Example:
@@ -212,7 +230,7 @@ def read_reply(
     probabilities = None
     if request.choices is not None and text in request.choices:
         probabilities = choice_probabilities(_answer_logprobs(logprobs, text), request.choices)
-    return LLMReply(text, input_tokens, output_tokens, probabilities, ended)
+    return LLMReply(text, *_tokens(usages), probabilities, ended)
 
 
 def _only_answer(
