@@ -1,8 +1,7 @@
 """Scores beside the traces of other products: `Monitor(..., sinks=[SQLiteSink(PATH), CallableSink(to_langfuse)])`.
 
 Phoenix' scores belong to a span and Langfuse's to a trace, both OpenTelemetry's: `OpenTelemetrySink()`, as one more
-sink, notes their ids in `Record.origin`. MLflow's belong to its own trace: submit the sample with
-`id=mlflow.get_active_trace_id()`.
+sink, notes their ids in `Record.origin`.
 
 What a server refuses raises, and the monitor tries again.
 """
@@ -70,19 +69,3 @@ def _post(url: str, body: object, authorization: str) -> str:
     headers = {"Content-Type": "application/json", "Authorization": authorization}
     with urlopen(Request(url, json.dumps(body).encode(), headers), timeout=30) as response:  # noqa: S310 - named by the user
         return str(response.read()) if response.status == 207 else ""
-
-
-def to_mlflow(records: Sequence[Record]) -> None:
-    """Add feedback to traces; a repeat adds a second one. Not tested."""
-    import mlflow  # type: ignore[import-not-found, unused-ignore]
-    from mlflow.entities import AssessmentError, AssessmentSource  # type: ignore[import-not-found, unused-ignore]
-
-    for record in records:
-        outcome = record.outcome
-        about: dict[str, Any] = {"metadata": {"version": outcome.version}}
-        if isinstance(outcome, Score):
-            about |= {"value": outcome.value, "rationale": outcome.reason or None}
-        else:
-            about["error"] = AssessmentError(outcome.reason, outcome.detail)
-        source = AssessmentSource(source_type="LLM_JUDGE", source_id=record.judge)
-        mlflow.log_feedback(trace_id=record.sample_id, name=outcome.metric, source=source, **about)

@@ -110,7 +110,7 @@ class PostgresServer:
         return f"{driver}://ragstone:{QUOTED}@127.0.0.1:{self.port}/{database}"
 
     def remove(self) -> None:
-        self.stop()
+        self.stop(signal.SIGQUIT)  # what is in it is not needed any more
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
