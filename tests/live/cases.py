@@ -79,10 +79,18 @@ def with_metadata(metadata: dict[str, Any]) -> Record:
     return score(sample=Sample(user_input="Who?", metadata=metadata))
 
 
+class Impatient(SQLiteSink):
+    """One that soon gives up a file that another holds."""
+
+    patience = 0.2
+
+
 def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
     path = folder / f"{kind}.db"
     if kind == "sqlite":
         return _tables(kind, SQLiteSink(path), str(path))
+    if kind == "impatient":
+        return _tables(kind, Impatient(path), str(path))
     if kind == "postgres":
         assert url is not None
         return _tables(kind, SQLSink(url), url)

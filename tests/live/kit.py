@@ -11,6 +11,7 @@ from ragstone.judge import LLMRequest
 from ragstone.judging import each
 from ragstone.live import Queue, Record, Stats
 from ragstone.live.sink import Sink
+from ragstone.live.waits import Waits
 from ragstone.testing import FakeLLM
 
 PATIENCE = 60.0
@@ -112,9 +113,14 @@ class Kept(Sink):
         return record
 
 
-def live(metrics: Any = None, sinks: Any = None, **options: Any) -> Monitor:
+def waiting_as(waits: Waits | None) -> type[Monitor]:
+    """Monitors that wait as long as is said."""
+    return Monitor if waits is None else type("Waiting", (Monitor,), {"waits": waits})
+
+
+def live(metrics: Any = None, sinks: Any = None, waits: Waits | None = None, **options: Any) -> Monitor:
     metrics, sinks = metric() if metrics is None else metrics, Kept() if sinks is None else sinks
-    monitor = Monitor(metrics, sinks=sinks, **with_queue(options))
+    monitor = waiting_as(waits)(metrics, sinks=sinks, **with_queue(options))
     _EARLIER[monitor] = set(threading.enumerate())
     return monitor
 

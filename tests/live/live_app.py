@@ -17,10 +17,11 @@ from typing import Any
 from ragstone import ContextRelevancy, Monitor
 from ragstone.judge import LLMRequest
 from ragstone.live import Feedback, Record, SQLiteSink
+from ragstone.live.waits import Waits
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, adds_up, sample, submit, with_queue  # noqa: F401 - for the code in a process of its own
+from .kit import PATIENCE, adds_up, sample, submit, waiting_as, with_queue  # noqa: F401 - for the code in a process of its own
 
 ROOT = Path(__file__).parents[2]
 APP = f"import os, sys, time\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.live.live_app import *\nfrom ragstone.live import CallableSink\n"
@@ -71,12 +72,13 @@ def live(
     delay: float = 0.0,
     reply: Callable[[LLMRequest], Any] | None = None,
     answers: float = math.inf,
+    waits: Waits | None = None,
     **options: Any,
 ) -> Monitor:
     """A monitor of the current folder: with an outbox, and a SQLite file for the results."""
     settings = {"sinks": SQLiteSink(RESULTS), "outbox": OUTBOX, **options}
     metrics = settings.pop("metrics", None) or ContextRelevancy(llm=judge(delay, reply, answers))
-    return Monitor(metrics, **with_queue(settings))
+    return waiting_as(waits)(metrics, **with_queue(settings))
 
 
 def kept(monitor: Monitor, numbers: Iterable[int]) -> None:

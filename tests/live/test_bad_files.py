@@ -13,6 +13,7 @@ from ragstone.live.outbox import Outbox
 from ragstone.report import Report, ResultsError
 from ragstone.results.read import open_results
 
+from ..support.waiting import soon  # noqa: TID252
 from .cases import score
 from .kit import PATIENCE, Kept, live, submit
 from .live_app import OUTBOX, RESULTS, change, rows
@@ -60,8 +61,8 @@ def test_the_app_goes_on_and_the_file_stays(
     kept = Kept()
     monitor = live(sinks=[SQLiteSink(RESULTS), kept], outbox=OUTBOX)
     submit(monitor, range(10))
-    monitor.flush(2.0 if name == RESULTS else PATIENCE)
-    monitor.close(2.0)
+    soon(lambda: len(kept.ids) == 10)
+    monitor.close(0.1)
     assert sorted(kept.ids) == sorted(f"s{i}" for i in range(10))
     assert Path(name).read_bytes() == before
     said = caplog.text + str(monitor.stats().sinks)

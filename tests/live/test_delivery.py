@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,15 +10,13 @@ import pytest
 from ragstone import Unscored
 from ragstone.live import CallableSink, Record, delivery
 from ragstone.live.counters import Counters
+from ragstone.live.waits import Waits
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Kept, adds_up, live, ours, sample, submit
+from . import kit
+from .kit import PATIENCE, Kept, adds_up, ours, sample, submit
 
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "_FIRST_WAIT", 0.01)
-    monkeypatch.setattr(delivery, "_LONGEST_WAIT", 0.05)
+live = partial(kit.live, waits=Waits(sink=(0.01, 0.05)))
 
 
 class Down:
@@ -60,11 +59,9 @@ def test_a_sink_that_fails_holds_up_no_other() -> None:
     assert [len(sink.threads - {threading.get_ident()}) for sink in (good, bad)] == [1, 1]
 
 
-def test_who_flushes_does_not_wait_for_a_sinks_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    for wait in ("_FIRST_WAIT", "_LONGEST_WAIT"):
-        monkeypatch.setattr(delivery, wait, 10 * PATIENCE)
+def test_who_flushes_does_not_wait_for_a_sinks_next_turn() -> None:
     down = Down()
-    with live(sinks=(sink := Kept("a", down))) as monitor:
+    with live(sinks=(sink := Kept("a", down)), waits=Waits(sink=(10 * PATIENCE, 10 * PATIENCE))) as monitor:
         monitor.submit(sample(1))
         soon(lambda: monitor.stats().sinks["a"].failures == 1)
         down.over = True
@@ -110,10 +107,9 @@ def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
     assert monitor.close() == monitor.flush() == result
 
 
-def test_beyond_what_may_wait_the_oldest_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "MOST_WAITING", 50)
+def test_beyond_what_may_wait_the_oldest_are_lost() -> None:
     down = Down()
-    monitor = live(sinks=(sink := Kept("a", down)), workers=1)
+    monitor = live(sinks=(sink := Kept("a", down)), workers=1, waits=Waits(sink=(0.01, 0.05), outcomes=50))
     submit(monitor, range(200))
     soon(lambda: monitor.stats().scored == 200)
     down.over = True
@@ -190,7 +186,7 @@ def test_what_a_sink_refuses_waits_behind_the_others(failing: tuple[int, ...], t
             raise OSError("busy")
 
     sink = Kept("a", trouble)
-    waiting = delivery.Delivery(sink, Counters(), lambda rows: None)
+    waiting = delivery.Delivery(sink, Waits(sink=(0.01, 0.05)), Counters(), lambda rows: None)
     outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
     records = [Record(sample_id=f"s{i}", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0) for i in range(6)]
     waiting.put([delivery.Item(None, record) for record in records])

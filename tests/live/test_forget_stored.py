@@ -15,7 +15,7 @@ from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 
 from ..support.waiting import soon  # noqa: TID252
-from .cases import Case, score
+from .cases import Case, Impatient, score
 
 SECRET = "It was Ann who asked"
 LONG = SECRET * 1_000
@@ -133,9 +133,8 @@ def test_a_removed_text_is_in_no_file(tmp_path: Path, again: bool) -> None:
         sink.close()
 
 
-def test_while_it_is_read_it_is_said_and_the_next_try_does_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragstone.live.database._PATIENCE", 0.1)
-    sink = SQLiteSink(tmp_path / "r.db")
+def test_while_it_is_read_it_is_said_and_the_next_try_does_it(tmp_path: Path) -> None:
+    sink = Impatient(tmp_path / "r.db")
     sink.write([score("a", text=LONG)])
     with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")

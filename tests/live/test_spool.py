@@ -7,6 +7,8 @@ import tracemalloc
 
 import pytest
 
+from ragstone.live.waits import Waits
+
 from ..support.waiting import soon  # noqa: TID252
 from .kit import Second
 from .live_app import (
@@ -114,11 +116,9 @@ hear()
     assert set(calls().values()) == {1}, "none was judged twice"
 
 
-def test_what_a_killed_process_had_is_adopted_by_one_that_lives(monkeypatch):
+def test_what_a_killed_process_had_is_adopted_by_one_that_lives():
     """Samples and outcomes both, without a restart of the living one."""
-    monkeypatch.setattr("ragstone.live.pipeline._SECONDS_BETWEEN_ADOPTIONS", 0.05)
-    monkeypatch.setattr("ragstone.live.pipeline._SECONDS_BETWEEN_LOOKS", 0.05)
-    monitor = live()
+    monitor = live(waits=Waits(adoptions=0.05, looks=0.05))
     submit(monitor, [0])
     assert monitor.flush()
     down = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.live import SQLiteSink, database
+from ragstone.live import SQLiteSink
 from ragstone.live.ledger import Entry, Ledger
 from ragstone.live.sink import SinkError
 
@@ -18,9 +18,8 @@ from .scripts import DISK, ENDLESS, start
 
 
 @pytest.fixture
-def store(make: Callable[[str], Case], monkeypatch: pytest.MonkeyPatch) -> Case:
-    monkeypatch.setattr(database, "_PATIENCE", 0.2)
-    return make("sqlite")
+def store(make: Callable[[str], Case]) -> Case:
+    return make("impatient")
 
 
 def count(store: Case) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Metric, Monitor, Sample, Unscored
-from ragstone.live import worker
+from ragstone.live.waits import Waits
 from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 
@@ -51,11 +51,10 @@ def test_a_judge_that_hangs_costs_one_evaluation() -> None:
     assert sink.records["s3", "context_relevancy", ContextRelevancy.version].outcome == outcome
 
 
-def test_threads_that_hang_are_bounded_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_hang_are_bounded_and_come_back() -> None:
     """A judge that hangs for an hour, then answers again: nobody but its own threads can go on."""
-    monkeypatch.setattr(worker, "_LOST_PER_WORKER", 2)
     held = Held()
-    monitor = live(metric(held), workers=2, timeout=0.5)
+    monitor = live(metric(held), workers=2, timeout=0.5, waits=Waits(hanging=2))
     submit(monitor, range(20))
     soon(lambda: monitor.stats().unscored >= 5)
     soon(lambda: held.asked >= 6)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ragstone.live import alarms, forgetting, ledger, outcomes
 from ragstone.live.feedback import TABLE as FEEDBACK
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 RESULTS = results_database(
     SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, ledger.TABLE, forgetting.TABLE, *alarms.TABLES
 )
-_PATIENCE = 15.0  # seconds to wait while another process holds a SQLite file
 
 
 def memory_database() -> MemoryDatabase:
@@ -36,9 +35,11 @@ class DatabaseSink(Sink):
 
     Attributes:
         database: Where alarms are counted and what was spent is noted, too.
+        patience: Seconds to wait while another process holds a SQLite file.
     """
 
     database: Database
+    patience: ClassVar[float] = 15.0
 
     def write(self, records: "Sequence[Record]") -> None:
         """Keep the records, all or none.
@@ -147,7 +148,7 @@ class SQLiteSink(DatabaseSink):
             raise ValueError(f"path: is {os.fspath(path)!r}; name a file, such as 'ragstone.db'")
         self.path = Path(path).absolute()
         self.name = f"sqlite:{self.path}"
-        self.database = SqliteFile(self.path, RESULTS, _PATIENCE)
+        self.database = SqliteFile(self.path, RESULTS, self.patience)
 
     def __repr__(self) -> str:
         return f"SQLiteSink({str(self.path)!r})"

@@ -14,14 +14,13 @@ from ragstone.live.alarms import Alarm
 from ragstone.live.counters import Counters, SinkStats
 from ragstone.live.health import Health
 from ragstone.live.sink import Sink
+from ragstone.live.waits import Waits
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
 
-MOST_WAITING = 10_000
 _BATCH = 200
 _SECONDS_BETWEEN_BATCHES = 0.05  # a busy monitor hands over many outcomes at once, not one by one
 _STRIKES = 3
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +48,7 @@ class Delivery:
 
     Args:
         sink: The sink.
+        waits: How long to wait after it failed, and how many outcomes may wait in memory.
         counters: Where its failures are counted.
         delivered: Called with the outbox's rows of what the sink has taken.
         stored: Called with the outcomes that the sink has stored.
@@ -57,11 +57,13 @@ class Delivery:
     def __init__(
         self,
         sink: Sink,
+        waits: Waits,
         counters: Counters,
         delivered: Callable[[list[int]], None],
         stored: Callable[[Sequence[Record]], object] | None = None,
     ) -> None:
         self.sink = sink
+        self._waits = waits
         self._stored = stored
         self.behind = False  # whether more waits in the outbox than in memory
         self.in_outbox = 0  # how much then waits there, with what waits in memory
@@ -83,12 +85,12 @@ class Delivery:
             self._thread = start_thread(self._run, f"ragstone-sink-{self.sink.name}")
 
     def put(self, items: Iterable[Item]) -> None:
-        """Hand over outcomes. Beyond 10,000, those with a row wait in the outbox, the oldest of the others are lost."""
+        """Hand over outcomes. Of too many, those with a row wait in the outbox, the oldest of the others are lost."""
         with self._changed:
             for item in items:
                 if self._closed:
                     self._cut_off([item])
-                elif len(self._items) < MOST_WAITING:
+                elif len(self._items) < self._waits.outcomes:
                     self._items.append(item)
                 elif item.row is not None:
                     self.behind = True
@@ -154,7 +156,8 @@ class Delivery:
     # --- on its thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        size, wait, failures, wrote_at = _BATCH, _FIRST_WAIT, 0, 0.0
+        first, longest = self._waits.sink
+        size, wait, failures, wrote_at = _BATCH, first, 0, 0.0
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._stopping or self._items or self._health))
@@ -172,13 +175,13 @@ class Delivery:
             wrote_at = time.monotonic()
             if batch and self._try(partial(self._hand_over, batch)):
                 self._took(batch)
-                size, wait, failures = min(2 * size, _BATCH), _FIRST_WAIT, 0
+                size, wait, failures = min(2 * size, _BATCH), first, 0
             elif batch:
                 self._put_back(batch)
                 size, failures = 1, failures + stopping
                 with self._changed:
                     self._changed.wait_for(lambda: self._stopping or self._hurried, wait)
-                    wait = _FIRST_WAIT if self._hurried else min(wait * 2, _LONGEST_WAIT)
+                    wait = first if self._hurried else min(wait * 2, longest)
                     self._hurried = False
             if stopping and (not batch or failures > _STRIKES):
                 break

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast, get_args
 
 from pydantic import InstanceOf
 
@@ -23,6 +23,7 @@ from ragstone.live.sampling import Sampling, check_function, thumb
 from ragstone.live.settings import Queue, Settings
 from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
+from ragstone.live.waits import Waits
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.options import Flag, checked
@@ -98,6 +99,8 @@ class Monitor:
         ('trace 1', 1.0)
     """
 
+    waits: ClassVar = Waits()
+
     def __init__(
         self,
         metrics: Metric | str | Sequence[Metric | str],
@@ -163,6 +166,7 @@ class Monitor:
                 retain=_seconds("retain", retain),
                 alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
                 on_alarm=on_alarm,
+                waits=self.waits,
             )
         )
         for judge in {judge for metric in by_key.values() for judge in metric.models}:

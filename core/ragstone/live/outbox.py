@@ -29,7 +29,6 @@ __all__ = ["Contents", "Outbox", "OutboxError"]
 LONGEST_WAIT = 3_600.0
 """The longest that a sample is put off, in seconds."""
 
-_PATIENCE = 5.0
 _UNREADABLE = -1
 _ANY_SINK = "all sinks of whoever delivers"  # where what people said waits; a monitor that only writes knows no other
 
@@ -89,6 +88,7 @@ class Outbox:
 
     Args:
         path: The file; made when it is not there.
+        patience: Seconds to wait while another process holds it.
 
     Raises:
         OutboxError: The file is something else, or of a newer version.
@@ -96,8 +96,8 @@ class Outbox:
         OSError: The folder beside it, by which processes know of each other, cannot be made.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(path, _KIND, _PATIENCE, explain=False)
+    def __init__(self, path: Path, patience: float = 5.0) -> None:
+        self._file = SqliteFile(path, _KIND, patience, explain=False)
         self._current: sqlite3.Connection | None = None
         with self._file.transaction():
             pass

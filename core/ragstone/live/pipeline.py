@@ -21,7 +21,7 @@ from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Watch
 from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
-from ragstone.live.delivery import MOST_WAITING, Delivery, Item, start_thread
+from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.health import Health
 from ragstone.live.ledger import Ledger
 from ragstone.live.pending import Pending
@@ -47,9 +47,6 @@ _SECONDS_BETWEEN_REMOVALS = 86_400.0
 _LONG_ID = 64
 _MOST_CLAIMED = 500
 _UNWRITTEN = 10_000  # samples that may wait to be spooled: a burst comes faster than a disk writes
-_FIRST_WAIT, _LONGEST_WAIT = 30.0, 3_600.0  # after a judge's failure; eleven tries last about four hours
-_SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_BETWEEN_ADOPTIONS = 15.0
 
 
 def _made(fields: dict[str, Any]) -> Sample:
@@ -149,13 +146,17 @@ class Pipeline:
         noted = counted or next(iter(settings.sinks), None)
         self.deliveries = {
             sink.name: Delivery(
-                sink, self.counters, self.delivered, self._watch.note if self._watch and sink is noted else None
+                sink,
+                settings.waits,
+                self.counters,
+                self.delivered,
+                self._watch.note if self._watch and sink is noted else None,
             )
             for sink in settings.sinks
         }
         self.closed = False
         self.ended = threading.Event()
-        self._writes = Writes(settings.outbox, self._outbox_opened, self._outbox_failed)
+        self._writes = Writes(settings.outbox, settings.waits, self._outbox_opened, self._outbox_failed)
         self._arrivals, self._room = _Load(), _Load()  # new tasks that wait to be written; room for them in memory
         self._versions = dict(iter(settings.metrics))  # by name
         self._delivered_rows = 0  # that wait to be removed from the file
@@ -355,7 +356,8 @@ class Pipeline:
     def _write_rest(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
         """Write down the outcomes of a task, and what of it is still to be done."""
         if rest := [*task.retries, *task.todo, *task.foreign]:
-            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2**task.attempts) if task.retries else 0.0
+            first, longest = self._settings.waits.judge
+            wait = min(longest, first * 2**task.attempts) if task.retries else 0.0
             attempts = task.attempts + bool(task.retries)
             outbox.put_off(Pending(task.sample, task.sample_id, task.submitted_at, rest, task.origin, attempts), wait)
         else:
@@ -374,7 +376,8 @@ class Pipeline:
         self.deliver(task.records)
         task.records = []
         if not task.todo:
-            return task.saved and len(self._writes) < MOST_WAITING  # its row goes when the file can be written again
+            # Its row goes when the file can be written again.
+            return task.saved and len(self._writes) < self._settings.waits.outcomes
         if task.saved:  # the file has what is still to be done; else the end cuts it off
             self.counters.settle("spooled", "outbox", len(task.todo))
         else:
@@ -419,13 +422,13 @@ class Pipeline:
     def _look(self) -> None:
         """Claim samples without an owner, and outcomes that a sink has not taken yet."""
         now, room = time.monotonic(), self._free()
-        self._look_at = now + _SECONDS_BETWEEN_LOOKS
+        self._look_at = now + self._settings.waits.looks
         most = max(0, min(room.tasks, _MOST_CLAIMED)) if room.bytes > 0 else 0
         first_too = not len(self.queue)
 
         def look(outbox: "Outbox") -> tuple[list[tuple[Pending, bool]], dict[str, list[Item]], dict[str, int]]:
             if now >= self._adopt_at:
-                self._adopt_at = now + _SECONDS_BETWEEN_ADOPTIONS
+                self._adopt_at = now + self._settings.waits.adoptions
                 if outbox.adopt():
                     self._fall_behind()
             if outbox.share_feedback(list(self.deliveries)):
@@ -434,7 +437,7 @@ class Pipeline:
             claimed = outbox.claim(most, names, most_bytes=room.bytes, first_too=first_too, put_off_too=put_off)
             behind = [name for name, delivery in self.deliveries.items() if delivery.behind]
             undelivered = {
-                name: [Item(row, record) for row, record in outbox.undelivered(name, MOST_WAITING)]
+                name: [Item(row, record) for row, record in outbox.undelivered(name, self._settings.waits.outcomes)]
                 for name in behind
                 if not self.deliveries[name].waiting() and not self._delivered_rows
             }
@@ -446,7 +449,7 @@ class Pipeline:
         for pending, left_by_us in claimed:
             self._claimed(pending, left_by_us=left_by_us)
         for name, items in undelivered.items():
-            self.deliveries[name].behind = len(items) == MOST_WAITING
+            self.deliveries[name].behind = len(items) == self._settings.waits.outcomes
             self.deliveries[name].put(items)
         for name, delivery in self.deliveries.items():
             delivery.in_outbox = in_outbox.get(name, 0) if delivery.behind else 0

@@ -14,6 +14,7 @@ from ragstone.live.pending import Choice
 from ragstone.live.redaction import Redact
 from ragstone.live.sampling import Sampling
 from ragstone.live.sink import Sink
+from ragstone.live.waits import Waits
 from ragstone.metrics.base import Metric
 from ragstone.options import Count, Seconds, checked_fields
 
@@ -70,3 +71,4 @@ class Settings:
     retain: float | None
     alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
     on_alarm: Callable[[Alarm], object] | None
+    waits: Waits

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 MOST_ATTEMPTS = 11
 
-# Threads that hang are replaced, but no more of them than this per worker: then judging stands still.
-_LOST_PER_WORKER = 8
 # Seconds after which a thread computes beside another one that does not end.
 _LONGEST_COMPUTING = 5.0
 
@@ -183,7 +181,7 @@ class Workers:
     def start(self) -> None:
         """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
         number = self._settings.queue.workers
-        most = number * _LOST_PER_WORKER
+        most = number * self._settings.waits.hanging
         while not self._stopped.is_set() and self._alive < number and len(self._hanging) <= most:
             start_thread(self._run, "ragstone-judge")
             self._alive += 1

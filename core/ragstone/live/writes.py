@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ragstone.live.waits import Waits
+
 if TYPE_CHECKING:
     from ragstone.live.outbox import Outbox
 
 _BATCH = 500
-_SECONDS_AFTER_FAILURE = 1.0
 _SECONDS_FOR_LAST_BATCH = 5.0
 
 T = TypeVar("T")
@@ -37,14 +38,18 @@ class Writes:
 
     Args:
         path: The outbox; None: there is none.
+        waits: How long to wait for it.
         opened: Called when the file was opened.
-        failed: Called with the error when the file cannot be used. It is tried again a second later: a file that is
+        failed: Called with the error when the file cannot be used. It is tried again later: a file that is
             locked or full now need not be so for long.
     """
 
-    def __init__(self, path: Path | None, opened: Callable[[], object], failed: Callable[[Exception], object]) -> None:
+    def __init__(
+        self, path: Path | None, waits: Waits, opened: Callable[[], object], failed: Callable[[Exception], object]
+    ) -> None:
         self.path = path
         self.use_at = -1.0
+        self._waits = waits
         self._opened = opened
         self._failed = failed
         self._lock = threading.Lock()
@@ -90,12 +95,12 @@ class Writes:
             if self._outbox is None:
                 from ragstone.live.outbox import Outbox  # loads sqlite3
 
-                self._outbox = Outbox(self.path)
+                self._outbox = Outbox(self.path, self._waits.locked)
                 self._opened()
             with self._outbox.transaction():
                 return work(self._outbox)
         except Exception as error:
-            self.use_at = time.monotonic() + _SECONDS_AFTER_FAILURE
+            self.use_at = time.monotonic() + self._waits.outbox
             self._failed(error)
             return None
 
