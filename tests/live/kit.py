@@ -10,8 +10,8 @@ from ragstone import ContextRelevancy, Metric, Monitor, Sample
 from ragstone.judge import LLMRequest
 from ragstone.judging import each
 from ragstone.live import Queue, Record, Stats
+from ragstone.live.settings import Waits
 from ragstone.live.sink import Sink
-from ragstone.live.waits import Waits
 from ragstone.testing import FakeLLM
 
 PATIENCE = 60.0

@@ -17,7 +17,7 @@ from typing import Any
 from ragstone import ContextRelevancy, Monitor
 from ragstone.judge import LLMRequest
 from ragstone.live import Feedback, Record, SQLiteSink
-from ragstone.live.waits import Waits
+from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252

@@ -10,7 +10,7 @@ import pytest
 from ragstone import Unscored
 from ragstone.live import CallableSink, Record, delivery
 from ragstone.live.counters import Counters
-from ragstone.live.waits import Waits
+from ragstone.live.settings import Waits
 
 from ..support.waiting import soon  # noqa: TID252
 from . import kit
@@ -186,7 +186,7 @@ def test_what_a_sink_refuses_waits_behind_the_others(failing: tuple[int, ...], t
             raise OSError("busy")
 
     sink = Kept("a", trouble)
-    waiting = delivery.Delivery(sink, Waits(sink=(0.01, 0.05)), Counters(), lambda rows: None)
+    waiting = delivery.Delivery(sink, (0.01, 0.05), 100, Counters(), lambda rows: None)
     outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
     records = [Record(sample_id=f"s{i}", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0) for i in range(6)]
     waiting.put([delivery.Item(None, record) for record in records])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.live import Budget, FlushResult, worker
-from ragstone.live.waits import Waits
+from ragstone.live.settings import Waits
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import Second

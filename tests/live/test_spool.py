@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from ragstone.live.waits import Waits
+from ragstone.live.settings import Waits
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import Second

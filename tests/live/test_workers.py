@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ragstone import ContextRelevancy, Metric, Monitor, Sample, Unscored
-from ragstone.live.waits import Waits
+from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 

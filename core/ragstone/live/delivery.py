@@ -14,7 +14,6 @@ from ragstone.live.alarms import Alarm
 from ragstone.live.counters import Counters, SinkStats
 from ragstone.live.health import Health
 from ragstone.live.sink import Sink
-from ragstone.live.waits import Waits
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
 
@@ -48,7 +47,8 @@ class Delivery:
 
     Args:
         sink: The sink.
-        waits: How long to wait after it failed, and how many outcomes may wait in memory.
+        waits: Seconds to wait after it failed, the first time and at most.
+        most: Outcomes that may wait in memory.
         counters: Where its failures are counted.
         delivered: Called with the outbox's rows of what the sink has taken.
         stored: Called with the outcomes that the sink has stored.
@@ -57,13 +57,14 @@ class Delivery:
     def __init__(
         self,
         sink: Sink,
-        waits: Waits,
+        waits: tuple[float, float],
+        most: int,
         counters: Counters,
         delivered: Callable[[list[int]], None],
         stored: Callable[[Sequence[Record]], object] | None = None,
     ) -> None:
         self.sink = sink
-        self._waits = waits
+        self._waits, self._most = waits, most
         self._stored = stored
         self.behind = False  # whether more waits in the outbox than in memory
         self.in_outbox = 0  # how much then waits there, with what waits in memory
@@ -90,7 +91,7 @@ class Delivery:
             for item in items:
                 if self._closed:
                     self._cut_off([item])
-                elif len(self._items) < self._waits.outcomes:
+                elif len(self._items) < self._most:
                     self._items.append(item)
                 elif item.row is not None:
                     self.behind = True
@@ -156,7 +157,7 @@ class Delivery:
     # --- on its thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        first, longest = self._waits.sink
+        first, longest = self._waits
         size, wait, failures, wrote_at = _BATCH, first, 0, 0.0
         while True:
             with self._changed:

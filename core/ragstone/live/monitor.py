@@ -20,10 +20,9 @@ from ragstone.live.counters import FlushResult, Stats
 from ragstone.live.pipeline import Pipeline
 from ragstone.live.redaction import Redact, RedactionFailed, snapshot
 from ragstone.live.sampling import Sampling, check_function, thumb
-from ragstone.live.settings import Queue, Settings
+from ragstone.live.settings import Queue, Settings, Waits
 from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
-from ragstone.live.waits import Waits
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.options import Flag, checked

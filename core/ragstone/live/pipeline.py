@@ -147,7 +147,8 @@ class Pipeline:
         self.deliveries = {
             sink.name: Delivery(
                 sink,
-                settings.waits,
+                settings.waits.sink,
+                settings.waits.outcomes,
                 self.counters,
                 self.delivered,
                 self._watch.note if self._watch and sink is noted else None,

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ragstone.live.waits import Waits
+from ragstone.live.settings import Waits
 
 if TYPE_CHECKING:
     from ragstone.live.outbox import Outbox
