@@ -404,7 +404,7 @@ def test_options_that_cannot_be() -> None:
         ({"budget": {"calls_per_day": 10}}, "budget: {'calls_per_day': 10} should be an instance of Budget"),
         ({"redact": "x"}, "redact: is str"),
         ({"redact": function}, "redact: is async"),
-        ({"outbox": 5}, "outbox: is int; pass the path of a file"),
+        ({"outbox": 5}, "outbox: 5 is not a valid path"),
         ({"store_text": None}, "store_text"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):

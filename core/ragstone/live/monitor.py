@@ -25,8 +25,7 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
-from ragstone.options import Flag, checked
-from ragstone.plain import seconds_of
+from ragstone.options import Flag, Period, checked
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 from ragstone.text import _pysbd
@@ -162,7 +161,7 @@ class Monitor:
                 outbox=path,
                 store_text=store_text,
                 keep=keep,
-                retain=_seconds("retain", retain),
+                retain=checked("retain", retain, Period | None),
                 alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
                 on_alarm=on_alarm,
                 waits=self.waits,
@@ -368,15 +367,6 @@ def _alerts(
     return {alert: by_name[alert.metric].bounds for alert in checked.values()}
 
 
-def _seconds(name: str, text: str | None) -> float | None:
-    _check_type(name, text, (str, type(None)), 'a time such as "90d"')
-    if text is None:
-        return None
-    if not (seconds := seconds_of(text)):
-        raise ValueError(f"{name}: {text!r} is not a time; write 30m, 24h or 90d")
-    return seconds
-
-
 def _metric_key(metric: Metric) -> tuple[str, str]:
     if metric.lacks_llm:
         raise ValueError(f"metrics: {metric.name} has no judge; pass it one: llm=...")
@@ -384,10 +374,9 @@ def _metric_key(metric: Metric) -> tuple[str, str]:
 
 
 def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:
-    _check_type("outbox", outbox, (str, os.PathLike, type(None)), "the path of a file")
-    if outbox is None:
+    path: Path | None = checked("outbox", outbox, Path | None)
+    if path is None:
         return None
-    path = Path(outbox)
     if path.is_dir():
         raise ValueError(f"outbox: {path} is a folder; name a file in it")
     if not path.absolute().parent.is_dir():

@@ -87,12 +87,11 @@ class DedupCache:
         if len(name) > _LONG_ID:  # ids of a megabyte must not pile up
             key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         with self._lock:
-            if key in self._seen:
-                return True
+            known = key in self._seen
             self._seen[key] = None
             if len(self._seen) > self._most:
                 del self._seen[next(iter(self._seen))]
-            return False
+            return known
 
 
 class _Load:
@@ -160,7 +159,7 @@ class Pipeline:
         self._writes = Writes(settings.outbox, settings.waits, self._outbox_opened, self._outbox_failed)
         self._arrivals, self._room = _Load(), _Load()  # new tasks that wait to be written; room for them in memory
         self._versions = dict(iter(settings.metrics))  # by name
-        self._delivered_rows = 0  # that wait to be removed from the file
+        self._delivered_rows: set[int] = set()  # that wait to be removed from the file
         self._look_at = self._adopt_at = -1.0
         self._empty_looks = self._enough_looks = 0  # how often nothing was left in the file, or it could not be used
         self._hurry = self._put_off_too = False
@@ -304,11 +303,11 @@ class Pipeline:
     def delivered(self, rows: list[int]) -> None:
         """Have outcomes that a sink has taken removed from the file."""
 
-        def write(outbox: "Outbox") -> None:
+        def write(outbox: "Outbox") -> Callable[[], object]:
             outbox.delivered(rows)
-            self._delivered_rows -= len(rows)
+            return partial(self._delivered_rows.difference_update, rows)
 
-        self._delivered_rows += len(rows)
+        self._delivered_rows.update(rows)
         self._later(write, lambda: True)
 
     def forget(self, before: float) -> None:
@@ -318,8 +317,9 @@ class Pipeline:
                 sink.forget(before=before)
             except Exception as error:  # noqa: PERF203 - one sink's trouble is not the next one's
                 self.counters.failed(f"retain in {sink.name}", error)
-        with self._writes.held():
-            self._writes.forget(before)
+        with self._writes.held() as mine:
+            if mine:
+                self._writes.forget(before)
 
     def _announce(self, alarm: Alarm) -> None:
         """Hand an alarm to the sinks that take alarms."""
@@ -681,13 +681,9 @@ class Pipeline:
 def _runs_a_loop() -> bool:
     """Whether this thread runs an event loop, which waiting here would stop for everybody."""
     asyncio: Any = sys.modules.get("asyncio")  # not loaded: none runs
-    if asyncio is None:
-        return False
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    with suppress(RuntimeError):
+        return asyncio is not None and asyncio.get_running_loop() is not None
+    return False
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:
