@@ -11,10 +11,8 @@ import pytest
 
 from ragstone import ContextRelevancy, Sample, Unscored
 from ragstone.live import Budget, Sampling, Stats
-from ragstone.live.budget import Account
-from ragstone.live.database import memory_database
 from ragstone.live.delivery import Delivery
-from ragstone.live.ledger import Ledger
+from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -133,16 +131,10 @@ def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
-    class Faulty(Account):
-        @property
-        def clock(self) -> Any:
-            raise AttributeError("price")
+    def faulty() -> float:
+        raise AttributeError("price")
 
-        @clock.setter
-        def clock(self, _: Any) -> None: ...
-
-    with live(sinks=(sink := Kept())) as monitor:
-        monitor._pipeline.workers.account = Faulty(Budget(), Ledger(memory_database()))
+    with live(sinks=(sink := Kept()), budget=Budget(), waits=Waits(clock=faulty)) as monitor:
         monitor.submit(sample(1))
     assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
     assert monitor.stats().errors == {"evaluation": 1}

@@ -4,8 +4,8 @@ import itertools
 import random
 import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ import pytest
 from ragstone import ContextRelevancy, LLMReply, Monitor
 from ragstone.judging.prompt import tokens
 from ragstone.live import Budget
-from ragstone.live.budget import Account
-from ragstone.live.database import memory_database
-from ragstone.live.ledger import Entry, Ledger
+from ragstone.live.database import RESULTS
+from ragstone.live.settings import Waits
+from ragstone.results.connection import MemoryDatabase, Transaction
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -35,31 +35,32 @@ class Clock:
         return self.now
 
 
-class Sums(Ledger):
-    """Notes what was spent."""
+class Account(MemoryDatabase):
+    """The database of an account, which cannot be reached at times."""
 
-    def __init__(self) -> None:
-        super().__init__(memory_database())
-        self.sums: Counter[tuple[str, int]] = Counter()
+    def __init__(self, reachable: Callable[[], object] = lambda: True) -> None:
+        super().__init__(RESULTS)
+        self._reachable = reachable
 
-    def spend(self, entries: Sequence[Entry], /) -> str | None:
-        refused = super().spend(entries)
-        if refused is None:
-            for entry in entries:
-                self.sums[entry.name, entry.starts_at] += entry.amount  # type: ignore[assignment]
-        return refused
+    def transaction(self, removing: str = "") -> AbstractContextManager[Transaction]:
+        if not self._reachable():
+            raise OSError("locked, password=hunter2")
+        return super().transaction(removing)
 
 
-def budgeted(budget: Budget, metrics: Any, clock: Clock | None = None, **options: Any) -> tuple[Monitor, Sums]:
-    """A monitor with an account and a ledger that can be looked into."""
-    ledger = Sums()
-    monitor = live(metrics, budget=budget, **options)
-    monitor._pipeline.workers.account = Account(budget, ledger, clock or time.time)
-    return monitor, ledger
+def budgeted(
+    budget: Budget, metrics: Any, clock: Clock | None = None, account: Account | None = None, **options: Any
+) -> tuple[Monitor, Kept]:
+    """A monitor with a sink whose database has the account."""
+    sink = Kept(database=account or Account())
+    return live(metrics, sinks=sink, budget=budget, waits=Waits(clock=clock or time.time), **options), sink
 
 
-def spent(ledger: Sums, name: str = "calls_per_day") -> float:
-    return sum(amount for (limit, _), amount in ledger.sums.items() if limit == name)
+def spent(sink: Kept, name: str = "calls_per_day") -> float:
+    assert sink.database is not None
+    with sink.database.transaction() as connection:
+        ((amount,),) = connection.execute("SELECT total(amount) FROM spending WHERE name = :name", {"name": name})
+    return amount
 
 
 def rounds(llm: Any, *sizes: int) -> Rounds:
@@ -71,13 +72,12 @@ def rounds(llm: Any, *sizes: int) -> Rounds:
 )
 def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int, workers: int) -> None:
     llm = FakeLLM(lambda request: (time.sleep(random.random() / 500), "yes")[1])
-    options = {"workers": workers, "sinks": (sink := Kept())}
-    monitor, ledger = budgeted(Budget(calls_per_day=limit), rounds(llm, *sizes), **options)
+    monitor, sink = budgeted(Budget(calls_per_day=limit), rounds(llm, *sizes), workers=workers)
     with monitor:
         submit(monitor, range(50))
     stats = monitor.stats()
     assert len(llm.requests) <= limit
-    assert spent(ledger) == len(llm.requests)
+    assert spent(sink) == len(llm.requests)
     assert stats.scored + stats.over_budget == 50
     assert stats.reasons.get("over_budget", {}).keys() <= {"calls_per_day"}
     assert adds_up(stats)
@@ -99,7 +99,7 @@ def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
         return "yes"
 
     llm = FakeLLM(reply)
-    monitor, ledger = budgeted(Budget(calls_per_minute=8), rounds(llm, 1, 1), clock, workers=8, sinks=(sink := Kept()))
+    monitor, sink = budgeted(Budget(calls_per_minute=8), rounds(llm, 1, 1), clock, workers=8)
     with monitor:
         submit(monitor, range(8))
         assert monitor.flush(PATIENCE)
@@ -110,13 +110,13 @@ def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
         submit(monitor, range(8, 30))
         assert monitor.flush(PATIENCE)
         assert (monitor.stats().scored, len(llm.requests)) == (4, 16)
-    assert spent(ledger, "calls_per_minute") == 16
+    assert spent(sink, "calls_per_minute") == 16
 
 
 def test_a_new_minute_has_new_room_and_a_clock_that_goes_back_none() -> None:
     clock = Clock()
     llm = FakeLLM(yes)
-    monitor, ledger = budgeted(Budget(calls_per_minute=3, calls_per_day=8), rounds(llm, 1), clock, workers=1)
+    monitor, sink = budgeted(Budget(calls_per_minute=3, calls_per_day=8), rounds(llm, 1), clock, workers=1)
     scored = []
     with monitor:
         for step in (0, 60, -60, 120, 60):
@@ -127,20 +127,20 @@ def test_a_new_minute_has_new_room_and_a_clock_that_goes_back_none() -> None:
             scored.append(monitor.stats().scored)
     assert scored == [3, 6, 6, 8, 8]
     assert monitor.stats().reasons == {"over_budget": {"calls_per_minute": 24, "calls_per_day": 18}}
-    assert spent(ledger) == len(llm.requests) == 8
+    assert spent(sink) == len(llm.requests) == 8
 
 
 def test_an_evaluation_counts_in_the_minute_in_which_it_starts() -> None:
     clock, held = Clock(), Held(lambda _: "yes")
     clock.now += 59.0
-    monitor, ledger = budgeted(Budget(calls_per_minute=2), rounds(FakeLLM(held), 1, 1), clock, workers=2)
+    monitor, sink = budgeted(Budget(calls_per_minute=2), rounds(FakeLLM(held), 1, 1), clock, workers=2)
     with monitor:
         monitor.submit(sample(1))
         soon(lambda: held.asked)
         clock.now += 2
         held.let_go()
         assert monitor.flush(PATIENCE)
-        assert list(ledger.sums.values()) == [2]
+        assert spent(sink, "calls_per_minute") == 2
         monitor.submit(sample(2))
     assert monitor.stats().scored == 2
 
@@ -148,7 +148,7 @@ def test_an_evaluation_counts_in_the_minute_in_which_it_starts() -> None:
 @pytest.mark.parametrize("says", [(None, None), (1_000, None), (None, 50)])
 def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, int | None]) -> None:
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=says[0], output_tokens=says[1]))
-    monitor, ledger = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 2, 1), workers=4)
+    monitor, sink = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 2, 1), workers=4)
     with monitor:
         submit(monitor, range(5))
     estimates = [(tokens(request.system, request.user), tokens("yes")) for request in llm.requests]
@@ -156,7 +156,7 @@ def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, 
         real if real is not None else guess for guesses in estimates for real, guess in zip(says, guesses, strict=True)
     ]
     assert monitor.stats().scored == 5
-    assert spent(ledger, "tokens_per_day") == sum(used)
+    assert spent(sink, "tokens_per_day") == sum(used)
 
 
 @pytest.mark.parametrize(
@@ -170,10 +170,10 @@ def test_tokens_and_money_exceed_their_limit_by_a_round_in_each_worker_at_most(
     budget: Budget, limit: str, used: float
 ) -> None:
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=800, output_tokens=100))
-    monitor, ledger = budgeted(budget, rounds(llm, 1), workers=4)
+    monitor, sink = budgeted(budget, rounds(llm, 1), workers=4)
     with monitor:
         submit(monitor, range(100))
-    assert spent(ledger, limit) == pytest.approx(used * len(llm.requests))
+    assert spent(sink, limit) == pytest.approx(used * len(llm.requests))
     assert 19 <= len(llm.requests) <= 22 + 4
     assert monitor.stats().reasons == {"over_budget": {limit: 100 - len(llm.requests)}}
 
@@ -209,39 +209,26 @@ def test_budgets_that_cannot_be() -> None:
 def test_calls_that_fail_are_counted_and_a_sample_that_lacks_something_costs_nothing() -> None:
     llm = FakeLLM(lambda _: ConnectionError("refused"))
     budget = Budget(calls_per_day=5, tokens_per_day=10**9)
-    monitor, ledger = budgeted(budget, ContextRelevancy(llm=llm), workers=2)
+    monitor, sink = budgeted(budget, ContextRelevancy(llm=llm), workers=2)
     with monitor:
         monitor.submit(sample("none", user_input=None))
         monitor.submit(sample("empty", retrieved_contexts=[]))
         assert monitor.flush(PATIENCE)
-        assert spent(ledger) == 0
+        assert spent(sink) == 0
         submit(monitor, range(20))
     assert monitor.stats().reasons == {
         "unscored": {"missing_input": 1, "empty_input": 1, "judge_error": 5},
         "over_budget": {"calls_per_day": 15},
     }
-    assert len(llm.requests) == spent(ledger) == 5
-    assert spent(ledger, "tokens_per_day") > 0
+    assert len(llm.requests) == spent(sink) == 5
+    assert spent(sink, "tokens_per_day") > 0
 
 
-class Unreachable(Sums):
-    """An account that cannot be reached at times."""
-
-    def __init__(self, reachable: Any) -> None:
-        super().__init__()
-        self.reachable = reachable
-
-    def spend(self, entries: Any, /) -> str | None:
-        if not self.reachable(entries):
-            raise OSError("locked, password=hunter2")
-        return super().spend(entries)
-
-
-def unreachable(ledger: Unreachable, **options: Any) -> tuple[Monitor, Kept, FakeLLM]:
-    """A monitor with that account and a metric of two rounds."""
-    llm, budget, sink = FakeLLM(yes), Budget(calls_per_day=1_000), Kept()
-    monitor = live(rounds(llm, 1, 1), budget=budget, sinks=sink, workers=2, **options)
-    monitor._pipeline.workers.account = Account(budget, ledger)
+def unreachable(reachable: Callable[[], object], **options: Any) -> tuple[Monitor, Kept, FakeLLM]:
+    """A monitor with such an account and a metric of two rounds."""
+    llm = FakeLLM(yes)
+    account = Account(reachable)
+    monitor, sink = budgeted(Budget(calls_per_day=1_000), rounds(llm, 1, 1), account=account, workers=2, **options)
     return monitor, sink, llm
 
 
@@ -250,8 +237,7 @@ def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
     """Before the first call of an evaluation, or half-way: nothing is asked meanwhile, refused, timed out or lost."""
     spends = itertools.count()
     up = threading.Event()
-    ledger = Unreachable(lambda _: up.is_set() or next(spends) < granted)
-    monitor, sink, llm = unreachable(ledger, timeout=0.3)
+    monitor, sink, llm = unreachable(lambda: up.is_set() or next(spends) < granted, timeout=0.3)
     submit(monitor, range(20))
     soon(lambda: monitor.stats().errors.get("budget", 0) >= 8)  # in all longer than the timeout
     stats = monitor.stats()
@@ -259,12 +245,12 @@ def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
     assert (adds_up(stats), len(llm.requests)) == (True, granted)
     up.set()
     assert monitor.close()
-    assert (monitor.stats().scored, len(sink.ids), len(llm.requests), spent(ledger)) == (20, 20, 40, 40)
+    assert (monitor.stats().scored, len(sink.ids), len(llm.requests), spent(sink)) == (20, 20, 40, 40)
 
 
 def test_closing_while_the_account_cannot_be_reached(tmp_path: Path) -> None:
     outbox = tmp_path / "outbox.db"
-    monitor, sink, llm = unreachable(Unreachable(lambda _: False), outbox=outbox)
+    monitor, sink, llm = unreachable(lambda: False, outbox=outbox)
     submit(monitor, range(10))
     soon(lambda: monitor.stats().errors.get("budget", 0) >= 2)
     assert monitor.close(0.1).remaining == 10
@@ -280,17 +266,16 @@ def test_closing_while_the_account_cannot_be_reached(tmp_path: Path) -> None:
 def test_an_account_that_hangs_holds_up_no_outcome() -> None:
     """What the judge has answered goes to the sinks before what it cost is settled."""
     free = threading.Event()
-    ledger = Unreachable(lambda entries: all(entry.limit is not None for entry in entries) or free.wait(PATIENCE))
+    uses = itertools.count()
+    account = Account(lambda: next(uses) == 0 or free.wait(PATIENCE))
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=9_000, output_tokens=5))
-    budget, sink = Budget(tokens_per_day=10**9), Kept()
-    monitor = live(rounds(llm, 1), budget=budget, sinks=sink, workers=1)
-    monitor._pipeline.workers.account = Account(budget, ledger)
+    monitor, sink = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 1), account=account, workers=1)
     monitor.submit(sample(1))
     soon(lambda: sink.ids)
     free.set()
     assert monitor.close()
     assert (monitor.stats().scored, monitor.stats().errors) == (1, {})
-    assert spent(ledger, "tokens_per_day") == 9_005
+    assert spent(sink, "tokens_per_day") == 9_005
 
 
 @pytest.mark.usefixtures("own_folder")

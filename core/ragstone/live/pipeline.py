@@ -491,7 +491,7 @@ class Pipeline:
                 from ragstone.live.database import memory_database  # loads sqlite3
 
                 ledger = Ledger(self._database or memory_database())
-                self.workers.account = Account(self._settings.budget, ledger)
+                self.workers.account = Account(self._settings.budget, ledger, self._settings.waits.clock)
             if self.workers.account is not None:
                 self.workers.account.failed = partial(self.counters.failed, "budget")
             for delivery in self.deliveries.values() if judges else ():

@@ -1,5 +1,6 @@
 """How a monitor is set up: the same in every process."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,7 @@ class Waits:
     adoptions: float = 15.0  # of what ended processes left in it
     outcomes: int = 10_000  # in memory, for a sink
     hanging: int = 8  # threads for each worker, beyond which judging stands still
+    clock: Callable[[], float] = time.time  # of the budget's minutes and days
 
 
 @dataclass(frozen=True, slots=True)
