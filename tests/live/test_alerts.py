@@ -1,8 +1,10 @@
 """Alerts: false alarms stay rare, drops are seen, each score counts once in all processes together, and news comes once."""
 
 import logging
+import random
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,8 @@ from click.testing import CliRunner
 
 from ragstone import Metric, Monitor, Report, Sample, Score
 from ragstone.cli.main import cli
-from ragstone.live import Alarm, Alert, LowScore, Record, Sampling, SQLiteSink
-from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, alerts_in, raise_alarms, since_drop
+from ragstone.live import Alarm, Alert, Record, Sampling, SQLiteSink
+from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, alerts_in, raise_alarms
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
 from ragstone.results.connection import SqliteFile
@@ -103,37 +105,41 @@ def test_healthy_streams_stay_silent_and_drops_are_seen() -> None:
     assert np.median(late[late > 3_000] - 3_000) <= 400
 
 
-def low(i: int, value: float) -> LowScore:
-    return LowScore(sample_id=f"s{i}", value=value, submitted_at=0.0)
-
-
 def watched(below: float, low: float = 0.0, high: float = 1.0, slices: tuple[str, ...] = ()) -> Watched:
     return Watched(below, low, high, slices)
+
+
+def timed(values: Iterable[float]) -> list[tuple[float, float]]:
+    return [(value, float(i)) for i, value in enumerate(values)]
 
 
 @pytest.mark.parametrize(("bounds", "scale"), [((0.0, 1.0), 1.0), ((1.0, 5.0), 4.0)], ids=["shares", "stars"])
 def test_bounds_are_mapped(bounds: Any, scale: float) -> None:
     tally = Tally(number=1)
     values = [bounds[0] + scale * value for value in [1.0] * 500 + [0.2, 0.6] * 50]
-    assert tally.count(values, watched(bounds[0] + scale * 0.8, *bounds))
+    assert tally.count(timed(values), watched(bounds[0] + scale * 0.8, *bounds))
     assert 505 < tally.samples < 530, "what comes after the alarm is not counted"
     assert tally.total == pytest.approx(sum(values[: tally.samples]))
 
 
-@pytest.mark.parametrize(
-    ("values", "since"),
-    [([], 0), ([1.0, 0.9], 2), ([0.1], 0), ([1.0] * 5 + [0.2, 0.9, 0.0], 5), ([0.7, 1.0, 1.0, 0.7], 3)],
-)
-def test_the_drop_is_where_most_is_lacking(values: list[float], since: int) -> None:
-    scores = [low(i, value) for i, value in enumerate(values)]
-    assert list(since_drop(scores, 0.8)) == scores[since:]
+@pytest.mark.parametrize("seed", range(20))
+def test_the_drop_is_where_most_is_lacking(seed: int) -> None:
+    values = random.Random(seed).choices([0.0, 0.3, 0.7, 0.9, 1.0], k=1 + seed)
+    tally = Tally(number=1)
+    while tally.samples < len(values):
+        tally.count(timed(values)[tally.samples :], watched(0.8))
+    lacks = [sum(0.8 - value for value in values[start:]) for start in range(len(values))]
+    if max(lacks) > 0:
+        assert lacks[int(tally.since)] == pytest.approx(max(lacks))
+        assert tally.recent == len(values) - int(tally.since)
+        assert tally.recent_total == pytest.approx(sum(values[int(tally.since) :]))
 
 
 def test_a_later_slice_needs_more_evidence() -> None:
     needed = []
     for number in (1, 2, 50):
         tally = Tally(number=number)
-        assert tally.count([i % 3 / 2 for i in range(500)], watched(0.8, slices=("a",)))
+        assert tally.count(timed(i % 3 / 2 for i in range(500)), watched(0.8, slices=("a",)))
         needed.append(tally.samples)
     assert needed == sorted(set(needed))
 

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from heapq import nsmallest
-from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -28,24 +26,23 @@ MOST_SLICES = 1_000
 OTHER = "(other values)"
 """The slice of all values beyond the first 1,000."""
 
-_RECENT, _LOWEST = 200, 10
-_LOOKED_THROUGH = 20_000  # outcomes in which the recent ones of a slice are looked for
+_MOST_LOWEST = 10
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 _ALONE = (
     "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
     "ON CONFLICT (name, slice) DO UPDATE SET number = excluded.number"
 )
 _NEW = (
-    "SELECT sample_id, metric, version, value, submitted_at, alerts FROM outcomes WHERE counted IS NULL "
+    "SELECT sample_id, metric, version, value, scored_at, alerts FROM outcomes WHERE counted IS NULL "
     "AND alerts IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
 )
 _TALLIES = (
     "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
     "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
 )
-_COUNTED = (
-    "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE counted = 1 AND alerts IS NOT NULL "
-    "AND status = 'scored' AND metric = :metric ORDER BY scored_at DESC, sample_id DESC LIMIT :most"
+_LOWEST = (
+    "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE alerts IS NOT NULL AND status = 'scored' "
+    "AND metric = :metric AND scored_at >= :since ORDER BY value, scored_at, sample_id"
 )
 
 
@@ -72,7 +69,8 @@ class Alarm(BaseModel, frozen=True):
         at: When it was raised, in seconds since 1970 (UTC).
         samples: How many scores the alert had counted.
         mean: Their mean.
-        recent_samples: How many of them came since the drop, as well as it can be told; at most 200.
+        recent_samples: How many of them came since the drop, as well as it can be told: since then, their sum lacks
+            most to that of as many scores at the alert's `below`.
         recent_mean: The mean of these.
         lowest: The ten lowest of these, the lowest first.
 
@@ -112,19 +110,25 @@ class Tally:
         samples: How many scores were counted.
         total: Their sum.
         stakes: What the bets hold.
+        since: When the first of the recent scores was made, in seconds since 1970 (UTC).
+        recent: How many scores there are since the drop.
+        recent_total: Their sum.
     """
 
     number: int
     samples: int = 0
     total: float = 0.0
     stakes: list[float] = field(default_factory=list[float])
+    since: float = 0.0
+    recent: int = 0
+    recent_total: float = 0.0
 
-    def count(self, values: Iterable[float], watched: Watched) -> bool:
-        """Count scores up to the one that raises the alarm; return whether one does.
+    def count(self, scores: Iterable[tuple[float, float]], watched: Watched) -> bool:
+        """Count scores, each with its time, up to the one that raises the alarm; return whether one does.
 
         Example:
             >>> tally = Tally(number=1)
-            >>> tally.count([0.0] * 30, Watched(below=0.8, low=0.0, high=1.0, slices=()))
+            >>> tally.count([(0.0, time) for time in range(30)], Watched(below=0.8, low=0.0, high=1.0, slices=()))
             True
             >>> tally.samples
             4
@@ -139,32 +143,23 @@ class Tally:
         limit = 1 / (ALPHA * share(self.number) if watched.slices else ALPHA)
         stakes = np.asarray(self.stakes) if len(self.stakes) == len(bets) else np.zeros(len(bets))
         raised = False
-        for value in values:
+        for value, at in scores:
             x = min(max((value - watched.low) / span, 0.0), 1.0)
             stakes = bet(stakes, bets, mean, self.samples, np.asarray(x))
             self.samples += 1
             self.total += value
+            self._follow(value, at, watched.below)
             raised = bool(evidence(stakes, self.samples) >= limit)
             if raised:
                 break
         self.stakes = stakes.tolist()
         return raised
 
-
-def since_drop(scores: Sequence[LowScore], below: float) -> Sequence[LowScore]:
-    """Return the last scores, from where what they lack to `below` is the most in all.
-
-    Example:
-        >>> scores = [LowScore(sample_id=f"s{i}", value=v, submitted_at=i) for i, v in enumerate([1, 0.9, 0.2, 0.9, 0])]
-        >>> [score.value for score in since_drop(scores, 0.8)]
-        [0.2, 0.9, 0.0]
-    """
-    start, lack, most = len(scores), 0.0, 0.0
-    for i in range(len(scores) - 1, -1, -1):
-        lack += below - scores[i].value
-        if lack > most:
-            start, most = i, lack
-    return scores[start:]
+    def _follow(self, value: float, at: float, below: float) -> None:
+        if self.recent_total >= below * self.recent:  # nothing lacks: a drop begins here, if one does
+            self.since, self.recent, self.recent_total = at, 0, 0.0
+        self.recent += 1
+        self.recent_total += value
 
 
 def raise_alarms(database: Database) -> list[Alarm]:
@@ -212,12 +207,11 @@ def _count(database: Database) -> None:
 def _count_some(connection: Transaction) -> int:
     connection.execute(_ALONE)
     rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
-    slices: dict[tuple[str, str, str], tuple[Watched, list[LowScore]]] = {}
-    for sample_id, metric, _, value, at, alerts in rows:
-        score = LowScore(sample_id=sample_id, value=value, submitted_at=at)
+    slices: dict[tuple[str, str, str], tuple[Watched, list[tuple[float, float]]]] = {}
+    for _, metric, _, value, at, alerts in rows:
         for name, watched in _watched(alerts).items():
             for part in watched.slices or ("",):
-                slices.setdefault((name, metric, part), (watched, []))[1].append(score)
+                slices.setdefault((name, metric, part), (watched, []))[1].append((value, at))
     for (name, metric, part), (watched, scores) in slices.items():
         _count_slice(connection, (name, metric, part), watched, scores)
     if rows:
@@ -237,44 +231,42 @@ def _watched(alerts: str) -> dict[str, Watched]:
 
 
 def _count_slice(
-    connection: Transaction, which: tuple[str, str, str], watched: Watched, scores: Sequence[LowScore]
+    connection: Transaction, which: tuple[str, str, str], watched: Watched, scores: Sequence[tuple[float, float]]
 ) -> None:
     name, metric, part = which
     part, tally = _load(connection, name, part)
     names = {"name": name, "slice": part}
     if connection.execute("SELECT 1 FROM alarms WHERE name = :name AND slice = :slice", names).fetchall():
         return
-    before = tally.samples
-    raised = tally.count([score.value for score in scores], watched)
-    state = {"number": tally.number, "samples": tally.samples, "total": tally.total}
+    raised = tally.count(scores, watched)
+    state = {name: getattr(tally, name) for name in ("number", "samples", "total")}
+    rest = {name: getattr(tally, name) for name in ("stakes", "since", "recent", "recent_total")}
     connection.execute(
         "INSERT INTO tallies (name, slice, number, samples, total, stakes) "
         "VALUES (:name, :slice, :number, :samples, :total, :stakes) ON CONFLICT (name, slice) "
         "DO UPDATE SET samples = excluded.samples, total = excluded.total, stakes = excluded.stakes",
-        {**names, **state, "stakes": json.dumps(tally.stakes)},
+        {**names, **state, "stakes": json.dumps(rest)},
     )
     if not raised:
         return
-    earlier: list[LowScore] = []
+    lowest: list[LowScore] = []
     for sample_id, value, at, alerts in connection.execute(
-        _COUNTED, {"metric": metric, "most": _LOOKED_THROUGH}
+        _LOWEST, {"metric": metric, "since": tally.since}
     ).fetchall():
-        if len(earlier) == min(_RECENT, before):
+        if len(lowest) == min(_MOST_LOWEST, tally.recent):
             break
         its = _watched(alerts).get(name)
         if its is not None and part in (its.slices or ("",)):
-            earlier.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
-    last = [*reversed(earlier), *scores[: tally.samples - before]][-_RECENT:]
-    recent = since_drop(last, watched.below)
+            lowest.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
     alarm = Alarm(
         alert=name,
         slice=part,
         at=time.time(),
         samples=tally.samples,
         mean=tally.total / tally.samples,
-        recent_samples=len(recent),
-        recent_mean=sum(score.value for score in recent) / len(recent),
-        lowest=tuple(nsmallest(_LOWEST, recent, key=attrgetter("value"))),
+        recent_samples=tally.recent,
+        recent_mean=tally.recent_total / tally.recent,
+        lowest=tuple(lowest),
     )
     connection.execute(
         "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)",
@@ -288,7 +280,8 @@ def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
     ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
     for each in (part, OTHER) if n >= MOST_SLICES else (part,):
         for number, samples, total, stakes in connection.execute(query, {"name": name, "slice": each}).fetchall():
-            return each, Tally(number, samples, total, json.loads(stakes))
+            rest = json.loads(stakes)
+            return each, Tally(number, samples, total, **(rest if isinstance(rest, dict) else {"stakes": rest}))
     return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
 
 
