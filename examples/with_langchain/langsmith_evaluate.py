@@ -27,7 +27,7 @@ def main() -> None:
     ]
     client = Client(api_key="none", auto_batch_tracing=False, tracing_sampling_rate=0)
     results = list(evaluate(chain.invoke, data=examples, evaluators=evaluators, upload_results=False, client=client))
-    print("".join(f"{evaluator.key:>20}" for evaluator in evaluators) + "  question")
+    print("".join(f"{evaluator.keys[0]:>20}" for evaluator in evaluators) + "  question")
     for row in results:
         scores = [result.score for result in row["evaluation_results"]["results"]]
         cells = ["unscored" if score is None else format(score, ".3f") for score in scores]
@@ -36,7 +36,7 @@ def main() -> None:
         found = [row["evaluation_results"]["results"][place].score for row in results]
         scored = [float(score) for score in found if score is not None]
         mean = f"mean {sum(scored) / len(scored):.3f}" if scored else "no mean"
-        print(f"{evaluator.key}: {mean}, {len(scored)} of {len(found)} scored")
+        print(f"{evaluator.keys[0]}: {mean}, {len(scored)} of {len(found)} scored")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """What an evaluator is called with, read as a run is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ragstone.metrics import Metric
-from ragstone.plain import as_list, printable
+from ragstone.plain import printable
 from ragstone.run import Run
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import Unreadable, kind
@@ -49,21 +49,20 @@ class Arguments:
         if self.context is not None:
             inside.append(Run("context", "named", output=attempt(named_contexts, self.context, "context")))
         run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
-        originals = () if metric.source_field is None else _ORIGINAL_NAMES
-        asked = metric.source_field == "user_input"
-        found = fields_of(run, reading, self.reference_outputs, originals, original_asked=asked)
+        source = metric.source_field
+        originals = () if source is None else _ORIGINAL_NAMES
+        found = fields_of(run, reading, self.reference_outputs, originals, original_asked=source == "user_input")
         if found is None:
             raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
         if isinstance(found, Sample):
             return found
         problems = {field: value for field, value in found.items() if isinstance(value, Unreadable)}
-        values = {field: value for field, value in found.items() if field not in problems}
+        sample = sample_with({field: value for field, value in found.items() if field not in problems}, run)
         wrong_keys: list[SampleField] = [field for field in reading.keys if field in problems]
-        if not wrong_keys and not metric.source_chosen:
-            _fill_source(values, metric.source_field)
-        sample = sample_with(values, run)
+        if source is not None and not wrong_keys and not metric.source_chosen:
+            sample = _with_original(sample, source)
         for field in wrong_keys or metric.required_fields:
-            if field not in values:
+            if field not in sample.model_fields_set:
                 raise Unreadable(self._why_not(field, problems.get(field)))
         return sample
 
@@ -80,17 +79,16 @@ class Arguments:
         return f"{field}: {why}; {way_out}"
 
 
-def _fill_source(values: dict[str, object], source: SampleField | None) -> None:
+def _with_original(sample: Sample, source: SampleField) -> Sample:
     """Take a summary's original from where the user has it, if not in the field that the metric reads."""
-    if source not in ("user_input", "retrieved_contexts") or _texts(values.get(source)):
-        return
-    if values.get(source) == []:  # nothing was retrieved
-        return
-    if other := _texts(values.get("retrieved_contexts" if source == "user_input" else "user_input")):
-        values[source] = other if source == "retrieved_contexts" else "\n".join(other)  # as AlignmentCoverage joins
+    own = sample.texts(source)
+    other = sample.texts("retrieved_contexts" if source == "user_input" else "user_input")
+    nothing_retrieved = source in sample.model_fields_set and not own
+    if nothing_retrieved or _has_text(own) or not _has_text(other):
+        return sample
+    # As AlignmentCoverage joins them.
+    return sample.model_copy(update={source: "\n".join(other) if source == "user_input" else other})
 
 
-def _texts(value: object) -> list[str]:
-    values = [value] if isinstance(value, str) else as_list(value)
-    texts = [text for text in values if isinstance(text, str)]
-    return texts if any(text.strip() for text in texts) else []
+def _has_text(texts: Sequence[str]) -> bool:
+    return any(text.strip() for text in texts)

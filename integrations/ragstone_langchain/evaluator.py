@@ -1,20 +1,19 @@
-"""One metric wherever LangChain evaluates."""
+"""Metrics wherever LangChain evaluates."""
 
+import asyncio
 import inspect
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
-from ragstone.metrics.models import check_members
+from ragstone.metrics.named import metrics_from
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.plain import is_mapping
-from ragstone.registry import make_metric
+from ragstone.plain import is_list, is_mapping
 from ragstone.sample import Sample
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.messages import Unreadable, entries_of
+from ragstone_langchain.messages import Unreadable
 from ragstone_langchain.read import Fields, Reading
 
 if TYPE_CHECKING:
@@ -24,22 +23,21 @@ if TYPE_CHECKING:
 
     from ragstone.judge import LLM, Embedder, Judge
 
-_METRIC = ("score", "ascore", "required_fields")
-
 
 class RagEvaluator:
-    """A metric as an evaluator: call it as openevals and LangSmith do, or ask it for the form that you need.
+    """A metric, or several, as an evaluator: called as openevals and LangSmith do, or in the form that you need.
 
     What it is called with may have any form that LangChain's apps take and return; docs/langchain.md says where each
     field is looked for. What cannot be scored (a missing field, an undefined score, a judge that fails) has the score
     None and a comment that says why, never 0, and never raises. It may be shared between threads and tasks.
 
     Args:
-        metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric".
+        metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric"; a
+            list of them, or a group's name, such as "rag".
         llm: The judge of a metric by name or without one: a LangChain model or any of ragstone's, by name too.
         writer: What writes for a metric without a judge of its own where `llm` does not (`Metric.writer`).
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
-        key: The results' key; by default the metric's name.
+        key: The result's key, of one metric; by default the metric's name.
         fields: Where a sample's fields are if not under a usual name: a mapping from field to key, such as
             {"response": "data.draft"}, looked up in the field's own place first (inputs, outputs, reference_outputs),
             an answer nowhere else; or a function of inputs and outputs that returns a `ragstone.Sample`, or a mapping
@@ -48,12 +46,13 @@ class RagEvaluator:
             artifact need not be named.
 
     Attributes:
-        metric: The metric.
-        key: The results' key.
+        metrics: The metrics.
+        keys: The keys of their results.
 
     Raises:
-        TypeError: The metric is none.
-        ValueError: `fields` is neither function nor mapping of a sample's fields, or `retriever_tools` is one text.
+        TypeError: What is passed is no metric.
+        ValueError: A name names nothing, a judge is missing, `key` is given for several metrics, `fields` is neither
+            function nor mapping of a sample's fields, or `retriever_tools` is one text.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -70,7 +69,7 @@ class RagEvaluator:
 
     def __init__(
         self,
-        metric: Metric | str,
+        metric: Metric | str | Sequence[Metric | str],
         *,
         llm: "Judge | Runnable[Any, Any] | str | None" = None,
         writer: "LLM | Runnable[Any, Any] | str | None" = None,
@@ -79,22 +78,18 @@ class RagEvaluator:
         fields: Fields | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
-        models: Any = llm, embedder, writer  # a metric wraps those of a framework
-        if isinstance(metric, str):
-            metric = make_metric(metric, {}, *models)
-        check_members("metric", metric, _METRIC, "pass a metric, such as ragstone.ContextRelevancy(llm=...)")
-        if metric.lacks_llm:
-            metric = replace(metric, llm=models[0], writer=metric.writer or models[2])
-        if metric.lacks_llm:
-            raise TypeError("llm: is None; a metric by name needs a judge: a LangChain model or one of ragstone's")
-        self.metric = metric
-        self.key = metric.name if key is None else key
-        self.__name__ = f"ragstone:{self.key}"  # LangSmith names the evaluator's trace by it
+        given = metric if is_list(metric) else [metric]
+        self.metrics = metrics_from(given, llm=llm, writer=writer, embedder=embedder)
+        names = [each.name for each in self.metrics]
+        if key is not None and len(names) > 1:
+            raise ValueError(f"key: is one for {', '.join(names)}; leave it out")
+        self.keys = names if key is None else [key]
+        self.__name__ = f"ragstone:{','.join(self.keys)}"  # LangSmith names the evaluator's trace by it
         self._reading = Reading(fields, retriever_tools)
         self.__signature__ = _SIGNATURE  # LangSmith passes what is named in it
 
     def __repr__(self) -> str:
-        return f"RagEvaluator({self.metric.name}, key={self.key!r})"
+        return f"RagEvaluator({', '.join(self.keys)})"
 
     def __call__(self, *unnamed: object, **arguments: object) -> dict[str, Any]:
         """Score one sample, blocking.
@@ -109,7 +104,7 @@ class RagEvaluator:
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
-            `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON.
+            `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON. Of several metrics `{"results": [...]}`.
         """
         return self.result(_arguments(unnamed, **arguments))
 
@@ -127,41 +122,26 @@ class RagEvaluator:
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
-        sample = self._sample(arguments)
-        return self._result_of(sample if isinstance(sample, Unscored) else score_safely(self.metric, sample))
+        read = [_sample(metric, arguments, self._reading) for metric in self.metrics]
+        scored = [
+            one if isinstance(one, Unscored) else score_safely(metric, one)
+            for metric, one in zip(self.metrics, read, strict=True)
+        ]
+        return self._results(scored)
 
     async def aresult(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with on the running event loop."""
-        sample = self._sample(arguments)
-        return self._result_of(sample if isinstance(sample, Unscored) else await ascore_safely(self.metric, sample))
 
-    def _result_of(self, outcome: Outcome) -> dict[str, Any]:
-        score = outcome if isinstance(outcome, Score) else None
-        plain = outcome.model_dump(mode="json")
-        return {
-            "key": self.key,
-            "score": None if score is None else score.value,
-            "comment": outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}",
-            "metadata": {
-                "metric": outcome.metric,
-                "version": outcome.version,
-                "judge": self.metric.judge.model,
-                "passed": None if score is None else score.passed,
-                "unscored": None if score is not None else outcome.reason,
-                "breakdown": plain.get("breakdown", {}),
-                "verdicts": plain.get("verdicts", []),
-                "usage": plain["usage"],
-            },
-        }
+        async def score(metric: Metric) -> Outcome:
+            one = _sample(metric, arguments, self._reading)
+            return one if isinstance(one, Unscored) else await ascore_safely(metric, one)
 
-    def _sample(self, arguments: Arguments) -> Sample | Unscored:
-        try:
-            return arguments.sample(self.metric, self._reading)
-        except Unreadable as problem:
-            detail = str(problem)
-        except Exception as error:  # from an object of the app's that fails when it is looked into
-            detail = f"what was passed cannot be read: {describe(error, most=300)}"
-        return Unscored(metric=self.metric.name, reason="missing_input", detail=detail, version=self.metric.version)
+        return self._results(await asyncio.gather(*map(score, self.metrics)))
+
+    def _results(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        parts = zip(self.keys, self.metrics, outcomes, strict=True)
+        results = [_result(key, metric.judge.model, outcome) for key, metric, outcome in parts]
+        return results[0] if len(results) == 1 else {"results": results}
 
     def as_run_evaluator(self) -> "RunEvaluator":
         """Return it as LangSmith's evaluator of runs, for `EvaluatorCallbackHandler` and LangSmith's evaluation.
@@ -170,7 +150,7 @@ class RagEvaluator:
         """
         from ragstone_langchain.run_evaluator import RagRunEvaluator  # langsmith takes its time to import
 
-        return RagRunEvaluator(self.key, self.result, self.aresult)
+        return RagRunEvaluator(self)
 
     def as_runnable(self) -> "Runnable[dict[str, Any], dict[str, Any]]":
         """Return it as a step of a chain, sync and async.
@@ -180,47 +160,45 @@ class RagEvaluator:
         """
         from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
 
-        return RunnableLambda(self._score_state, self._ascore_state, name=f"ragstone:{self.key}")
+        name = self.__name__
+        return RunnableLambda(self._score_state, self._ascore_state, name=name)
 
     # Methods, not closures, so that the step can be pickled.
-    def _score_state(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _score_state(self, state: object) -> dict[str, Any]:
         return self.result(_in_chain(state))
 
-    async def _ascore_state(self, state: dict[str, Any]) -> dict[str, Any]:
+    async def _ascore_state(self, state: object) -> dict[str, Any]:
         return await self.aresult(_in_chain(state))
 
-    def evaluate_strings(self, *, prediction: object, **others: object) -> dict[str, Any]:
-        """Score as LangChain's string evaluators do.
 
-        Args:
-            prediction: The answer.
-            others: `input`, the question; `reference`, the reference answer; `contexts`, also `context`, what was
-                retrieved: a text, a Document, or a list of them. More are not read.
+def _sample(metric: Metric, arguments: Arguments, reading: Reading) -> Sample | Unscored:
+    try:
+        return arguments.sample(metric, reading)
+    except Unreadable as problem:
+        detail = str(problem)
+    except Exception as error:  # from an object of the app's that fails when it is looked into
+        detail = f"what was passed cannot be read: {describe(error, most=300)}"
+    return Unscored(metric=metric.name, reason="missing_input", detail=detail, version=metric.version)
 
-        Returns:
-            `score` (None where there is none), `value` ("passed" or "failed" by the metric's threshold, None without
-            one), `reasoning` and `metadata`.
-        """
-        return _strings_result(self.result(_of_strings(prediction, **others)))
 
-    async def aevaluate_strings(self, *, prediction: object, **others: object) -> dict[str, Any]:
-        """Score on the running event loop; otherwise as `evaluate_strings`."""
-        return _strings_result(await self.aresult(_of_strings(prediction, **others)))
-
-    @property
-    def evaluation_name(self) -> str:
-        """The key."""
-        return self.key
-
-    @property
-    def requires_input(self) -> bool:
-        """Whether the metric reads the question."""
-        return "user_input" in self.metric.required_fields
-
-    @property
-    def requires_reference(self) -> bool:
-        """Whether the metric reads a reference answer."""
-        return "reference" in self.metric.required_fields
+def _result(key: str, judge: str, outcome: Outcome) -> dict[str, Any]:
+    score = outcome if isinstance(outcome, Score) else None
+    plain = outcome.model_dump(mode="json")
+    return {
+        "key": key,
+        "score": None if score is None else score.value,
+        "comment": outcome.reason if isinstance(outcome, Score) else f"{outcome.reason}: {outcome.detail}",
+        "metadata": {
+            "metric": outcome.metric,
+            "version": outcome.version,
+            "judge": judge,
+            "passed": None if score is None else score.passed,
+            "unscored": None if score is not None else outcome.reason,
+            "breakdown": plain.get("breakdown", {}),
+            "verdicts": plain.get("verdicts", []),
+            "usage": plain["usage"],
+        },
+    }
 
 
 def _keywords(
@@ -234,13 +212,11 @@ _SIGNATURE = inspect.signature(_keywords)
 
 def _in_chain(state: object) -> Arguments:
     if not is_mapping(state) or "outputs" not in state:
-        # A state of one entry is the answer or a conversation; as inputs that one text would be the question too.
-        return Arguments(inputs=state if len(entries_of(state) or ()) > 1 else None, outputs=state)
-    others = dict(state)
-    outputs, inputs = others.pop("outputs"), others.pop("inputs", None)
-    reference, context = others.pop("reference_outputs", None), others.pop("context", None)
-    question = (others or None) if inputs is None else inputs  # it may stand beside
-    return Arguments(question, outputs, reference, context)
+        return Arguments(outputs=state)
+    others = {name: value for name, value in state.items() if name != "outputs"}  # the question may stand beside
+    return Arguments(
+        state.get("inputs", others), state["outputs"], state.get("reference_outputs"), state.get("context")
+    )
 
 
 def _arguments(
@@ -260,18 +236,3 @@ def _arguments(
     context = next((value for value in given if value is not None), None)
     error = getattr(run, "error", None)
     return Arguments(inputs, outputs, reference_outputs, context, error=error, others=tuple(others))
-
-
-def _of_strings(
-    prediction: object,
-    reference: object = None,
-    input: object = None,  # noqa: A002 - the name that LangChain's string evaluators have
-    **others: object,
-) -> Arguments:
-    return _arguments((), prediction, input, reference, **others)
-
-
-def _strings_result(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result in the form of LangChain's string evaluators, with their keys."""
-    word = {True: "passed", False: "failed", None: None}[result["metadata"]["passed"]]
-    return {"score": result["score"], "value": word, "reasoning": result["comment"], "metadata": result["metadata"]}

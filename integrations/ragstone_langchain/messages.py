@@ -43,6 +43,8 @@ def as_mapping(value: object) -> Mapping[Any, object] | None:
 
 def read_message(value: object) -> "BaseMessage | None":
     """Return the message that `value` is: an object, a mapping, or a pair of role and text. None if it is none."""
+    if value is None or isinstance(value, str):
+        return None
     parts: Any = as_mapping(value)
     if parts is not None:
         role = parts.get("role") or parts.get("type")

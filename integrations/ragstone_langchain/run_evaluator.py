@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from langsmith.evaluation import EvaluationResult, RunEvaluator
+from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 
 import ragstone.run as live
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.read import attempt, found_by
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from langsmith.schemas import Example, Run
+
+    from ragstone_langchain.evaluator import RagEvaluator
 
 
 class RagRunEvaluator(RunEvaluator):
@@ -21,36 +21,37 @@ class RagRunEvaluator(RunEvaluator):
     where they are loaded.
     """
 
-    def __init__(
-        self,
-        key: str,
-        result: "Callable[[Arguments], dict[str, Any]]",
-        aresult: "Callable[[Arguments], Awaitable[dict[str, Any]]]",
-    ) -> None:
-        self._key, self._result, self._aresult = key, result, aresult
+    def __init__(self, evaluator: "RagEvaluator") -> None:
+        self._evaluator = evaluator
 
     @property
     def feedback_keys(self) -> list[str]:
-        """The keys of its results: one."""
-        return [self._key]
+        """The keys of its results, one for each metric."""
+        return self._evaluator.keys
 
     def evaluate_run(
         self,
         run: "Run",
         example: "Example | None" = None,
         evaluator_run_id: object = None,  # noqa: ARG002
-    ) -> EvaluationResult:
+    ) -> EvaluationResult | EvaluationResults:
         """Score a run."""
-        return EvaluationResult(**self._result(_arguments(run, example)))
+        return _as_langsmith_s(self._evaluator.result(_arguments(run, example)))
 
     async def aevaluate_run(
         self,
         run: "Run",
         example: "Example | None" = None,
         evaluator_run_id: object = None,  # noqa: ARG002
-    ) -> EvaluationResult:
+    ) -> EvaluationResult | EvaluationResults:
         """Score a run on the running event loop."""
-        return EvaluationResult(**await self._aresult(_arguments(run, example)))
+        return _as_langsmith_s(await self._evaluator.aresult(_arguments(run, example)))
+
+
+def _as_langsmith_s(result: dict[str, Any]) -> EvaluationResult | EvaluationResults:
+    if "results" in result:
+        return EvaluationResults(results=[EvaluationResult(**each) for each in result["results"]])
+    return EvaluationResult(**result)
 
 
 # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.

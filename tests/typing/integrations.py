@@ -63,8 +63,7 @@ async def use_langchain() -> float | None:
         upload_results=False,
     )
     chain = RunnablePassthrough[dict[str, str]]() | evaluator.as_runnable()
-    strings = evaluator.evaluate_strings(prediction="Jane.", input="Who?", contexts=["Jane wrote it."])
-    scores: list[float | None] = [result["score"], again["score"], strings["score"]]
+    scores: list[float | None] = [result["score"], again["score"]]
     return scores[0] if chain else None
 
 

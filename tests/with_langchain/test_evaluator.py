@@ -113,8 +113,6 @@ FORMS = {
     "run": lambda ev: ev.as_run_evaluator().evaluate_run(run_of(inputs=INPUTS, outputs=OUTPUTS)).model_dump(),
     "runnable": lambda ev: ev.as_runnable().invoke({**INPUTS, **OUTPUTS}),
     "runnable async": lambda ev: asyncio.run(ev.as_runnable().ainvoke({**INPUTS, **OUTPUTS})),
-    "strings": lambda ev: strings(ev.evaluate_strings(**STRINGS)),
-    "strings async": lambda ev: strings(asyncio.run(ev.aevaluate_strings(**STRINGS))),
     "classic": lambda ev: strings(classic(ev).evaluate_strings(**STRINGS)),
     "classic async": lambda ev: strings(asyncio.run(classic(ev).aevaluate_strings(**STRINGS))),
     "langsmith.evaluate": lambda ev: evaluate(lambda inputs: OUTPUTS, ev, **INPUTS),
@@ -148,7 +146,7 @@ def test_every_form_gives_what_the_metric_gives(form, index) -> None:
 def test_a_threshold_says_what_has_passed(threshold, passed, word) -> None:
     evaluator = RagEvaluator(relevancy(threshold=threshold))
     assert evaluator(**PARTS)["metadata"]["passed"] is passed
-    assert evaluator.evaluate_strings(prediction=ANSWER, input=QUESTION, context=DOCUMENTS)["value"] == word
+    assert classic(evaluator).evaluate_strings(prediction=ANSWER, input=QUESTION, context=DOCUMENTS)["value"] == word
 
 
 UNSCORED = {
@@ -179,9 +177,10 @@ def test_what_cannot_be_scored_has_no_score_and_says_why(reason) -> None:
         ({"fields": {"response": 7}}, "fields.*response.*: 7 should be a valid string"),
         ({"fields": "response"}, "fields: 'response' should be a valid dict"),
         ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
-        ({"metric": ContextRelevancy}, "metric: is the class ContextRelevancy; make an object"),
+        ({"metric": ContextRelevancy}, "metrics: holds the class ContextRelevancy; pass an object"),
         ({"metric": "relevancy", "llm": judge()}, "there is no metric 'relevancy'; there are "),
-        ({"metric": "context_relevancy"}, "llm: is None"),
+        ({"metric": "context_relevancy"}, "llm: is missing; pass a judge for 'context_relevancy'"),
+        ({"metric": "golden", "llm": judge(), "key": "x"}, "key: is one for context_recall, factual_correctness"),
     ],
 )
 def test_what_no_sample_can_come_of_is_refused_at_once(options, said) -> None:
@@ -193,8 +192,34 @@ def test_a_metric_by_name_is_judged_by_a_langchain_model() -> None:
     model = FakeListChatModel(responses=['{"ids": [1]}'])
     assert RagEvaluator("context_relevancy", llm=model)(**PARTS)["score"] == VALUE
     relevancy = RagEvaluator("response_relevancy", llm=model, embedder=DeterministicFakeEmbedding(size=4))
-    assert isinstance(relevancy.metric.judge_embedder, LangChainEmbedder)
+    assert isinstance(relevancy.metrics[0].judge_embedder, LangChainEmbedder)
     assert RagEvaluator("context_relevancy", llm=judge())(**PARTS)["score"] == VALUE
+
+
+def test_a_group_of_metrics_gives_a_result_for_each_and_is_refused_where_there_is_one() -> None:
+    llm = FakeLLM(lambda request: synthetic_reply(request) if "claim" in request.task else ConnectionError("refused"))
+    evaluator = RagEvaluator("rag", llm=llm, embedder=DeterministicFakeEmbedding(size=4))
+    names = ["response_relevancy", "response_completeness", "context_relevancy", "faithfulness"]
+    runs = evaluator.as_run_evaluator()
+    assert evaluator.keys == runs.feedback_keys == names
+    run = run_of(inputs=INPUTS, outputs=OUTPUTS)
+    given = {"inputs": INPUTS, "outputs": OUTPUTS}
+    forms = [
+        evaluator(**given),
+        asyncio.run(evaluator.acall(**given)),
+        evaluator.as_runnable().invoke({**INPUTS, **OUTPUTS}),
+        {"results": [result.model_dump() for result in runs.evaluate_run(run)["results"]]},
+        {"results": [result.model_dump() for result in asyncio.run(runs.aevaluate_run(run))["results"]]},
+    ]
+    for form in forms:
+        assert [(result["key"], result["metadata"]["metric"]) for result in form["results"]] == [
+            (name, name) for name in names
+        ]
+        assert form["results"][2]["comment"] == "judge_error: ConnectionError: refused", "one that fails fails alone"
+    assert evaluate(lambda inputs: OUTPUTS, evaluator)["key"] == names[0]
+    assert evaluate(lambda inputs: OUTPUTS, runs)["key"] == names[0]
+    with pytest.raises(ValueError, match=f"name one of them: {', '.join(names)}"):
+        classic(evaluator)
 
 
 AGENT = [("user", QUESTION), {"role": "tool", "content": "", "artifact": DOCUMENTS}, ("ai", ANSWER)]
@@ -381,7 +406,7 @@ def test_reference_outputs_are_the_reference(reference):
     llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
     evaluator = RagEvaluator("context_recall", llm=llm)
     result = evaluator(inputs=QUESTION, outputs={"answer": ANSWER, "context": [FIRST]}, reference_outputs=reference)
-    assert (result["score"], evaluator.requires_reference) == (1.0, True)
+    assert result["score"] == 1.0
     assert "It is by Austen." in llm.requests[0].user
     assert (
         evaluator(inputs=QUESTION, outputs={"answer": ANSWER, "context": [FIRST]})["metadata"]["unscored"]
