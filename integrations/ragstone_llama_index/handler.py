@@ -41,7 +41,7 @@ from ragstone_llama_index.read import (
     said,
 )
 from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, Recorder, is_called_in, recorders
-from ragstone_llama_index.streaming import Pieces, known_text, noting, text_in
+from ragstone_llama_index.streaming import Pieces, end, known_text, noting, text_in
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
@@ -172,26 +172,17 @@ class Live(Recorder):
         if isinstance(draft, Skipped):
             self.monitor.skip(draft.reason, names=draft.names)
             return
-        sample, answer = draft.sample, draft.answer
+        answer = draft.answer
         if run.error is not None or not isinstance(answer, Streams):
-            self.monitor.submit(sample)
-        elif isinstance(answer, Streamed) and (known := known_text(answer)) is not None:
-            self._submit(sample, known[0], Skipped("abandoned"))  # where the engine itself has begun to read it
-        elif isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory:
-            self._pieces_of(answer).add_done_callback(partial(self._read, sample))
-        else:
-            pieces = Pieces()
-            pieces.add_done_callback(partial(self._read, sample))
-            if not _note(answer, pieces, returned):
-                self.monitor.skip("no_answer", names=(type(answer).__name__,))
+            self.monitor.submit(draft.sample)
+            return
+        writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
+        pieces = self._pieces_of(answer) if writing else Pieces()
+        pieces.add_done_callback(partial(self._read, draft.sample))
+        if not writing and not _note(answer, pieces, returned):
+            self.monitor.skip("no_answer", names=(type(answer).__name__,))
 
-    def _submit(self, sample: Sample, text: str | None, otherwise: Skipped) -> None:
-        if text is None:
-            self.monitor.skip(otherwise.reason, names=otherwise.names)
-        else:
-            self.monitor.submit(sample.model_copy(update={"response": said(text)}))
-
-    def _pieces_of(self, response: StreamingAgentChatResponse) -> Pieces:
+    def _pieces_of(self, response: object) -> Pieces:
         """Return the pieces of a chat's stream that LlamaIndex reads into its memory."""
         key = id(response)
         if key not in self._chats:
@@ -212,7 +203,10 @@ class Live(Recorder):
         error = pieces.exception()
         if error is None:
             came = pieces.result()
-            self._submit(sample, text_in(came), Skipped("no_answer", tuple({type(piece).__name__ for piece in came})))
+            if (text := text_in(came)) is None:
+                self.monitor.skip("no_answer", names=tuple({type(piece).__name__ for piece in came}))
+            else:
+                self.monitor.submit(sample.model_copy(update={"response": said(text)}))
         elif isinstance(error, CALLED_OFF):
             self.monitor.skip("abandoned" if isinstance(error, GeneratorExit) else "cancelled")
         else:
@@ -226,6 +220,9 @@ def _note(answer: object, pieces: Pieces, returned: object = None) -> bool:
     False: it cannot be replaced there.
     """
     stream, holder, awaited = answer, returned, isinstance(answer, AsyncGenerator)
+    if isinstance(answer, Streamed) and (known := known_text(answer)) is not None:  # the engine itself has read it
+        end(pieces, [known[0]] if known[1] is None else GeneratorExit())
+        return True
     if isinstance(answer, StreamingAgentChatResponse):
         awaited = answer.achat_stream is not None
         stream, holder = answer.achat_stream if awaited else answer.chat_stream, answer

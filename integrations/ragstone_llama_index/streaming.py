@@ -5,7 +5,7 @@ import inspect
 import sys
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _READ: "weakref.WeakKeyDictionary[object, _Read]" = weakref.WeakKeyDictionary() 
 def noting(stream: Any, pieces: Pieces, *, awaited: bool) -> object:  # noqa: ANN401
     """Return a stream that passes each piece on as it comes, and notes all of them at its end."""
     passing = (_apassing if awaited else _passing)(stream, pieces)
-    weakref.finalize(passing, _left, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
+    weakref.finalize(passing, end, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
     return passing
 
 
@@ -51,12 +51,12 @@ def _passing(stream: Iterable[object], pieces: Pieces) -> Generator[object, None
             came.append(piece)
             yield piece
     except BaseException as error:
-        _left(pieces, error)
+        end(pieces, error)
         close = getattr(stream, "close", None)
         if isinstance(error, GeneratorExit) and callable(close):  # the app closes what it takes for the stream itself
             close()
         raise
-    pieces.set_result(came)
+    end(pieces, came)
 
 
 async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGenerator[object, None]:
@@ -66,29 +66,27 @@ async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGener
             came.append(piece)
             yield piece
     except BaseException as error:
-        _left(pieces, error)
+        end(pieces, error)
         if isinstance(error, GeneratorExit) and isinstance(stream, AsyncGenerator):
             await stream.aclose()
         raise
-    pieces.set_result(came)
+    end(pieces, came)
 
 
-def _left(pieces: Pieces, error: BaseException) -> None:
+def end(pieces: Pieces, came: list[object] | BaseException) -> None:
+    """Note the end of a stream, once: all that came, or what it raised."""
     if not pieces.done():
-        pieces.set_exception(error)
+        pieces.set_exception(came) if isinstance(came, BaseException) else pieces.set_result(came)
 
 
-def text_in(pieces: Iterable[object]) -> str | None:
+def text_in(pieces: Sequence[object]) -> str | None:
     """Return the text of a stream's pieces; None where one of them is none. A model's is stripped, as a chat's is."""
-    text, strip = "", False
-    for piece in pieces:
-        words: object = piece
-        if isinstance(piece, ChatResponse | CompletionResponse):
-            words, strip = piece.delta or "", True
-        if not isinstance(words, str):
-            return None
-        text += words
-    return text.strip() if strip else text
+    of_model = ChatResponse | CompletionResponse
+    words = [(each.delta or "") if isinstance(each, of_model) else each for each in pieces]
+    if not all(isinstance(each, str) for each in words):
+        return None
+    text = "".join(map(str, words))
+    return text.strip() if any(isinstance(each, of_model) for each in pieces) else text
 
 
 # --- for an evaluator -----------------------------------------------------------------------------
