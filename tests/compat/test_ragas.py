@@ -27,6 +27,7 @@ from ragstone_compat.ragas.metrics import (
     FactualCorrectness,
     Faithfulness,
     SemanticSimilarity,
+    SingleTurnMetric,
     SummarizationScore,
 )
 
@@ -77,6 +78,10 @@ EXPECTED = {
         "[1.0, 1.0] True",
     ],
     "defaults": ["['answer_relevancy', 'context_precision', 'faithfulness', 'context_recall'] nightly True"],
+    "inner_modules": [
+        "own {'answer_relevancy': 1.0000}",
+        "others {'faithfulness': 1.0000, 'context_precision': 1.0000, 'conciseness': 1.0000}",
+    ],
     "contexts_as_text": [
         "{'faithfulness': 1.0000, 'context_relevancy': 0.3333} ['Ann did it. It rains.', 'At six.']",
         "{'summary_score': 0.88",
@@ -271,6 +276,8 @@ def test_a_client_of_another_package_is_refused() -> None:
         ("testset.generator", "TestsetGenerator", "make one with ragas"),
         ("testset.evolutions", "simple, reasoning", "make one with ragas"),
         ("integrations.langchain", "EvaluatorChain", "use ragstone_langchain.MetricEvaluator"),
+        ("integrations.llama_index", "evaluate", "use ragstone_llama_index.evaluate_query_engine"),
+        ("cost", "get_token_usage_for_openai", "total_tokens() counts"),
         ("dataset_schema", "MultiTurnSample", "a ragstone.Sample has a history"),
         ("embeddings", "UnknownEmbeddings", "ragstone has nothing for it"),
     ],
@@ -278,6 +285,19 @@ def test_a_client_of_another_package_is_refused() -> None:
 def test_what_is_not_there_says_what_to_use(module: str, name: str, instead: str) -> None:
     with pytest.raises(ImportError, match=re.escape(instead)):
         exec(f"from ragstone_compat.ragas.{module} import {name}")
+
+
+def test_a_metric_of_ones_own_is_refused_where_it_is_written() -> None:
+    with pytest.raises(TypeError, match=r"Exact: a metric of your own is a subclass of ragstone\.Metric"):
+
+        class Exact(SingleTurnMetric):
+            name = "exact"
+
+    with pytest.raises(TypeError, match="Other: a metric of your own"):
+
+        class Other(Faithfulness):
+            async def _single_turn_ascore(self, sample: SingleTurnSample, callbacks: object) -> float:
+                return 1.0
 
 
 def test_a_row_that_holds_no_sample_is_refused() -> None:

@@ -12,7 +12,7 @@ _IMAGES = "ragstone scores texts, not images"
 _TESTSET = "ragstone makes no test sets: make one with ragas in an environment of its own, and load its file here"
 _CACHE = "natively, ragstone.evaluate(..., journal=PATH) keeps replies and outcomes"
 _LLM = "write a subclass of ragstone.BaseLLM with `generate`, and pass it as llm="
-_OPTIMISER = "ragstone changes no prompts: pass instructions= to a metric of ragstone"
+_PROMPTS = "ragstone changes no prompts: pass instructions= to a metric of ragstone"
 INSTEAD: Mapping[str, str] = {
     "AgentGoalAccuracy": _AGENTS,
     "AgentGoalAccuracyWithReference": _AGENTS,
@@ -50,6 +50,7 @@ INSTEAD: Mapping[str, str] = {
     "NonLLMContextRecall": "use LLMContextRecall",
     "NonLLMStringSimilarity": _TEXTS,
     "NumericMetric": _CRITERION,
+    "PydanticPrompt": _PROMPTS,
     "QuotedSpansAlignment": "use ragstone.CitationSupport",
     "ResponseGroundedness": "use Faithfulness: the share of the response's claims that the contexts support",
     "RougeScore": _TEXTS,
@@ -61,10 +62,12 @@ INSTEAD: Mapping[str, str] = {
     "ToolCallF1": _AGENTS,
     "TopicAdherence": _AGENTS,
     "TopicAdherenceScore": _AGENTS,
-    "adapt": _OPTIMISER,
+    "adapt": _PROMPTS,
     "answer_accuracy": "use factual_correctness or answer_correctness",
     "context_entity_recall": "use context_recall: the share of the reference that the contexts support",
+    "evaluate": "use ragstone_llama_index.evaluate_query_engine",
     "experiment": "use ragstone.evaluate",
+    "get_token_usage_for_openai": "leave token_usage_parser out: total_tokens() counts those of any judge",
     "multi_context": _TESTSET,
     "noise_sensitivity": "use faithfulness and context_precision",
     "reasoning": _TESTSET,
@@ -73,3 +76,4 @@ INSTEAD: Mapping[str, str] = {
 """By ragas' name. There is nothing for another class."""
 refuse: Callable[[str], object] = partial(shared.refuse, INSTEAD, "ragstone_compat.ragas")
 """The `__getattr__` of all modules."""
+__getattr__ = refuse

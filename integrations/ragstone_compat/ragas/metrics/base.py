@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -44,12 +44,16 @@ class Metric:
 
     name: str
     kind: ClassVar[Any]
-    takes: ClassVar[Sequence[str]] = ()
+    takes: ClassVar[Mapping[str, object]] = {}
     points: ClassVar[float] = 1.0
 
     def __init__(self, llm: object = None, embeddings: object = None, **options: object) -> None:
         self.llm, self.embeddings = llm, embeddings
-        vars(self).update(options)
+        vars(self).update({**self.takes, **options})
+
+    def __init_subclass__(cls) -> None:
+        if not hasattr(cls, "kind") or {"_ascore", "_single_turn_ascore"} & vars(cls).keys():
+            raise TypeError(f"{cls.__name__}: a metric of your own is a subclass of ragstone.Metric")
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)

@@ -11,21 +11,28 @@ from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - 
 _MODEL = "text-embedding-3-small"
 
 
-class BaseRagasEmbeddings:
-    """An embedder; `wrapped` is what ragstone takes."""
+class BaseRagasEmbeddings(BaseEmbedder):
+    """An embedder of your own: a subclass with `embed_documents`."""
 
-    wrapped: object
+    model = "own"
+
+    def embed(self, texts: Sequence[str], /) -> Any:  # noqa: ANN401 - an array, or lists
+        """Return a vector for each text."""
+        return self.embed_documents(list(texts))
+
+    def embed_documents(self, texts: list[str]) -> Any:  # noqa: ANN401
+        """Return a vector for each text."""
+        raise NotImplementedError
 
 
 class LangchainEmbeddingsWrapper(BaseRagasEmbeddings):
     """An embedder of LangChain or LlamaIndex; other arguments have no effect."""
 
     def __init__(self, embeddings: object, *_: object, **__: object) -> None:
-        self.wrapped = self.embeddings = embeddings
+        self.wrapped = embeddings
 
 
 LlamaIndexEmbeddingsWrapper = LangchainEmbeddingsWrapper
-BaseRagasEmbedding = BaseRagasEmbeddings
 
 
 class HuggingFaceEmbeddings(BaseEmbedder):

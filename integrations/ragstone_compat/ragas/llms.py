@@ -1,30 +1,39 @@
 """Judges by ragas' names."""
 
+from dataclasses import replace
+from typing import Any
+
 from ragstone.clients import OpenAICompatible
+from ragstone.judge import BaseLLM, LLMReply, LLMRequest
+from ragstone.judging.adapting import spelled_out, without_system
 from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 
-class BaseRagasLLM:
-    """A judge; `wrapped` is what ragstone takes."""
+class BaseRagasLLM(BaseLLM):
+    """A judge of your own: a subclass with `generate_text`, from a prompt of LangChain to its result."""
 
-    wrapped: object
+    model = "own"
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Answer one request."""
+        from langchain_core.prompt_values import StringPromptValue  # which the user's own code has
+
+        prompt = without_system(replace(request, user=spelled_out(request))).user
+        return LLMReply(self.generate_text(StringPromptValue(text=prompt)).generations[0][0].text)
+
+    def generate_text(self, prompt: Any, *_: object, **__: object) -> Any:  # noqa: ANN401 - of LangChain
+        """Return LangChain's result of a prompt."""
+        raise NotImplementedError
 
 
 class LangchainLLMWrapper(BaseRagasLLM):
-    """A model of LangChain; other arguments have no effect, and the model is not changed."""
+    """A model of LangChain or LlamaIndex; other arguments have no effect, and the model is not changed."""
 
-    def __init__(self, langchain_llm: object, *_: object, **__: object) -> None:
-        self.wrapped = self.langchain_llm = langchain_llm
-
-
-class LlamaIndexLLMWrapper(BaseRagasLLM):
-    """A model of LlamaIndex; likewise."""
-
-    def __init__(self, llm: object, *_: object, **__: object) -> None:
-        self.wrapped = self.llm = llm
+    def __init__(self, langchain_llm: object = None, *_: object, **named: object) -> None:
+        self.wrapped = named.get("llm", langchain_llm)
 
 
-InstructorBaseRagasLLM = BaseRagasLLM
+LlamaIndexLLMWrapper = LangchainLLMWrapper
 
 
 def llm_factory(
@@ -53,7 +62,7 @@ def of_client(model: str, client: object, base_url: str | None = None) -> OpenAI
     """Return a judge or embedder at the server of a client of the package `openai`, or at the default one."""
     if client is None:
         return OpenAICompatible(model, base_url=base_url)
-    if type(client).__module__.partition(".")[0] != "openai":
+    if not any(kind.__module__.partition(".")[0] == "openai" for kind in type(client).__mro__):
         kind = client if isinstance(client, str) else type(client).__name__
         raise TypeError(
             f"client: is {kind}; pass a client of the package openai, as most providers have its API, or "

@@ -1,1 +1,0 @@
-"""What calls ragas from elsewhere, which is not there; an import says what to do."""
