@@ -1,10 +1,16 @@
 """Data sets: test cases, and goldens that become test cases when the app has answered them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ragstone_compat.deepeval.missing import missing
 from ragstone_compat.deepeval.test_case import LLMTestCase
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from ragstone_compat.deepeval.metrics import BaseMetric
 
 __getattr__ = missing(__name__)
 
@@ -15,7 +21,7 @@ class Golden(LLMTestCase):
 
 @dataclass
 class EvaluationDataset:
-    """Test cases and goldens.
+    """Test cases and goldens. Test cases among the goldens are test cases, which older releases of DeepEval took first.
 
     Example:
         >>> dataset = EvaluationDataset(goldens=[Golden(input="Who wrote Emma?")])
@@ -25,8 +31,12 @@ class EvaluationDataset:
         1
     """
 
-    goldens: list[Golden] = field(default_factory=list[Golden])
+    goldens: list[LLMTestCase] = field(default_factory=list[LLMTestCase])
     test_cases: list[LLMTestCase] = field(default_factory=list[LLMTestCase])
+
+    def __post_init__(self) -> None:
+        self.test_cases = [*self.test_cases, *(each for each in self.goldens if not isinstance(each, Golden))]
+        self.goldens = [each for each in self.goldens if isinstance(each, Golden)]
 
     def add_test_case(self, test_case: LLMTestCase) -> None:
         """Add a test case."""
@@ -38,3 +48,9 @@ class EvaluationDataset:
 
     def __iter__(self) -> Iterator[LLMTestCase]:
         return iter(self.test_cases)
+
+    def evaluate(self, metrics: "Sequence[BaseMetric]") -> "SimpleNamespace":
+        """Score the test cases, as `evaluate` does."""
+        from ragstone_compat.deepeval.evaluate import evaluate  # metrics are loaded when they are used
+
+        return evaluate(self, metrics)

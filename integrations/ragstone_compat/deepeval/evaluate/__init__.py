@@ -36,7 +36,7 @@ def evaluate(
         cache_config: Without effect.
         error_config: `ignore_errors`: whether what cannot be scored raises nothing; `skip_on_missing_params`: whether
             a metric is left out of the results of a test case that lacks a field.
-        **options: Any of these by itself, as before DeepEval 2.5; others have no effect.
+        **options: Any of these by itself, as older releases of DeepEval took them; others have no effect.
 
     Returns:
         `test_results`, in the order of the test cases, each with the test case's fields, `index`, `success`, and
