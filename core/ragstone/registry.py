@@ -306,7 +306,7 @@ def _part(name: str, part: str) -> str | None:
 
 
 def _added(name: str, role: Literal["llm", "embedder"]) -> "EntryPoints":
-    """Return the entry point that makes judges or embedders of the form "NAME:MODEL", if a package has one."""
+    """Return the entry point that makes judges or embedders of "NAME:MODEL" or of a package's objects, if any."""
     from importlib.metadata import entry_points  # loaded when first used
 
     return entry_points(group=_ENTRY_POINTS[role], name=name.partition(":")[0])
@@ -372,11 +372,8 @@ def wrapped(model: object, role: Literal["llm", "embedder"]) -> object:
     Raises:
         Exception: What wrapping it raises.
     """
-    from importlib.metadata import entry_points  # loaded when first used
-
     for kind in type(model).__mro__:
-        package = kind.__module__.partition(".")[0]
-        for wrapper in entry_points(group=_ENTRY_POINTS[role], name=package):
+        for wrapper in _added(kind.__module__.partition(".")[0], role):
             return wrapper.load()(model)
     return model
 

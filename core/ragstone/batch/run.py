@@ -25,7 +25,8 @@ from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.limits.gate import RequestGate
 from ragstone.metrics.base import Metric
-from ragstone.metrics.named import metrics_from, naming
+from ragstone.metrics.models import naming
+from ragstone.metrics.named import metrics_from
 from ragstone.options import Count, checked
 from ragstone.outcome import Score, Unscored, Usage
 from ragstone.plain import printable

@@ -1,7 +1,7 @@
 """Who a metric asks: judge, writer and embedder, as objects or by name."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from inspect import getattr_static
 from typing import Literal, cast
 
@@ -25,7 +25,8 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
         TypeError: The object lacks a member.
     """
     if isinstance(judge, str):
-        judge = _named(role, partial(make_llm, judge, **settings))
+        with naming(role):
+            judge = make_llm(judge, **settings)
     if not (_has(judge, _LLM) or _has(judge, _DECISIONS)):
         judge = wrapped(judge, "llm")
     if role == "llm" and decides(judge):
@@ -38,8 +39,8 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
 def embedder_of(embedder: object, judge: object, llm_name: str, **settings: object) -> Embedder:
     """Return the embedder of an option: made by its name, for None the one that goes with the judge; as `judge_of`."""
     if embedder is None or isinstance(embedder, str):
-        make = partial(make_embedder, embedder, cast("LLM", judge), llm_name=llm_name, **settings)
-        embedder = _named("embedder", make)
+        with naming("embedder"):
+            embedder = make_embedder(embedder, cast("LLM", judge), llm_name=llm_name, **settings)
     if not _has(embedder, _EMBEDDER):
         embedder = wrapped(embedder, "embedder")
     check_members("embedder", embedder, _EMBEDDER, _INSTEAD.format("Embedder", "embed"))
@@ -51,11 +52,13 @@ def decides(judge: object) -> bool:
     return hasattr(judge, "decide") and not hasattr(judge, "generate")
 
 
-def _named(role: str, make: Callable[[], object]) -> object:
+@contextmanager
+def naming(argument: str) -> Generator[None, None, None]:
+    """Let the error of a name say which argument it is of."""
     try:
-        return make()
+        yield
     except RegistryError as error:
-        raise RegistryError(f"{role}: {error}") from error
+        raise RegistryError(f"{argument}: {error}") from error
 
 
 def _has(value: object, members: Sequence[str]) -> bool:

@@ -1,13 +1,12 @@
 """Metrics by name, and metrics without a judge, made with one judge, one writer and one embedder."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from ragstone.metrics.base import Metric
-from ragstone.metrics.models import embedder_of, judge_of
-from ragstone.registry import RegistryError, gets_embedder, make_metric, metric_class, spread
+from ragstone.metrics.models import embedder_of, judge_of, naming
+from ragstone.registry import gets_embedder, make_metric, metric_class, spread
 
 
 def metrics_from(
@@ -77,12 +76,3 @@ def _class_of(metric: object) -> type[Metric]:
         raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
     with naming("metrics"):
         return metric_class(metric)
-
-
-@contextmanager
-def naming(argument: str) -> Generator[None, None, None]:
-    """Let the error of a name say which argument it is of."""
-    try:
-        yield
-    except RegistryError as error:
-        raise RegistryError(f"{argument}: {error}") from error
