@@ -41,11 +41,12 @@ def test_it_prints_scores_with_evidence_and_writes_a_page(run, values, tmp_path,
         f"padded retrieval  context_relevancy  {values['padded retrieval']['context_relevancy']:.3f}",
         "    sentence 6: irrelevant",
         f"The replies are recorded, of {RECORDED['judge']} on {RECORDED['date']}. No model was asked",
-        f"{(tmp_path / 'ragstone-demo.html').as_uri()}",
-        "ragstone score yours.jsonl",
+        f"{(tmp_path / 'ragstone-demo' / 'report.html').as_uri()}",
+        "ragstone score shoes.jsonl",
     ):
         assert part in done.stdout
-    assert "<!doctype html>" in (tmp_path / "ragstone-demo.html").read_text("utf-8")
+    assert "<!doctype html>" in (tmp_path / "ragstone-demo" / "report.html").read_text("utf-8")
+    assert (tmp_path / "ragstone-demo" / ".gitignore").read_text() == "*\n"
 
 
 def test_a_page_that_cannot_be_written(run, tmp_path):

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RECORDING = Path(__file__).with_name("demo.json")
+_FOLDER = "ragstone-demo"
 _NEXT = """Next:
-  ragstone demo --samples shoes.jsonl                  write these samples to a file
-  pip install "ragstone[local]" && ragstone pull       get the judge itself (1.1 GB, once)
-  ragstone score shoes.jsonl --explain                 score them by it
-  ragstone score yours.jsonl --llm openai:gpt-5-mini   score yours, by another judge"""
+  ragstone demo --samples shoes.jsonl                          write these samples to a file
+  pip install "ragstone[local]" && ragstone pull               get the judge itself (1.1 GB, once)
+  ragstone score shoes.jsonl                                   score them, or your own, by it"""
 
 
 class _Embedder(BaseEmbedder):
@@ -58,10 +58,9 @@ def scored(recording: dict[str, Any]) -> Report:
     "--report",
     "page",
     type=click.Path(dir_okay=False),
-    default="ragstone-demo.html",
-    show_default=True,
     metavar="HTML",
-    help="The report's file. A file that is there is replaced.",
+    help="The report's file. A file that is there is replaced. Default: ragstone-demo/report.html, in a folder that "
+    "git ignores.",
 )
 @click.option(
     "--samples",
@@ -69,7 +68,7 @@ def scored(recording: dict[str, Any]) -> Report:
     metavar="FILE",
     help="Only write the samples. A file that holds another text is left as it is.",
 )
-def demo(page: str, samples: str | None) -> None:
+def demo(page: str | None, samples: str | None) -> None:
     """Score six answers about returning shoes, by the metrics of the group rag.
 
     The replies of the embedded judge were recorded: nothing is asked, and nothing fetched. The scores are computed
@@ -91,8 +90,20 @@ def demo(page: str, samples: str | None) -> None:
     click.echo(
         f"\nThe replies are recorded, of {recording['judge']} on {recording['date']}. No model was asked just now."
     )
+    page = page or _in_folder()
     write_page("--report", page, report.html())
     click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{_NEXT}")
+
+
+def _in_folder() -> str:
+    """Return the page's path in a folder that git ignores, which is made."""
+    folder = Path(_FOLDER)
+    try:
+        folder.mkdir(exist_ok=True)
+        (folder / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise NotThere(f"{folder}: cannot write: {error.strerror}; name a file with --report") from None
+    return str(folder / "report.html")
 
 
 def _write_samples(path: Path, content: bytes) -> None:

@@ -100,7 +100,7 @@ function memory(key) {
 
 function report() {
   const { metrics } = data;
-  const HUES = [200, 35, 280, 140, 340, 70, 240, 105, 0, 170];
+  const HUES = [200, 35, 280, 330, 60, 240, 15, 175, 300, 100]; // a green mark would look like praise
   metrics.forEach((metric, i) => { metric.hue = HUES[i % HUES.length]; });
   const against = data.also.find((each) => each.old);
   const alarms = data.also.flatMap((each) => each.alarms || []);
