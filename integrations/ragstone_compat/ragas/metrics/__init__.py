@@ -6,6 +6,9 @@ import ragstone
 from ragstone_compat.ragas.metrics import native
 from ragstone_compat.ragas.metrics.base import Metric as Metric
 from ragstone_compat.ragas.metrics.base import MetricResult as MetricResult
+from ragstone_compat.ragas.metrics.base import MetricWithEmbeddings as MetricWithEmbeddings
+from ragstone_compat.ragas.metrics.base import MetricWithLLM as MetricWithLLM
+from ragstone_compat.ragas.metrics.base import SingleTurnMetric as SingleTurnMetric
 from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 _GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -117,7 +120,6 @@ class SimpleCriteriaScore(AspectCritic):
     takes = AspectCritic.takes | {"choices": {word: grade / 10 for grade, word in enumerate(_GRADES)}}
 
 
-MetricWithLLM = MetricWithEmbeddings = SingleTurnMetric = Metric
 AnswerRelevancy, ContextRecall, AspectCritique = ResponseRelevancy, LLMContextRecall, AspectCritic
 faithfulness, answer_relevancy, context_relevancy = Faithfulness(), ResponseRelevancy(), ContextRelevancy()
 context_precision, context_utilization, context_recall = ContextPrecision(), ContextUtilization(), ContextRecall()

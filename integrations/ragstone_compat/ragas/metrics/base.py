@@ -126,6 +126,9 @@ class Metric:
         return result
 
 
+MetricWithLLM = MetricWithEmbeddings = SingleTurnMetric = Metric
+
+
 def unwrapped(model: object) -> object:
     """Return what a wrapper of ragas' name holds."""
     return getattr(model, "wrapped", model)
