@@ -1,5 +1,6 @@
 """Scripts for DeepEval, as people write them, run with `deepeval` replaced in their import lines and nothing else."""
 
+import asyncio
 import json
 import os
 import re
@@ -14,9 +15,11 @@ import pytest
 import ragstone
 import ragstone_compat
 from ragstone.errors import RagstoneError
+from ragstone.judge import LLM
+from ragstone.testing.contracts import LLMContract
 from ragstone_compat.deepeval import evaluate
 from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, SummarizationMetric
-from ragstone_compat.deepeval.models import OpenAIModel
+from ragstone_compat.deepeval.models import DeepEvalBaseLLM, OpenAIModel
 from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
 
 from ..support.openai_server import OpenAIServer  # noqa: TID252 - under importlib mode tests are no package
@@ -153,6 +156,22 @@ def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
     with pytest.raises(RagstoneError, match=r"OPENAI_API_KEY.*ragstone pull"):
         FaithfulnessMetric().measure(LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."]))
+
+
+class Waiting(DeepEvalBaseLLM):
+    """Answers on the event loop, with an object of the schema where there is one."""
+
+    async def a_generate(self, prompt: str, schema: Any = None) -> Any:
+        await asyncio.sleep(0)
+        return "yes" if schema is None else schema(answer="yes")
+
+    def get_model_name(self) -> str:
+        return "waiting"
+
+
+class TestOwnModel(LLMContract):
+    def llm(self) -> LLM:
+        return Waiting().judge
 
 
 def test_one_judge_serves_all_test_cases(server: OpenAIServer) -> None:

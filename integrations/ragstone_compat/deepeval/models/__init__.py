@@ -11,7 +11,7 @@ from pydantic import BaseModel, create_model
 
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
-from ragstone.judging.adapting import spelled_out, without_system
+from ragstone.judging.adapting import is_constrained, spelled_out, without_system
 from ragstone_compat.deepeval.missing import missing
 
 _missing = missing(__name__)
@@ -73,7 +73,7 @@ class _OwnJudge(BaseLLM):
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         prompt = without_system(replace(request, user=spelled_out(request))).user
-        takes_schema = "schema" in signature(self.own.a_generate).parameters
+        takes_schema = is_constrained(request) and "schema" in signature(self.own.a_generate).parameters
         reply = await self.own.a_generate(prompt, **({"schema": _type_of(request.schema)} if takes_schema else {}))
         return LLMReply(reply.model_dump_json() if isinstance(reply, BaseModel) else str(reply))
 
