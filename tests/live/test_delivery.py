@@ -91,7 +91,7 @@ def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
     soon(lambda: monitor.stats().sinks["a"].failures > 3)
     submit(monitor, range(4, 100))
     soon(lambda: len(sink.ids) == 96)
-    monitor.close(1.0)
+    monitor.close(0.1)
     standing = monitor.stats().sinks["a"]
     assert (standing.written, standing.waiting, standing.lost) == (96, 0, 4)
 

@@ -135,6 +135,7 @@ def options_of_worker(words: list[str]) -> Mapping[str, Any]:
     return worker.make_context("worker", words[3:]).params
 
 
+@pytest.mark.slow
 def test_the_containers_of_the_compose_file(tmp_path: Path, listening: socket.socket, postgres_url: str) -> None:
     """Its commands run as processes, with this machine's folders and server for the containers'."""
     yaml = pytest.importorskip("yaml")
