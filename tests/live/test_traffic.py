@@ -16,6 +16,7 @@ from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched
 
+from ..report.reports import data_of  # noqa: TID252
 from .cases import Case, score, unscored
 from .live_app import OUTBOX, RESULTS, change
 
@@ -93,6 +94,9 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
         assert words not in plain
     assert "21/23" in live
     assert "21/23" in plain
+    shown = data_of(live)
+    assert shown["conclusion"] == "1 alarm: a metric's mean has fallen below what was wanted."
+    assert len(shown["also"][0]["alarms"]) == 1
 
 
 def test_counters_that_a_hand_has_changed_are_left_out() -> None:

@@ -79,6 +79,17 @@ class Traffic(Shown):
         if self.unaccounted:
             yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."
 
+    def conclusion(self) -> str:
+        """Return how many alarms stand; "" where none does."""
+        n = len(self.alarms)
+        return f"{n} alarm{'s' if n > 1 else ''}: a metric's mean has fallen below what was wanted." if n else ""
+
+    def data(self) -> dict[str, object]:
+        """Return what a page shows of it: the alarms apart, in a box of their own."""
+        alarms = list(map(str, self.alarms))
+        remarks = [each for each in self.remarks() if each not in alarms]
+        return {**super().data(), "alarms": alarms, "remarks": remarks}
+
 
 def read_traffic(name: str, database: "Database", outbox: "Contents | None" = None) -> Traffic:
     """Read how live scoring stands. What alerts have not counted yet is counted before.
