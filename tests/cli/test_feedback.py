@@ -139,7 +139,7 @@ def test_no_database_is_made(run: Run, tmp_path: Path, command: tuple[str, ...])
     for name, message in (
         (f"{tmp_path}/no.db", "no such file; name the database of a Monitor's"),
         (f"{tmp_path}/text", "not a ragstone results database"),
-        ("mysql://me:secret@host/db", "use PostgreSQL"),
+        ("mysql://me:secret@host/db", "is not a PostgreSQL URL"),
         ("postgresql://me:secret@127.0.0.1:1/db", "sql"),
     ):
         (tmp_path / "text").write_text("a text\n" * 100)

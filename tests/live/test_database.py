@@ -265,19 +265,21 @@ def test_the_password_is_never_shown(postgres: PostgresServer, postgres_url: str
 
 
 @pytest.mark.parametrize(
-    ("url", "message"),
+    "url",
     [
-        ("p@ssword", "is not a database URL; write"),
-        ("", "is not a database URL"),
-        ("postgresql://me:p@ssword@host:port/x", "is not a database URL"),
-        ("mysql://me:p@ssword@host/x", "'mysql' is not supported; use PostgreSQL"),
-        ("postgresql+asyncpg://me:p@ssword@host/x", r"'postgresql\+asyncpg' is not supported"),
-        ("sqlite:///a.db", "'sqlite' is not supported; use PostgreSQL .*, or a SQLite file's path"),
+        "p@ssword",
+        "",
+        "postgresql://me:p@ssword@host:port/x",
+        "mysql://me:p@ssword@host/x",
+        "postgresql+asyncpg://me:p@ssword@host/x",
+        "sqlite:///p@ss.db",
     ],
 )
-def test_urls_that_are_refused(url: str, message: str) -> None:
+def test_urls_that_are_refused(url: str) -> None:
     for attempt in (SQLSink, open_results) if "://" in url else (SQLSink,):
-        with pytest.raises(ValueError, match=message) as caught:
+        with pytest.raises(
+            ValueError, match=r"is not a PostgreSQL URL; write .*, or the path of a SQLite file"
+        ) as caught:
             attempt(url)
         assert "p@ss" not in "".join(traceback.format_exception(caught.value))
 

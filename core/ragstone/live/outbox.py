@@ -91,13 +91,12 @@ class Outbox:
         patience: Seconds to wait while another process holds it.
 
     Raises:
-        OutboxError: The file is something else, or of a newer version.
-        sqlite3.Error: The file cannot be opened, read or written.
+        OutboxError: The file is something else, of a newer version, or cannot be opened, read or written.
         OSError: The folder beside it, by which processes know of each other, cannot be made.
     """
 
     def __init__(self, path: Path, patience: float = 5.0) -> None:
-        self._file = SqliteFile(path, _KIND, patience, explain=False)
+        self._file = SqliteFile(path, _KIND, patience)
         self._current: sqlite3.Connection | None = None
         with self._file.transaction():
             pass
@@ -112,8 +111,7 @@ class Outbox:
         """Do all of it or nothing, with the write lock from the start.
 
         Raises:
-            OutboxError: Another file was put in its place that is no outbox.
-            sqlite3.Error: The file cannot be written, or others hold it for more than five seconds.
+            OutboxError: Another file was put in its place, it cannot be written, or others hold it for too long.
         """
         with self._file.transaction(removing) as connection:
             self._current = connection
@@ -300,8 +298,7 @@ class Outbox:
         The file has nothing of its texts then, and what processes have in hand of these samples does not come back.
 
         Raises:
-            OutboxError: Another process still reads the file; call it again.
-            sqlite3.Error: It cannot be written, or others hold it for more than five seconds.
+            OutboxError: Another process still reads the file; call it again. Or as for `transaction`.
         """
         removed: dict[str, list[str]] = {}
         names, oldest = {clean_key(each) for each in ids}, before or 0.0

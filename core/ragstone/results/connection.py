@@ -110,15 +110,12 @@ class Database(Protocol):
         Args:
             removing: For what must leave no trace: the name of a table that no other transaction may read meanwhile.
         """
-        ...
 
     def vacuum(self, *tables: str) -> None:
         """Remove what was deleted: from a file and its log, without a table from its log; a server reuses the space."""
-        ...
 
     def close(self) -> None:
         """Close the connection. The next use opens another."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +142,13 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         path: The file.
         kind: What it holds. Another program's file is refused.
         patience: Seconds to wait while another process holds it.
-        explain: Whether SQLite's errors become the kind's own, also where another try may succeed.
     """
 
-    def __init__(self, path: Path, kind: Kind, patience: float, *, explain: bool = True) -> None:
+    def __init__(self, path: Path, kind: Kind, patience: float) -> None:
         super().__init__()
         self.path = path
         self._kind = kind
         self._patience = patience
-        self._explain = explain
         self._file = (0, 0)
 
     def replaced(self) -> None:
@@ -244,13 +239,11 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
                 problem = (
                     f"is damaged, or not a ragstone {self._kind.noun} ({text}); move it away, or name another file"
                 )
-                raise self._kind.error(f"{self.path}: {problem}") from error
-            if "locked" in text:
+            elif "locked" in text:
                 problem = f"{text}; another process has held it for {self._patience:g} seconds"
             else:
                 problem = explain(self.path, text, "ragstone.db")
-            own = self._kind.error if self._explain else type(error)
-            raise own(f"{self.path}: {problem}") from error
+            raise self._kind.error(f"{self.path}: {problem}") from error
 
 
 class MemoryDatabase:

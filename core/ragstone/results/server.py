@@ -132,17 +132,15 @@ def read_url(url: str) -> str:
         'postgresql://me@db.test/rag'
     """
     scheme, _, rest = url.partition("://")
-    if rest and scheme not in _SCHEMES:
-        raise ValueError(
-            f"url: {scheme!r} is not supported; use PostgreSQL (postgresql+psycopg://...), or a SQLite file's path"
-        )
     try:
-        has = conninfo_to_dict(f"postgresql://{rest}" if rest else "no URL")
+        has = conninfo_to_dict(f"postgresql://{rest}")
     except psycopg.ProgrammingError:
         has = {"port": "unknown"}
-    if "@" in str(has.get("host")) or not str(has.get("port", 0)).isdecimal():
-        example = "postgresql+psycopg://user:password@host/name"
-        raise ValueError(f"url: is not a database URL; write {example}")  # and not its text, which may be a password
+    if scheme not in _SCHEMES or "@" in str(has.get("host")) or not str(has.get("port", 0)).isdecimal():
+        raise ValueError(  # without its text, which may be a password
+            "url: is not a PostgreSQL URL; write postgresql+psycopg://user:password@host/name, "
+            "or the path of a SQLite file"
+        )
     return f"postgresql://{rest}"
 
 

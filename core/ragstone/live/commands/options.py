@@ -1,6 +1,5 @@
 """Databases and outboxes that the commands of live traffic name."""
 
-import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -33,7 +32,5 @@ def opened_outbox(name: str | Path, *, make: bool = False) -> Generator[Outbox, 
     try:
         with closing(Outbox(path.absolute())) as outbox:
             yield outbox
-    except OutboxError as error:
+    except (OutboxError, OSError) as error:
         raise NotThere(f"--outbox {error}") from None
-    except (sqlite3.Error, OSError) as error:
-        raise NotThere(f"--outbox {path}: cannot be used: {error}") from error
