@@ -96,7 +96,7 @@ def test_many_records_that_are_refused_keep_none_of_the_others() -> None:
     assert (standing.written, standing.waiting, standing.lost) == (96, 0, 4)
 
 
-def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
+def test_what_a_sink_never_took_is_counted_as_lost_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     monitor = live(sinks=Kept("a", Down()))
     submit(monitor, range(30))
     soon(lambda: monitor.stats().scored == 30)
@@ -105,6 +105,7 @@ def test_what_a_sink_never_took_is_counted_as_lost_at_the_end() -> None:
     standing = monitor.stats().sinks["a"]
     assert (standing.written, standing.waiting, standing.lost) == (0, 0, 30)
     assert monitor.close() == monitor.flush() == result
+    assert caplog.text.count("closed: 0 evaluations and 30 outcomes were lost") == 1
 
 
 def test_beyond_what_may_wait_the_oldest_are_lost() -> None:

@@ -146,6 +146,24 @@ def test_a_sink_that_is_down_across_a_restart():
     assert set(calls().values()) == {1}
 
 
+def test_a_database_in_whose_place_another_program_s_file_is_put():
+    monitor = live()
+    submit(monitor, range(20))
+    assert monitor.flush()
+    Path(RESULTS).unlink()
+    with closing(sqlite3.connect(RESULTS)) as other:
+        other.execute("CREATE TABLE theirs (a)")
+    submit(monitor, range(20, 40))
+    soon(lambda: undelivered() == 20)
+    assert monitor.close(0.1) == FlushResult(remaining=0, undelivered=20)
+    (sink,) = monitor.stats().sinks.values()
+    assert (sink.written, sink.waiting, sink.lost) == (20, 20, 0)
+    Path(RESULTS).unlink()
+    with live() as monitor:
+        assert monitor.flush()
+    assert results() == list(range(20, 40))
+
+
 @pytest.mark.parametrize("entered", ["with", "lifespan"])
 def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
     with live(reply=hangs) as monitor:

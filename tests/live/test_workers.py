@@ -146,7 +146,7 @@ def test_a_process_ends_although_its_judge_hangs(end: str) -> None:
     assert "Fatal" not in errors
     assert sum(map(int, re.findall(r"dropped: closed \((\d+)\)", errors))) == 20
     why = "closed" if "close" in end else "the process ended without close(), and nothing was judged"
-    assert f"{why}: 20 evaluations were lost: call close() and give it time, or use outbox=" in errors
+    assert f"{why}: 20 evaluations and 0 outcomes were lost: call close() and give it time, or use outbox=" in errors
     assert ("ZeroDivisionError" in errors) == (end == "1 / 0")
 
 

@@ -594,15 +594,16 @@ class Pipeline:
     def _warn_of_rest(self, why: str) -> None:
         """Log how much was left when the monitor ended, and where it is."""
         stats, path = self.stats(), self._settings.outbox
-        lost = stats.reasons.get("dropped", {}).get("closed", 0)
-        outcomes = sum(sink.waiting for sink in stats.sinks.values())
+        waiting = sum(sink.waiting for sink in stats.sinks.values())
+        cut, undelivered = stats.reasons.get("dropped", {}).get("closed", 0), self._left().undelivered - waiting
         rest: list[str] = []
-        if stats.spooled or outcomes:
+        if self._settings.queue.workers and (stats.spooled or waiting):  # else another process goes on with them
             go_on = f"the next start goes on with them, or: ragstone live worker --outbox {path}"
-            rest.append(f"{stats.spooled:,} evaluations and {outcomes:,} outcomes wait in {path}; {go_on}")
-        if lost:
-            rest.append(f"{lost:,} evaluations were lost: call close() and give it time, or use outbox=")
-        if rest and self._settings.queue.workers:
+            rest.append(f"{stats.spooled:,} evaluations and {waiting:,} outcomes wait in {path}; {go_on}")
+        if cut or undelivered:
+            lost = f"{cut:,} evaluations and {undelivered:,} outcomes were lost"
+            rest.append(f"{lost}: call close() and give it time, or use outbox=")
+        if rest:
             self.counters.warn(f"{why}: {'; '.join(rest)}")
 
     def _end(self, timeout: float) -> None:
