@@ -22,7 +22,6 @@ from ragstone.results.record import Record
 
 _FACTS = ("run_name", "tags")
 _TOO_MANY = ("id", "run_id", "user_id", "thread_id")
-_SECONDS_AFTER_FAILURE = 1.0
 _log = logging.getLogger("ragstone.live")
 
 
@@ -126,7 +125,7 @@ class Watch:
         self._failed = failed
         self._new = threading.Event()  # set while there may be outcomes to count
         self._ended = threading.Event()
-        self._counting = self._failing = False
+        self._counting = False
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -142,28 +141,23 @@ class Watch:
             self._new.set()
 
     def busy(self) -> bool:
-        """Whether outcomes wait to be counted that can be."""
-        return (self._new.is_set() or self._counting) and not self._failing
+        """Whether outcomes wait to be counted, or are being counted."""
+        return self._new.is_set() or self._counting
 
     def _run(self) -> None:
         while not self._ended.is_set():
             self._look()
-            if self._failing:
-                self._ended.wait(_SECONDS_AFTER_FAILURE)
             self._new.wait()
 
     def _look(self) -> None:
-        """Count what is new, and announce the alarms that nobody has announced."""
+        """Count what is new, and announce what nobody has announced. Where it fails, the next look does it."""
         self._counting = True  # before it is no longer new: `busy` must not miss it
         self._new.clear()
         try:
             alarms = raise_alarms(self._database)
-            self._failing = False
             for alarm in alarms:
                 self._announce(alarm)
         except Exception as error:
-            self._new.set()
-            self._failing = True
             self._failed("alerts", error)
             return
         finally:
