@@ -113,7 +113,6 @@ def test_a_journal_knows_it_as_if_it_was_wrapped(tmp_path) -> None:
         (lambda: ContextRelevancy(llm=FakeListChatModel), "llm: is the class FakeListChatModel; make an object"),
         (lambda: make_embedder(None, chat_model()), "FakeListChatModel does not embed texts; name an embedder"),
         (lambda: Monitor(["context_relevancy"]), "metrics: contains str; pass"),
-        (lambda: RagEvaluator("rag", llm=chat_model()), "'rag' is a group of metrics; name one of them: response_rel"),
     ],
 )
 def test_what_is_no_model_is_refused(make, said) -> None:
