@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
 
+from ragstone_compat.deepeval.evaluate import evaluate
+from ragstone_compat.deepeval.metrics import BaseMetric
 from ragstone_compat.deepeval.missing import missing
 from ragstone_compat.deepeval.test_case import LLMTestCase
-
-if TYPE_CHECKING:
-    from types import SimpleNamespace
-
-    from ragstone_compat.deepeval.metrics import BaseMetric
 
 __getattr__ = missing(__name__)
 
@@ -49,8 +46,6 @@ class EvaluationDataset:
     def __iter__(self) -> Iterator[LLMTestCase]:
         return iter(self.test_cases)
 
-    def evaluate(self, metrics: "Sequence[BaseMetric]") -> "SimpleNamespace":
+    def evaluate(self, metrics: Sequence[BaseMetric]) -> SimpleNamespace:
         """Score the test cases, as `evaluate` does."""
-        from ragstone_compat.deepeval.evaluate import evaluate  # metrics are loaded when they are used
-
         return evaluate(self, metrics)

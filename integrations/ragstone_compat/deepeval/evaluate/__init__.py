@@ -66,9 +66,9 @@ def evaluate(
             row.append(each)
     errors: list[str] = []
     results: list[SimpleNamespace] = []
-    lacks = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
+    left_out = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
     for index, (case, row) in enumerate(zip(cases, measured, strict=True)):
-        data = [each for each in row if _why(each) not in lacks]
+        data = [each for each in row if _why(each) not in left_out]
         for each in data:
             each.name = each.__name__
             if options.get("print_results", True):

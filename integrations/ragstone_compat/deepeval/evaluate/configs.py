@@ -1,6 +1,5 @@
 """The groups of options, where DeepEval has them."""
 
-from ragstone_compat.deepeval.evaluate import AsyncConfig as AsyncConfig
-from ragstone_compat.deepeval.evaluate import CacheConfig as CacheConfig
-from ragstone_compat.deepeval.evaluate import DisplayConfig as DisplayConfig
-from ragstone_compat.deepeval.evaluate import ErrorConfig as ErrorConfig
+from ragstone_compat.deepeval.evaluate import AsyncConfig, CacheConfig, DisplayConfig, ErrorConfig
+
+__all__ = ["AsyncConfig", "CacheConfig", "DisplayConfig", "ErrorConfig"]
