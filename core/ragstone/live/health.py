@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.live.outcomes import upsert
-from ragstone.plain import clean_integer, clean_key, clean_real, to_json
+from ragstone.plain import clean_key
 
 if TYPE_CHECKING:
     from ragstone.results.connection import Transaction
@@ -43,20 +43,15 @@ class Health(BaseModel):
 
 
 _NAMES = tuple(Health.model_fields)
+_COUNTERS = ("counts", "reasons")
 _WRITE = upsert("health", _NAMES, ["process"])
 
 
 def write_health(connection: "Transaction", health: Health) -> None:
     """Write a process's counters in place of its earlier ones."""
-    row = {
-        "process": clean_key(health.process),
-        "at": clean_real(health.at),
-        "started_at": clean_real(health.started_at),
-        "counts": to_json(health.counts),
-        "reasons": to_json(health.reasons),
-        "longest_queue": clean_integer(health.longest_queue),
-    }
-    connection.execute(_WRITE, row)
+    cells = health.model_dump()
+    counters = {name: json.dumps(cells[name]) for name in _COUNTERS}
+    connection.execute(_WRITE, {**cells, **counters, "process": clean_key(health.process)})
 
 
 def read_health(connection: "Transaction") -> list[Health]:
@@ -65,6 +60,6 @@ def read_health(connection: "Transaction") -> list[Health]:
     for row in connection.execute(f"SELECT {', '.join(_NAMES)} FROM health").fetchall():  # noqa: S608 - names of ours
         cells = dict(zip(_NAMES, row, strict=True))
         with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
-            counters = {name: json.loads(cells[name]) for name in ("counts", "reasons")}
+            counters = {name: json.loads(cells[name]) for name in _COUNTERS}
             found.append(Health.model_validate({**cells, **counters}))
     return found
