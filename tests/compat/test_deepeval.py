@@ -22,7 +22,7 @@ from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, Summariz
 from ragstone_compat.deepeval.models import DeepEvalBaseLLM, OpenAIModel
 from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
 
-from ..support.openai_server import OpenAIServer  # noqa: TID252 - under importlib mode tests are no package
+from ..support.openai_server import OpenAIServer, error  # noqa: TID252 - under importlib mode tests are no package
 from .judging import answer
 
 SCRIPTS = Path(__file__).parent / "deepeval_scripts"
@@ -105,7 +105,17 @@ def test_what_is_undefined_is_no_score(openai_server: Callable[..., OpenAIServer
     case = LLMTestCase(input="Who?", actual_output="Hm.", retrieval_context=["Ann did it."])
     assert metric.measure(case) is None
     assert (metric.score, metric.success) == (None, False)
-    assert metric.error == "the judge found no claims in actual_output (0 of 0)"
+    assert metric.error == "the judge found no claims in response (0 of 0)"
+
+
+def test_a_metric_that_fails_keeps_no_score_of_another_test_case(server: OpenAIServer) -> None:
+    metric = FaithfulnessMetric()
+    case = LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."])
+    assert metric.measure(case) == 1.0
+    server.reply = lambda body: error(400, "no such response")
+    with pytest.raises(Exception, match="no such response"):
+        metric.measure(case)
+    assert (metric.score, metric.reason, metric.success, metric.outcome) == (None, None, None, None)
 
 
 def test_a_missing_field_raises(server: OpenAIServer) -> None:

@@ -32,9 +32,11 @@ _FIELDS: Mapping[str, SampleField] = {
     "input": "user_input",
     "actual_output": "response",
     "expected_output": "reference",
-    "retrieval_context": "retrieved_contexts",
     "context": "retrieved_contexts",
+    "retrieval_context": "retrieved_contexts",
 }
+_THEIRS = {ours: theirs for theirs, ours in _FIELDS.items()}
+_UNMEASURED = dict.fromkeys(("score", "score_breakdown", "reason", "success", "error", "outcome", "verbose_logs"))
 _CALLED = (
     'The input is called "question" here, the actual output "response", the expected output "reference", the context '
     'and the retrieval context "contexts".'
@@ -121,10 +123,12 @@ class BaseMetric:
             RagstoneError: A field is missing or empty, a text is too long, or the judge's replies cannot be used.
             Exception: What the judge's provider raises.
         """
+        vars(self).update(_UNMEASURED)
         return self._measured(self.native().score(self.sample_of(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
         """Score a test case on the running event loop; otherwise as `measure`."""
+        vars(self).update(_UNMEASURED)
         return self._measured(await self.native().ascore(self.sample_of(test_case)))
 
     def set_outcome(self, outcome: Outcome) -> "BaseMetric":
@@ -132,10 +136,8 @@ class BaseMetric:
         self.outcome, self.score, self.reason, self.error = outcome, outcome.value, outcome.reason, None
         self.evaluation_model, self.verbose_logs, self.score_breakdown = self.judge.model, str(outcome), None
         if isinstance(outcome, Unscored):
-            self.error = outcome.detail
-            for theirs, ours in _FIELDS.items():
-                self.error = self.error.replace(ours, theirs)
-            self.reason = self.error
+            field, colon, rest = outcome.detail.partition(":")
+            self.error = self.reason = f"{_THEIRS.get(field, field)}{colon}{rest}"
         else:
             self.score = 0.0 if self.strict_mode and outcome.value < 1.0 else outcome.value
             self.score_breakdown = {name.capitalize(): part for name, part in outcome.breakdown.items()}
