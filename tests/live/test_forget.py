@@ -66,6 +66,25 @@ def test_what_a_judge_has_in_hand_does_not_come_back(reply: Any, outbox: str | N
         )
 
 
+@pytest.mark.parametrize("named", [["--outbox", OUTBOX], []], ids=["outbox", "memory"])
+def test_a_users_samples_in_hand_do_not_come_back(named: list[str]) -> None:
+    """The database has nothing of the user's yet, and so knows none of the ids."""
+    held = Held(judged)
+    outbox = OUTBOX if named else None
+    with live(metric(held), SQLiteSink(RESULTS), outbox=outbox) as monitor:
+        for i in range(20):
+            monitor.submit(sample(i, metadata={"user_id": "Ann Ananas" if i % 2 else "Bob"}))
+        soon(lambda: held.asked)
+        with closing(SQLiteSink(RESULTS)) as sink:
+            sink.forget(ids=["nobody's"])
+        done = CliRunner().invoke(cli, ["live", "forget", RESULTS, *named, "--user", "Ann Ananas"])
+        assert done.exit_code == 0, done.output
+        held.let_go()
+        monitor.submit(sample(21, metadata={"user_id": "Ann Ananas"}))
+        assert monitor.flush(PATIENCE)
+    assert outcomes() == sorted([*(f"s{i}" for i in range(0, 20, 2)), "s21"])
+
+
 def test_another_process_has_the_files_open_and_goes_on() -> None:
     code = f"""
 monitor = live(reply=lambda request: {{"ids": [1]}} if asked(request) % 2 else 1 / 0, store_text=True)
