@@ -301,14 +301,14 @@ class Monitor:
             ...         pass
             >>> asyncio.run(serve())
         """
-        import asyncio  # loaded where it runs
+        from ragstone.bridge import in_daemon  # loads asyncio
 
         del app  # a server hands itself over
         self._pipeline.begin()
         try:
             yield
         finally:
-            await asyncio.to_thread(self.close, timeout)
+            await in_daemon(lambda: self.close(timeout))
 
     def __enter__(self) -> "Monitor":
         self._pipeline.begin()
