@@ -91,7 +91,7 @@ def test_a_call_that_is_given_up_is_cancelled_and_its_connection_closed(end: str
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=serve, daemon=True).start()
         judge = OpenAICompatible("m", base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1", api_key="none")
-        monitor = live(ContextRelevancy(llm=judge), workers=1, timeout=0.5 if end == "timeout" else 100.0)
+        monitor = live(ContextRelevancy(llm=judge), workers=1, timeout=3.0 if end == "timeout" else 100.0)
         monitor.submit(sample(1))
         assert reading.wait(PATIENCE)
         assert monitor.close(PATIENCE if end == "timeout" else 0.0).remaining == (end == "close")
