@@ -156,7 +156,7 @@ class Pipeline:
         }
         self.closed = False
         self.ended = threading.Event()
-        self._writes = Writes(settings.outbox, settings.waits, self._outbox_opened, self._outbox_failed)
+        self._writes = Writes(settings.outbox, settings.waits, self.wake, self._outbox_opened, self._outbox_failed)
         self._arrivals, self._room = _Load(), _Load()  # new tasks that wait to be written; room for them in memory
         self._versions = dict(iter(settings.metrics))  # by name
         self._delivered_rows: set[int] = set()  # that wait to be removed from the file
@@ -204,7 +204,7 @@ class Pipeline:
         if self.closed or len(self._writes) >= 2 * _UNWRITTEN:
             raise RuntimeError("the monitor is closed, or too many samples wait to be written")
         self.start()
-        self._later(lambda outbox: outbox.say(feedback), lambda: self.deliver([feedback]))
+        self._writes.add(Write(lambda outbox: outbox.say(feedback), lambda: self.deliver([feedback])))
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
@@ -241,11 +241,11 @@ class Pipeline:
             self.counters.cut_off(len(task.todo))  # it waited for room when the monitor was closed
             return
         self._arrivals.add(task)
-        self._later(partial(self._write_new, task), partial(self._new_without, task))
+        self._writes.add(Write(partial(self._new_to_file, task), partial(self._new_from_memory, task)))
         self.counters.waiting(len(self.queue) + self._arrivals.tasks)
         if self.ended.is_set():
             for write in self._writes.drain():
-                write.without()
+                write.from_memory()
             for late in self.queue.drain():
                 self.done(late)
 
@@ -277,17 +277,12 @@ class Pipeline:
 
     # --- what comes of them -----------------------------------------------------------------------------------
 
-    def _later(self, write: "Callable[[Outbox], Callable[[], object] | None]", without: Callable[[], object]) -> None:
-        self._writes.add(Write(write, without))
-        if self._writes.path is not None:
-            self.wake()
-
     def done(self, task: Task) -> None:
         """Hand on a task that is judged, or that a worker had at the end; then it is no longer waited for."""
         if self.ended.is_set():
-            self._rest_without(task)
+            self._judged_from_memory(task)
         else:
-            self._later(partial(self._write_rest, task), partial(self._rest_without, task))
+            self._writes.add(Write(partial(self._judged_to_file, task), partial(self._judged_from_memory, task)))
         self.settle(task)
 
     def settle(self, task: Task) -> None:
@@ -308,7 +303,7 @@ class Pipeline:
             return partial(self._delivered_rows.difference_update, rows)
 
         self._delivered_rows.update(rows)
-        self._later(write, lambda: True)
+        self._writes.add(Write(write, lambda: True))
 
     def forget(self, before: float) -> None:
         """Remove what is from before a time, wherever it is kept."""
@@ -329,7 +324,7 @@ class Pipeline:
 
     # --- the outbox -------------------------------------------------------------------------------------------
 
-    def _write_new(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
+    def _new_to_file(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
         mine = self._room.takes(task)
         new = outbox.add(task, mine=mine)
 
@@ -345,16 +340,16 @@ class Pipeline:
 
         return written
 
-    def _new_without(self, task: Task) -> None:
+    def _new_from_memory(self, task: Task) -> None:
         if self.ended.is_set():
-            self._rest_without(task)
+            self._judged_from_memory(task)
         elif self._writes.path is None or self._room.takes(task):
             self.queue.put(task)
         else:
             self.counters.settle("dropped", "outbox_failed", len(task.todo))
         self._arrivals.add(task, -1)
 
-    def _write_rest(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
+    def _judged_to_file(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
         """Write down the outcomes of a task, and what of it is still to be done."""
         if rest := [*task.retries, *task.todo, *task.foreign]:
             first, longest = self._settings.waits.judge
@@ -373,7 +368,7 @@ class Pipeline:
 
         return written
 
-    def _rest_without(self, task: Task) -> bool:
+    def _judged_from_memory(self, task: Task) -> bool:
         self.deliver(task.records)
         task.records = []
         if not task.todo:
@@ -416,7 +411,7 @@ class Pipeline:
                 return  # what cannot be written waits until it can
             if not written:
                 self._room = self._free()
-                self._writes.without()
+                self._writes.from_memory()
             elif hurry or time.monotonic() >= self._look_at:
                 self._look()
 
@@ -644,16 +639,16 @@ class Pipeline:
         self._room = _Load()
         with self._writes.held() as mine:  # after a batch that is being written, which may queue further tasks
             for task in [*left, *self.queue.drain()]:
-                self._later(partial(self._write_rest, task), partial(self._rest_without, task))
+                self._writes.add(Write(partial(self._judged_to_file, task), partial(self._judged_from_memory, task)))
                 self.settle(task)
             self._writes.use_at = -1.0
             while mine and len(self._writes) and self._writes.write():
                 pass
             if mine:
-                self._writes.without()
+                self._writes.from_memory()
         if not mine:
             for write in self._writes.drain():
-                write.without()
+                write.from_memory()
 
     # --- counters ---------------------------------------------------------------------------------------------
 

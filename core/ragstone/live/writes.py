@@ -23,12 +23,12 @@ class Write(NamedTuple):
     """What is to be written.
 
     Attributes:
-        write: Writes it; returns what to do once the whole batch is written.
-        without: Does it from memory, where the file cannot be used; returns whether it is still to be written later.
+        to_file: Writes it; returns what to do once the whole batch is written.
+        from_memory: Goes on where the file cannot be used; returns whether it is still to be written later.
     """
 
-    write: "Callable[[Outbox], Callable[[], object] | None]"
-    without: Callable[[], object]
+    to_file: "Callable[[Outbox], Callable[[], object] | None]"
+    from_memory: Callable[[], object]
 
 
 class Writes:
@@ -39,17 +39,24 @@ class Writes:
     Args:
         path: The outbox; None: there is none.
         waits: How long to wait for it.
+        added: Called when there is something to write.
         opened: Called when the file was opened.
         failed: Called with the error when the file cannot be used. It is tried again later: a file that is
             locked or full now need not be so for long.
     """
 
     def __init__(
-        self, path: Path | None, waits: Waits, opened: Callable[[], object], failed: Callable[[Exception], object]
+        self,
+        path: Path | None,
+        waits: Waits,
+        added: Callable[[], object],
+        opened: Callable[[], object],
+        failed: Callable[[Exception], object],
     ) -> None:
         self.path = path
         self.use_at = -1.0
         self._waits = waits
+        self._added = added
         self._opened = opened
         self._failed = failed
         self._lock = threading.Lock()
@@ -73,9 +80,10 @@ class Writes:
     def add(self, write: Write) -> None:
         """Have something written, or do it from memory where there is no file."""
         if self.path is None:
-            write.without()
+            write.from_memory()
         else:
             self._waiting.append(write)
+            self._added()
 
     def drain(self) -> Iterator[Write]:
         """Take out what waits."""
@@ -110,7 +118,7 @@ class Writes:
             self._batch.append(write)
         if not self._batch and self._outbox is not None:
             return True
-        done = self.transact(lambda outbox: [each.write(outbox) for each in self._batch])
+        done = self.transact(lambda outbox: [each.to_file(outbox) for each in self._batch])
         if done is None:
             return False
         for go_on in filter(None, done):
@@ -118,10 +126,10 @@ class Writes:
         self._batch = []  # not before: what is on its way still waits
         return True
 
-    def without(self) -> None:
-        """Do from memory what cannot be written. The next start may do some of it again."""
+    def from_memory(self) -> None:
+        """Go on with what cannot be written. The next start may do some of it again."""
         self._batch.extend(self.drain())
-        self._waiting.extend([each for each in self._batch if each.without()])
+        self._waiting.extend([each for each in self._batch if each.from_memory()])
         self._batch = []
 
     def forget(self, before: float) -> None:
