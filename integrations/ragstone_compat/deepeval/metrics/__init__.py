@@ -35,8 +35,8 @@ _FIELDS: Mapping[str, SampleField] = {
     "context": "retrieved_contexts",
     "retrieval_context": "retrieved_contexts",
 }
-_THEIRS = {ours: theirs for theirs, ours in _FIELDS.items()}
-_UNMEASURED = dict.fromkeys(("score", "score_breakdown", "reason", "success", "error", "outcome", "verbose_logs"))
+_THEIRS: Mapping[str, str] = {ours: theirs for theirs, ours in _FIELDS.items()}
+_RESULT = ("score", "score_breakdown", "reason", "success", "error", "outcome", "verbose_logs")
 _CALLED = (
     'The input is called "question" here, the actual output "response", the expected output "reference", the context '
     'and the retrieval context "contexts".'
@@ -123,12 +123,12 @@ class BaseMetric:
             RagstoneError: A field is missing or empty, a text is too long, or the judge's replies cannot be used.
             Exception: What the judge's provider raises.
         """
-        vars(self).update(_UNMEASURED)
+        vars(self).update(dict[str, Any].fromkeys(_RESULT))
         return self._measured(self.native().score(self.sample_of(test_case)))
 
     async def a_measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
         """Score a test case on the running event loop; otherwise as `measure`."""
-        vars(self).update(_UNMEASURED)
+        vars(self).update(dict[str, Any].fromkeys(_RESULT))
         return self._measured(await self.native().ascore(self.sample_of(test_case)))
 
     def set_outcome(self, outcome: Outcome) -> "BaseMetric":
@@ -256,7 +256,7 @@ class GEval(BaseMetric):
 
     def native(self) -> Metric:
         """Return ragstone's metric."""
-        sees = [_FIELDS[param.value] for param in self.evaluation_params]
+        sees: list[SampleField] = [_FIELDS[param.value] for param in self.evaluation_params]
         if len(set(sees)) < len(sees):
             raise ValueError("evaluation_params: name context or retrieval_context, not both")
         rubric = sorted(self.rubric or [Rubric((0, 0), "not at all"), Rubric((10, 10), "fully")])
