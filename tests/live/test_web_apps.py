@@ -89,6 +89,7 @@ def test_killed_among_requests_and_started_again(tmp_path: Path, listening: sock
     answered: list[str] = []
     results, outbox = tmp_path / "ragstone.db", tmp_path / "ragstone.db.outbox"
     scored = "SELECT sample_id FROM outcomes WHERE metric = 'context_relevancy'"
+    feedback = "SELECT sample_id FROM feedback"
     fd = listening.fileno()
     command = ["uvicorn", "live.fastapi_app:app", "--log-level", "warning", "--fd", str(fd)]
     variables = {"JUDGE": "slow:Slow", "DATABASE": str(results)}
@@ -101,7 +102,6 @@ def test_killed_among_requests_and_started_again(tmp_path: Path, listening: sock
             asked = [pool.submit(note, number) for number in range(REQUESTS)]
             soon(lambda: len(answered) >= REQUESTS // 2)
             first = set(answered)
-            urlopen(Request(f"{url}/feedback/{answered[0]}?thumb=down", method="POST"), timeout=60).close()
             on_disk = set[str]()
 
             def all_on_disk() -> bool:
@@ -116,17 +116,18 @@ def test_killed_among_requests_and_started_again(tmp_path: Path, listening: sock
         with process(tmp_path, *command, fd=fd, **variables) as server:
             for each in asked:
                 each.result(60)
+            urlopen(Request(f"{url}/feedback/{answered[0]}?thumb=down", method="POST"), timeout=60).close()
+            soon(lambda: names(results, feedback) and not names(outbox, "SELECT id FROM samples"))
             server.send_signal(signal.SIGTERM)
             server.wait(60)
 
     assert len(answered) == REQUESTS
-    assert names(outbox, "SELECT id FROM samples") == []
     stored = names(results, scored)
     assert len(stored) == len(set(stored))
     last_moments = set(answered[len(first) : before_restart])  # these may not have been on the disk yet
     assert {*answered} - last_moments <= {*stored}
     assert len({*stored} - {*answered}) <= AT_ONCE, "asked and not answered when the server was killed"
-    assert names(results, "SELECT sample_id FROM feedback") == answered[:1]
+    assert names(results, feedback) == answered[:1]
 
 
 def options_of_worker(words: list[str]) -> Mapping[str, Any]:
