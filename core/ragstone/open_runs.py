@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -167,17 +167,16 @@ if hasattr(os, "register_at_fork"):
 
 def _characters(value: object, counted: set[int], depth: int = 6) -> int:
     """Count the characters of a value's texts, without those that were counted before."""
-    if value is None or isinstance(value, (int, float)) or id(value) in counted:
-        return 0
+    inner: Iterable[object] = ()
     if isinstance(value, str):
+        known = id(value) in counted
         counted.add(id(value))
-        return len(value)
-    inner: Collection[object] = ()
-    if isinstance(value, BaseModel) or is_dataclass(value):
+        return 0 if known else len(value)
+    if is_list(value):
+        inner = value
+    elif is_mapping(value):
+        inner = value.values()
+    elif (isinstance(value, BaseModel) or is_dataclass(value)) and id(value) not in counted:
         counted.add(id(value))
         inner = getattr(value, "__dict__", {}).values()
-    elif is_mapping(value):
-        inner = tuple(value.values())
-    elif is_list(value):
-        inner = value
     return sum([_characters(each, counted, depth - 1) for each in tuple(inner)]) if depth else 0

@@ -155,6 +155,8 @@ def earlier_turns(value: object, question: str | None, answer: str | None = None
     With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
     for the question with its answer, which the app may have added since.
     """
+    if value is None or isinstance(value, str):
+        return []
     entries = entries_of(value)
     for name, inside in ({"messages": value} if entries is None else entries).items():
         memory = name in MEMORIES

@@ -142,7 +142,7 @@ def sample_with(fields: Mapping[str, object], run: Run) -> Sample:
 
 def _history(run: Run, question: str | None, answer: str | None) -> Sequence[object]:
     history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question)
-    loaded = (earlier_turns(each.inputs, question) for each in _successful(run) if holds_memory(each.inputs))
+    loaded = (earlier_turns(each.inputs, question) for each in run.walk() if holds_memory(each.inputs))
     return history or next(filter(None, loaded), ())
 
 
@@ -165,7 +165,7 @@ def _ending(run: Run) -> tuple[str | None, str | None]:
     inside = [*run.walk()]
     cancelled = isinstance(run.error, _CANCELLED)
     left = cancelled or run.error is None
-    waits = left and any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
+    waits = left and any(each.error and _is_langgraph_s("GraphInterrupt", each.error) for each in inside)
     if waits or _is_langgraph_s("GraphBubbleUp", run.error):
         return "interrupted", None
     models = [each for each in inside if each.kind == "model" and (each.open or isinstance(each.error, _CANCELLED))]
@@ -208,14 +208,14 @@ def joined(before: Run, run: Run) -> Run:
 
 def _is_langgraph_s(name: str, error: BaseException | None) -> bool:
     """Say whether an error is one of those with which LangGraph steers graphs, without importing it."""
-    return error is not None and any(
-        each.__name__ == name and each.__module__.startswith("langgraph.") for each in type(error).__mro__
-    )
+    kinds = () if error is None else type(error).__mro__
+    return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in kinds)
 
 
 def _failed(run: Run) -> bool:
-    steers = _is_langgraph_s("GraphBubbleUp", run.error)
-    return not (run.error is None or steers or isinstance(run.error, GeneratorExit))
+    if run.error is None or isinstance(run.error, GeneratorExit):
+        return False
+    return not _is_langgraph_s("GraphBubbleUp", run.error)
 
 
 def _successful(run: Run) -> Iterator[Run]:
@@ -257,10 +257,11 @@ def fields_of(
         "reference": lambda: find_text(reference, "reference_outputs", (*REFERENCES, *ANSWERS)),
     }
     fields = {name: value for name, value in given.items() if name not in FIELDS}
+    is_named = any(each.kind == "named" for each in _successful(run)) if reading.keys else False
     for field, read in readers.items():
         if field in given:
             value: object = _strictly(field, given[field], f"fields: the function's {field!r}")
-        elif field in reading.keys and not (field == "retrieved_contexts" and _named(run)):
+        elif field in reading.keys and not (field == "retrieved_contexts" and is_named):
             value = attempt(_under_key, field, reading.keys[field], run, reference)
         else:
             value = attempt(read)
@@ -339,17 +340,20 @@ def in_state(
 
 def find_question(run: Run, originals: Names = ()) -> str | None:
     """Return the question: in the inputs by a usual name, else by one that may mean it, else in the outputs."""
+    if isinstance(run.inputs, str):
+        return run.inputs
     own, *others = QUESTIONS
     usual = (own, *originals, *others)
-    found = attempt(find_text, run.inputs, "inputs", usual, asked=True)
-    if not isinstance(found, str):
-        found = attempt(find_text, run.inputs, "inputs", (*usual, *_QUESTIONS_TOO), asked=True) or found
-    if not isinstance(found, str) and not isinstance(run.output, str) and read_message(run.output) is None:
-        in_outputs = attempt(find_text, run.output, "outputs", QUESTIONS, asked=True)
-        found = in_outputs if isinstance(in_outputs, str) else found
-    if isinstance(found, Unreadable):
-        raise found
-    return found
+    in_state = None if isinstance(run.output, str) or read_message(run.output) is not None else run.output
+    found = [
+        attempt(find_text, run.inputs, "inputs", usual, asked=True),
+        attempt(find_text, run.inputs, "inputs", (*usual, *_QUESTIONS_TOO), asked=True),
+        attempt(find_text, in_state, "outputs", QUESTIONS, asked=True),
+    ]
+    text = next((each for each in found if isinstance(each, str)), None)
+    if text is None and isinstance(found[0], Unreadable):
+        raise found[0]
+    return text
 
 
 def find_text(value: object, where: str, names: Names, *, asked: bool = False, depth: int = 0) -> str | None:
@@ -422,13 +426,14 @@ def find_contexts(run: Run, tools: Collection[str], originals: Names = ()) -> li
         tools: Names of tools whose text is a context.
         originals: Further names in the inputs.
     """
-    if named := _named(run):
+    ended = [*_successful(run)]
+    if named := [each for each in ended if each.kind == "named"]:
         return _texts(named)
     stated = attempt(stated_contexts, run.output, "outputs", texts=False)
     if isinstance(stated, list):
         return stated
     searches, turn = [*_searches(run)], last_turn(run.output)
-    if found := list(dict.fromkeys([*_texts(searches), *(tool_texts(turn) or ())])) or _passed_on(run):
+    if found := list(dict.fromkeys([*_texts(searches), *(tool_texts(turn) or ())])) or _passed_on(ended):
         return found
     texts = tool_texts(turn, tools)
     if texts is None:
@@ -441,10 +446,6 @@ def find_contexts(run: Run, tools: Collection[str], originals: Names = ()) -> li
 def last_turn(output: object) -> "Sequence[BaseMessage]":
     """Return the messages of a state, or of the one state that it holds, from the last question on."""
     return messages_of(output) or in_state(output, "", lambda entries, _: messages_of(entries) or None) or ()
-
-
-def _named(run: Run) -> list[Run]:
-    return [each for each in _successful(run) if each.kind == "named"]
 
 
 def _searches(run: Run) -> Iterator[Run]:
@@ -467,10 +468,10 @@ def _texts(runs: Iterable[Run]) -> list[str]:
     return [*texts]
 
 
-def _passed_on(run: Run) -> list[str]:
+def _passed_on(ended: Iterable[Run]) -> list[str]:
     """Return the texts of the Documents that steps returned, where no retriever was run."""
     passed: list[str] = []
-    for each in _successful(run):
+    for each in ended:
         texts = _texts([each]) if each.kind == "chain" else []
         chosen = bool(texts) and set(texts) <= set(passed)
         passed = texts if chosen else list(dict.fromkeys([*passed, *texts]))

@@ -271,7 +271,8 @@ class Recorder:
             self.monitor.skip("fields_failed")
             raise
         if isinstance(sample, Sample):
-            own = {"id": sample.id or run.own_id or id_of(run), "metadata": {**_about(run), **sample.metadata}}
+            about = _about(run)
+            own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}
             self.monitor.submit(sample.model_copy(update=own))
             return
         if thread and sample.reason in ("interrupted", "no_answer"):
@@ -303,17 +304,13 @@ def as_it_stands(inputs: object) -> object:
     return {name: as_it_stands(value) for name, value in inputs.items()} if is_mapping(inputs) else inputs
 
 
-def id_of(run: Run) -> str:
-    """Return a run's id as LangChain writes it."""
-    return str(UUID(int=run.id)) if isinstance(run.id, int) else str(run.id)
-
-
 def _about(run: TopRun) -> dict[str, object]:
     """Return a sample's metadata: the run's name, tags and metadata, as JSON has it, and the app's error."""
+    run_id = str(UUID(int=run.id)) if isinstance(run.id, int) else str(run.id)  # as LangChain writes it
     configurable = run.configurable or {}
     who = {name: str(configurable[name]) for name in _WHO if configurable.get(name)}
     kept = {name: value for name, value in run.metadata.items() if name not in _RUN_FACTS}
-    about: dict[str, object] = {**who, **kept, "name": run.name, "tags": run.tags, "run_id": id_of(run)}
+    about: dict[str, object] = {**who, **kept, "name": run.name, "tags": run.tags, "run_id": run_id}
     if run.error is not None:
         about["error"] = describe(run.error, most=200)
     return as_dict(to_plain(about))
