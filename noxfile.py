@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import nox
+from nox.command import CommandFailed
 
 nox.options.default_venv_backend = "uv"
 nox.options.download_python = "never"
@@ -147,7 +148,7 @@ def parity(session: nox.Session, peer: str) -> None:
     """Compare the scores of `ragstone_compat` with those of the original, on the same samples and the same answers."""
     try:
         session.install(peer, "--editable", ".[openai]")
-    except nox.command.CommandFailed:
+    except CommandFailed:
         session.skip(f"{peer} cannot be installed")
     session.run("python", f"benchmarks/parity/beside_{peer}.py")
 
