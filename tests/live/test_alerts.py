@@ -521,3 +521,12 @@ def test_flushing_before_the_first_sample_waits_for_nothing() -> None:
     monitor = told()
     assert monitor.flush(PATIENCE)
     assert monitor.close()
+
+
+def test_an_alarm_that_an_earlier_version_stored_is_announced() -> None:
+    with told() as monitor:
+        give(monitor, [0.0] * 10)
+    (alarm,) = alarms_of()
+    change(RESULTS, "UPDATE alarms SET announced = 0, alarm = ?", alarm.model_dump_json())
+    with closing(SQLiteSink(RESULTS)) as sink:
+        assert raise_alarms(sink.database) == [alarm.model_copy(update={"lowest": ()})]

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -27,6 +27,7 @@ OTHER = "(other values)"
 """The slice of all values beyond the first 1,000."""
 
 _MOST_LOWEST = 10
+_NOWHERE: dict[str, Any] = {"metric": "", "since": 0.0, "until": 0.0}  # of alarms that an earlier version stored
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 _ALONE = (
     "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
@@ -42,7 +43,7 @@ _TALLIES = (
 )
 _LOWEST = (
     "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE alerts IS NOT NULL AND status = 'scored' "
-    "AND metric = :metric AND scored_at >= :since ORDER BY value, scored_at, sample_id"
+    "AND metric = :metric AND scored_at BETWEEN :since AND :until ORDER BY value, scored_at, sample_id"
 )
 
 
@@ -110,7 +111,8 @@ class Tally:
         samples: How many scores were counted.
         total: Their sum.
         stakes: What the bets hold.
-        since: When the first of the recent scores was made, in seconds since 1970 (UTC).
+        since: When the first score since the drop was made, in seconds since 1970 (UTC).
+        until: When the last one was, likewise.
         recent: How many scores there are since the drop.
         recent_total: Their sum.
     """
@@ -120,6 +122,7 @@ class Tally:
     total: float = 0.0
     stakes: list[float] = field(default_factory=list[float])
     since: float = 0.0
+    until: float = 0.0
     recent: int = 0
     recent_total: float = 0.0
 
@@ -158,7 +161,7 @@ class Tally:
     def _follow(self, value: float, at: float, below: float) -> None:
         if self.recent_total >= below * self.recent:  # nothing lacks: a drop begins here, if one does
             self.since, self.recent, self.recent_total = at, 0, 0.0
-        self.recent += 1
+        self.until, self.recent = at, self.recent + 1
         self.recent_total += value
 
 
@@ -171,7 +174,7 @@ def raise_alarms(database: Database) -> list[Alarm]:
     with database.transaction() as connection:
         connection.execute(_ALONE)
         query = "SELECT alarm FROM alarms WHERE announced = 0"
-        alarms = [Alarm.model_validate_json(text) for (text,) in connection.execute(query).fetchall()]
+        alarms = [_alarm(connection, text) for (text,) in connection.execute(query).fetchall()]
         connection.execute("UPDATE alarms SET announced = 1 WHERE announced = 0")
         return alarms
 
@@ -187,13 +190,14 @@ def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str
     with database.transaction() as connection:
         connection.execute(_ALONE)
         rows = [tuple(row) for row in connection.execute(_TALLIES).fetchall()]
+        found = [(*row[:4], None if row[4] is None else _alarm(connection, row[4])) for row in rows]
         if reset:
             connection.execute(
                 "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
                 "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
             )
             connection.execute("DELETE FROM alarms")
-        return [(*row[:4], None if row[4] is None else Alarm.model_validate_json(row[4])) for row in rows]
+        return found
 
 
 def _count(database: Database) -> None:
@@ -240,7 +244,7 @@ def _count_slice(
         return
     raised = tally.count(scores, watched)
     state = {name: getattr(tally, name) for name in ("number", "samples", "total")}
-    rest = {name: getattr(tally, name) for name in ("stakes", "since", "recent", "recent_total")}
+    rest = {name: getattr(tally, name) for name in ("stakes", "since", "until", "recent", "recent_total")}
     connection.execute(
         "INSERT INTO tallies (name, slice, number, samples, total, stakes) "
         "VALUES (:name, :slice, :number, :samples, :total, :stakes) ON CONFLICT (name, slice) "
@@ -249,29 +253,36 @@ def _count_slice(
     )
     if not raised:
         return
+    alarm = {
+        "alert": name,
+        "slice": part,
+        "at": time.time(),
+        "samples": tally.samples,
+        "mean": tally.total / tally.samples,
+        "recent_samples": tally.recent,
+        "recent_mean": tally.recent_total / tally.recent,
+        "metric": metric,
+        "since": tally.since,
+        "until": tally.until,
+    }
+    connection.execute(
+        "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)",
+        {**names, "alarm": json.dumps(alarm)},
+    )
+
+
+def _alarm(connection: Transaction, text: str) -> Alarm:
+    """Return a stored alarm, with the lowest scores that are still there."""
+    values = {**_NOWHERE, **json.loads(text)}
+    name, part = values["alert"], values["slice"]
     lowest: list[LowScore] = []
-    for sample_id, value, at, alerts in connection.execute(
-        _LOWEST, {"metric": metric, "since": tally.since}
-    ).fetchall():
-        if len(lowest) == min(_MOST_LOWEST, tally.recent):
+    for sample_id, value, at, alerts in connection.execute(_LOWEST, values).fetchall():
+        if len(lowest) == min(_MOST_LOWEST, values["recent_samples"]):
             break
         its = _watched(alerts).get(name)
         if its is not None and part in (its.slices or ("",)):
             lowest.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
-    alarm = Alarm(
-        alert=name,
-        slice=part,
-        at=time.time(),
-        samples=tally.samples,
-        mean=tally.total / tally.samples,
-        recent_samples=tally.recent,
-        recent_mean=tally.recent_total / tally.recent,
-        lowest=tuple(lowest),
-    )
-    connection.execute(
-        "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)",
-        {**names, "alarm": alarm.model_dump_json()},
-    )
+    return Alarm.model_validate({**values, "lowest": lowest})
 
 
 def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
@@ -285,12 +296,6 @@ def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
     return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
 
 
-def forget_lowest(connection: Transaction, before: float, ids: Collection[str]) -> None:
-    """Remove samples from what alarms name. What was counted stays."""
+def hold_count(connection: Transaction) -> None:
+    """Have no other process count until the transaction ends."""
     connection.execute(_ALONE)
-    for name, part, text in connection.execute("SELECT name, slice, alarm FROM alarms").fetchall():
-        alarm = Alarm.model_validate_json(text)
-        lowest = [low for low in alarm.lowest if low.submitted_at >= before and low.sample_id not in ids]
-        changed = alarm.model_copy(update={"lowest": tuple(lowest)}).model_dump_json()
-        update = "UPDATE alarms SET alarm = :alarm WHERE name = :name AND slice = :slice"
-        connection.execute(update, {"alarm": changed, "name": name, "slice": part})

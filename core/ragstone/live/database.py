@@ -97,7 +97,7 @@ class DatabaseSink(Sink):
             if user:
                 names |= outcomes.samples_of(connection, user)
             forgetting.note_forgotten(connection, names, user)
-            alarms.forget_lowest(connection, before or 0.0, names)
+            alarms.hold_count(connection)
             for table, at in (("outcomes", "submitted_at"), ("feedback", "at")):
                 delete = f"DELETE FROM {table} WHERE"  # noqa: S608 - names of ours
                 removed[table] = 0
@@ -105,7 +105,7 @@ class DatabaseSink(Sink):
                     removed[table] += connection.execute(f"{delete} sample_id = :name", {"name": name}).rowcount
                 if before is not None:
                     removed[table] += connection.execute(f"{delete} {at} < :before", {"before": before}).rowcount
-        self.database.vacuum(*(("outcomes", "feedback", "alarms") if names or any(removed.values()) else ()))
+        self.database.vacuum(*(("outcomes", "feedback") if names or any(removed.values()) else ()))
         return removed
 
     def close(self) -> None:
