@@ -2,7 +2,6 @@
 
 import copy
 import sys
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,8 +20,6 @@ T = TypeVar("T")
 
 JUDGE_TAG = "ragstone:judge"
 """Stands in the tags of every event and span of a judge, so that handlers can tell it from the app's."""
-
-_LOCK = threading.Lock()
 
 
 class SharedModel(Shared, ABC, Generic[M]):
@@ -78,12 +75,11 @@ class SharedModel(Shared, ABC, Generic[M]):
     @contextmanager
     def _hidden(self) -> Generator[M, None, None]:
         """Give the copy to call, tagged as a judge's and hidden from the app. ValueError: `Settings` has no object."""
-        original = self._found()
-        with _LOCK:
-            if self._copied is None or self._copied[0] is not original:
-                silent = {} if self._trace else {"callback_manager": _SilentCallbacks()}
-                self._copied = original, original.model_copy(update={**dict.fromkeys(self._apps_own), **silent})
-            copied = self._copied[1]
+        original, copied = self._found(), self._copied
+        if copied is None or copied[0] is not original:
+            silent = {} if self._trace else {"callback_manager": _SilentCallbacks()}
+            copied = original, original.model_copy(update={**dict.fromkeys(self._apps_own), **silent})
+            self._copied = copied
         with ExitStack() as undo:
             tags = {**active_instrument_tags.get(), JUDGE_TAG: True}  # the app's stay
             undo.enter_context(instrument_tags(tags))
@@ -93,7 +89,7 @@ class SharedModel(Shared, ABC, Generic[M]):
                 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
                 undo.enter_context(suppress_instrumentation())
-            yield copied
+            yield copied[1]
 
     async def _ainvoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model for the running loop, unless its async half would block that."""

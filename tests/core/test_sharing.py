@@ -12,6 +12,7 @@ from ragstone import (
     BaseLLM,
     ContextRelevancy,
     LLMReply,
+    LLMRequest,
     ResponseRelevancy,
     Sample,
     SummarizationScore,
@@ -113,6 +114,16 @@ class Looping(BaseLLM):
             self.all_here.set()
         await asyncio.wait_for(self.all_here.wait(), 20) if len(self.seen) <= 6 else await asyncio.sleep(0)
         return await self.fake.agenerate(request)
+
+
+def test_however_many_calls_hang_the_next_one_is_made():
+    together = threading.Barrier(70, timeout=20)
+
+    async def many():
+        llm = Threaded(lambda request: f"{together.wait()}")
+        return await asyncio.gather(*(llm.agenerate(LLMRequest("demo", "", "", {})) for _ in range(70)))
+
+    assert len(asyncio.run(many())) == 70
 
 
 def test_an_async_judge_that_blocks_on_another_is_told_instead_of_waiting_for_itself():
