@@ -142,15 +142,26 @@ def recipes(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "--tb", "short", "-rs", "tests/recipes", *session.posargs)
 
 
+PEERS = {
+    "deepeval": ["deepeval"],
+    "ragas-0.4.3": ["ragas==0.4.3", "langchain-community==0.4.1"],
+    "ragas-0.1.10": [
+        "ragas==0.1.10", "langchain<0.3", "langchain-core<0.3", "langchain-community<0.3", "langchain-openai<0.2",
+        "datasets<4", "pyarrow<17", "setuptools<80",
+    ],
+}  # fmt: skip
+"""What each of them needs that pip does not choose by itself today."""
+
+
 @nox.session(tags=["full"])
-@nox.parametrize("peer", ["deepeval"])
+@nox.parametrize("peer", list(PEERS))
 def parity(session: nox.Session, peer: str) -> None:
     """Compare the scores of `ragstone_compat` with those of the original, on the same samples and the same answers."""
     try:
-        session.install(peer, "--editable", ".[openai]")
+        session.install(*PEERS[peer], "--editable", ".[openai]")
     except CommandFailed:
         session.skip(f"{peer} cannot be installed")
-    session.run("python", f"benchmarks/parity/beside_{peer}.py")
+    session.run("python", f"benchmarks/parity/beside_{peer.partition('-')[0]}.py")
 
 
 @nox.session(tags=["full"])

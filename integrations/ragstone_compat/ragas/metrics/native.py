@@ -1,5 +1,6 @@
 """What ragas computes and ragstone's core does not."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -55,9 +56,13 @@ def similarity(sample: Sample) -> Flow[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class FactualCorrectness(ragstone.FactualCorrectness):
-    """`ragstone.FactualCorrectness` with ragas' modes.
+    """`ragstone.FactualCorrectness` with ragas' recall and modes.
 
-        F = (1 + beta^2) * precision * recall / (beta^2 * precision + recall)
+        recall = TP / (TP + FN)
+        F      = (1 + beta^2) * precision * recall / (beta^2 * precision + recall)
+
+    TP are the response's claims that the reference supports, FN the reference's that the response does not. (ragstone's
+    recall is of the reference's claims alone.)
 
     Args:
         mode: "precision", "recall", or "f1", which is F.
@@ -69,17 +74,24 @@ class FactualCorrectness(ragstone.FactualCorrectness):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         score = yield from super()._flow(sample)
-        parts, verdicts = score.breakdown, score.verdicts
-        expected = self._by_mode(parts, "_expected") if "expected" in parts else None
+        parts, verdicts, expected = dict(score.breakdown), score.verdicts, None
+        kinds = Counter(verdict.kind for verdict in verdicts)
+        ratio = kinds["reference_claim"] / kinds["response_claim"]
+        value = self._by_mode(parts, ratio)
+        if "expected" in parts:
+            expected = self._by_mode(parts, ratio, "_expected")
         reason = score.reason.partition(" The score is ")[0]
-        return self._score(self._by_mode(parts), reason, expected=expected, breakdown=parts, verdicts=verdicts)
+        return self._score(value, reason, expected=expected, breakdown=parts, verdicts=verdicts)
 
-    def _by_mode(self, parts: Mapping[str, float], suffix: str = "") -> float:
-        precision, recall = parts[f"precision{suffix}"], parts[f"recall{suffix}"]
+    def _by_mode(self, parts: dict[str, float], ratio: float, suffix: str = "") -> float:
+        """Return the value; recall among the parts becomes ragas'."""
+        precision = parts[f"precision{suffix}"]
+        missing = (1.0 - parts[f"recall{suffix}"]) * ratio
+        recall = parts[f"recall{suffix}"] = precision / (precision + missing) if precision else 0.0
         if self.mode != "f1":
             return precision if self.mode == "precision" else recall
         beta = self.beta**2
-        return (1 + beta) * precision * recall / (beta * precision + recall) if precision + recall else 0.0
+        return (1.0 + beta) * precision * recall / (beta * precision + recall) if precision else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
