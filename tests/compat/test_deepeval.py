@@ -44,7 +44,7 @@ EXPECTED = {
     "own_model": ["Answer Relevancy 1.0 True", "Faithfulness 1.0 True"],
     "own_model_with_schema": ["1.0 True", "{'Alignment': 1.0, 'Coverage': 1.0} confined"],
     "many_at_once": ["{'Answer Relevancy': 1.0, 'Faithfulness': 1.0}\n" * 3],
-    "goldens": ["pass rate 100% ['Seven.', None]", "\n0 1\n"],
+    "goldens": ["pass rate 100% ['Seven.', None]", "\n0 1\n", "None ['Ann did.']"],
     "own_metric": ["True [1.0, 1.0]", "[(None, False, 'ValueError: no such file'), (1.0, True, None)]"],
     "models": ["gpt-4.1 0.8", "llama3.1:8b 0.8", "gemini-2.5-flash 0.8"],
     "failures": [

@@ -1,7 +1,9 @@
 """Data sets: test cases, and goldens that become test cases when the app has answered them."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 from ragstone_compat.deepeval.evaluate import evaluate
@@ -42,6 +44,14 @@ class EvaluationDataset:
     def add_golden(self, golden: Golden) -> None:
         """Add a golden."""
         self.goldens.append(golden)
+
+    def add_goldens_from_json_file(self, file_path: str) -> None:
+        """Add a golden for each object of a JSON file's list."""
+        self.goldens += [Golden.model_validate(each) for each in json.loads(Path(file_path).read_text("utf-8"))]
+
+    def add_test_cases_from_json_file(self, file_path: str) -> None:
+        """Add a test case for each object of a JSON file's list."""
+        self.test_cases += [LLMTestCase.model_validate(each) for each in json.loads(Path(file_path).read_text("utf-8"))]
 
     def __iter__(self) -> Iterator[LLMTestCase]:
         return iter(self.test_cases)

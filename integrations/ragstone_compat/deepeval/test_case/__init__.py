@@ -1,6 +1,7 @@
 """What is scored."""
 
 from enum import Enum
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -37,3 +38,4 @@ class LLMTestCase(BaseModel):
     context: list[str] | None = None
     retrieval_context: list[str] | None = None
     name: str | None = None
+    additional_metadata: dict[str, Any] | None = None
