@@ -33,7 +33,7 @@ class Queue:
             outbox only and is scored when there is room; "block": `submit` waits.
         workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
             outbox, and `ragstone live worker` judges and delivers them.
-        timeout: Seconds for one evaluation. Then the outcome is `Unscored("timeout")` and its thread is abandoned.
+        timeout: Seconds for one evaluation. Then its calls are cancelled, and the outcome is `Unscored("timeout")`.
 
     Raises:
         ValueError: An option is not of its type; the message names it.
