@@ -275,7 +275,7 @@ def test_a_client_of_another_package_is_refused() -> None:
         ("testset", "TestsetGenerator", "make one with ragas in an environment of its own"),
         ("testset.generator", "TestsetGenerator", "make one with ragas"),
         ("testset.evolutions", "simple, reasoning", "make one with ragas"),
-        ("integrations.langchain", "EvaluatorChain", "use ragstone_langchain.MetricEvaluator"),
+        ("integrations.langchain", "EvaluatorChain", "use ragstone_langchain.RagEvaluator"),
         ("integrations.llama_index", "evaluate", "use ragstone_llama_index.evaluate_query_engine"),
         ("cost", "get_token_usage_for_openai", "total_tokens() counts"),
         ("dataset_schema", "MultiTurnSample", "a ragstone.Sample has a history"),

@@ -28,7 +28,7 @@ INSTEAD: Mapping[str, str] = {
     "DiskCacheBackend": _CACHE,
     "DistanceMeasure": _TEXTS,
     "DomainSpecificRubrics": _CRITERION,
-    "EvaluatorChain": "use ragstone_langchain.MetricEvaluator, or a ragstone_langchain.MonitorHandler for live traffic",
+    "EvaluatorChain": "use ragstone_langchain.RagEvaluator, or a ragstone_langchain.MonitorHandler for live traffic",
     "ExactMatch": _TEXTS,
     "Experiment": "use ragstone.evaluate, whose report is kept by its `save` and compared by ragstone.compare",
     "FaithfulnesswithHHEM": "use Faithfulness",
