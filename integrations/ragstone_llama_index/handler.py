@@ -331,11 +331,12 @@ def contexts(nodes: _T) -> _T:
         >>> contexts(["Emma is a novel by Jane Austen."])
         ['Emma is a novel by Jane Austen.']
     """
-    run_id = active_span_id.get()
-    within = [each for each in recorders() if each.trees.get(run_id) is not None]
-    for recorder in within:
-        recorder.safely(recorder.name_contexts, run_id, nodes)
-    if not within and (trace := current_trace()) is not None:
+    inside = False
+    for recorder in recorders():
+        if (run := recorder.get(active_span_id.get())) is not None:
+            inside = True
+            recorder.safely(recorder.name_contexts, run, nodes)
+    if not inside and (trace := current_trace()) is not None:
         with suppress(TypeError):
             trace.contexts += named(nodes)
     return nodes

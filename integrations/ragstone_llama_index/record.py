@@ -51,6 +51,7 @@ EVALUATION_TAG = "ragstone:evaluation"
 """Stands in the tags of what an evaluation asks an app."""
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset")
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
+_MOST_STEPS = 100_000
 UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 
 
@@ -61,9 +62,14 @@ class Recorder:
         self.reading = reading
         self.trees = OpenRuns(self.given_up)
         self.handler = Handler(self)
+        self._within: dict[str | None, Hashable] = {}  # of what is nothing but a step: the run that it is part of
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # apps may be copied with all that they hold; the runs under way are the same
+
+    def get(self, span_id: str | None) -> Run | None:
+        """Return the open run that a call is, or is part of."""
+        return self.trees.get(self._within.get(span_id, span_id))
 
     def begins(self, run: Run, instance: object, tags: Mapping[str, object]) -> bool:  # noqa: ARG002
         """Whether to keep the tree of a topmost run that begins."""
@@ -107,7 +113,12 @@ class Recorder:
         kind = _kind(cast("Hashable", type(instance)), name.rpartition(".")[2])
         if kind == "writing":
             self.writing(cast("StreamingAgentChatResponse", instance))
-        parent = self.trees.get(parent_id)
+        parent = self.get(parent_id)
+        if not kind and parent is not None and not isinstance(instance, Workflow):
+            if len(self._within) >= _MOST_STEPS:  # those that never ended among them
+                self._within.clear()
+            self._within[id_] = parent.id
+            return
         if kind in TOPMOST and _is_beside(parent, parent_id, kind):
             parent = parent_id = None
         if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
@@ -117,15 +128,14 @@ class Recorder:
             run.inputs = _inputs(kind, instance, call, topmost=parent is None)
         tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
         if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
-            parent_id, run.kind = None, ""  # its sources are the evaluator's, not the app's
+            parent, parent_id, run.kind = None, None, ""  # its sources are the evaluator's, not the app's
         elif parent is None and not self.begins(run, instance, tags):
             return
-        self.trees.begin(run, parent_id)
+        self.trees.begin(run, parent_id if parent is None else parent.id)
 
     def end(self, id_: str, instance: object, result: object, error: BaseException | None = None) -> None:
         """Close a run; with the topmost one its tree is whole. What a call retrieved before it failed still counts."""
-        run = self.trees.get(id_)
-        if run is None:
+        if self._within.pop(id_, None) is not None or (run := self.trees.get(id_)) is None:
             return
         output = result.result if type(result) is StopEvent else result
         if run.kind == "workflow" and result is None and error is None and isinstance(instance, Workflow):
@@ -139,7 +149,7 @@ class Recorder:
 
     def rerank(self, event: ReRankStartEvent | ReRankEndEvent) -> None:
         """Keep what a reranker was given, and what it chose."""
-        run = self.trees.get(event.span_id)
+        run = self.get(event.span_id)
         if run is None:
             return
         if isinstance(event, ReRankStartEvent):
@@ -149,9 +159,9 @@ class Recorder:
             if each.kind == "rerank" and each.open:
                 self.trees.end(each.id, tuple(event.nodes))
 
-    def name_contexts(self, run_id: object, nodes: object) -> None:
-        """Keep contexts that the app names. TypeError: they are none."""
-        self.trees.begin(Run(object(), "named", output=named(nodes, self.reading), open=False), cast("str", run_id))
+    def name_contexts(self, run: Run, nodes: object) -> None:
+        """Keep contexts that the app names in a run. TypeError: they are none."""
+        self.trees.begin(Run(object(), "named", output=named(nodes, self.reading), open=False), run.id)
 
 
 class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
