@@ -20,6 +20,7 @@ MOST_CHARACTERS = 10_000_000
 _EVENT = 500  # characters: so a tree has at most 10,000 runs, each with a begin and an end
 _SILENCE = 3_600.0
 _REMEMBERED = 100_000
+_NO_TEXT = (int, float, type(None))  # an embedding has thousands of numbers
 
 GivenUp = Literal["never_ended", "too_large"]
 
@@ -179,4 +180,6 @@ def _characters(value: object, counted: set[int], depth: int = 6) -> int:
     elif (isinstance(value, BaseModel) or is_dataclass(value)) and id(value) not in counted:
         counted.add(id(value))
         inner = getattr(value, "__dict__", {}).values()
-    return sum([_characters(each, counted, depth - 1) for each in tuple(inner)]) if depth else 0
+    if not depth:
+        return 0
+    return sum([_characters(each, counted, depth - 1) for each in tuple(inner) if not isinstance(each, _NO_TEXT)])

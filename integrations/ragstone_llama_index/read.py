@@ -159,8 +159,8 @@ def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
         sample = Sample.model_validate(fields)
     except ValidationError as problem:
         raise Unreadable(f"fields: {first_problem(problem)}") from None
-    if not sample.history:
-        sample = sample.model_copy(update={"history": _history(run, sample.user_input)})
+    if not sample.history and (turns := _history(run, sample.user_input)):
+        sample = sample.model_copy(update={"history": tuple(turns)})
     return Draft(sample, answer)
 
 

@@ -119,7 +119,7 @@ class Recorder:
                 self._within.clear()
             self._within[id_] = parent.id
             return
-        if kind in TOPMOST and _is_beside(parent, parent_id, kind):
+        if kind in TOPMOST and self._is_beside(parent, parent_id, kind):
             parent = parent_id = None
         if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
             return
@@ -132,6 +132,22 @@ class Recorder:
         elif parent is None and not self.begins(run, instance, tags):
             return
         self.trees.begin(run, parent_id if parent is None else parent.id)
+
+    def _is_beside(self, parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
+        """Whether a call that could begin a run is none of its parent's.
+
+        An engine below a model, which chose it as a tool, answers the app; so does one below a run that has ended. In
+        LlamaIndex 0.13 whatever a task does after it started a workflow has the workflow's span for a parent: what
+        really belongs to it is called by one of its steps.
+        """
+        top = None if parent is None else self.trees.top_of(parent.id)
+        if top is not None and top.kind == "model" and kind != "model":
+            top.kind = ""  # it is not a model alone
+            return True
+        if parent is None and kind in ENTRIES:
+            return True
+        of_workflow = parent_id is not None and parent_id[-UUID - 5 : -UUID - 1] == ".run"
+        return of_workflow and (parent is None or parent is top)
 
     def end(self, id_: str, instance: object, result: object, error: BaseException | None = None) -> None:
         """Close a run; with the topmost one its tree is whole. What a call retrieved before it failed still counts."""
@@ -228,12 +244,6 @@ def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
     return cast("list[BaseSpanHandler[BaseSpan]]", root_dispatcher.span_handlers)  # pyright: ignore[reportUnknownMemberType]
 
 
-def _top_of(run: Run) -> Run:
-    while run.parent is not None:
-        run = run.parent
-    return run
-
-
 def _converses(run: Run | None) -> bool:
     while run is not None and not converses(run):
         run = run.parent
@@ -247,22 +257,6 @@ def _kind(cls: type, method: str) -> Kind:
         if issubclass(cls, base) and (method in methods or not methods):
             return kind
     return ""
-
-
-def _is_beside(parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
-    """Whether a call that could begin a run is none of its parent's.
-
-    An engine below a model, which chose it as a tool, answers the app; so does one below a run that has ended. In
-    LlamaIndex 0.13 whatever a task does after it started a workflow has the workflow's span for a parent: what really
-    belongs to it is called by one of its steps.
-    """
-    if parent is not None and (top := _top_of(parent)).kind == "model" and kind != "model":
-        top.kind = ""  # it is not a model alone
-        return True
-    if parent is None and kind in ENTRIES:
-        return True
-    of_workflow = parent_id is not None and parent_id[-UUID - 5 : -UUID - 1] == ".run"
-    return of_workflow and (parent is None or parent.parent is None)
 
 
 def _is_read(kind: Kind, parent_id: str | None) -> bool:
