@@ -16,7 +16,7 @@ import asyncio
 import gc
 import statistics
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
@@ -36,7 +36,7 @@ class Dropping:
 
     def advise(self, advice: dict[str, str]) -> None: ...
     def submit(self, sample: Sample) -> None: ...
-    def skip(self, reason: str) -> None: ...
+    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = ()) -> None: ...
     def failed(self, place: str, error: BaseException) -> None:
         raise AssertionError(place) from error
 

@@ -10,7 +10,6 @@ from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import Unreadable, kind
 from ragstone_langchain.read import FIELD_NAMES, Reading, attempt, fields_of, named_contexts, sample_with
 
-_ORIGINAL_NAMES = ("text", "document", "source", "article", "original")  # of what a summariser is to sum up
 _PLACES: Mapping[SampleField, tuple[str, ...]] = {
     "user_input": ("inputs", "outputs"),
     "response": ("outputs",),
@@ -50,8 +49,7 @@ class Arguments:
             inside.append(Run("context", "named", output=attempt(named_contexts, self.context, "context")))
         run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
         source = metric.source_field
-        originals = () if source is None else _ORIGINAL_NAMES
-        found = fields_of(run, reading, self.reference_outputs, originals, original_asked=source == "user_input")
+        found = fields_of(run, reading, self.reference_outputs, source)
         if found is None:
             raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
         if isinstance(found, Sample):

@@ -134,18 +134,14 @@ class MonitorHandler(BaseCallbackHandler):
 
     # LangChain's events, by its names for them; of what comes with each, what is not read here is not named.
 
-    def on_chain_start(
-        self, serialized: Mapping[str, object] | None, inputs: object, *, run_id: UUID, **event: object
-    ) -> None:
+    def on_chain_start(self, serialized: object, inputs: object, *, run_id: UUID, **event: object) -> None:
         """Begin a chain, and a sample where none is open above."""
         what = _KINDS.get(str(event.get("run_type")), "chain")
-        name = str(event.get("name") or (serialized or {}).get("name") or "")
-        safely(self.monitor, self.recorder.begin, what, run_id, event, name, inputs)
+        safely(self.monitor, self.recorder.begin, what, run_id, event, serialized, inputs)
 
-    def on_tool_start(self, serialized: Mapping[str, object] | None, *_: object, run_id: UUID, **event: object) -> None:
+    def on_tool_start(self, serialized: object, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a tool."""
-        name = str(event.get("name") or (serialized or {}).get("name") or "")
-        safely(self.monitor, self.recorder.begin, "tool", run_id, event, name)
+        safely(self.monitor, self.recorder.begin, "tool", run_id, event, serialized)
 
     def on_retriever_start(self, *_: object, run_id: UUID, **event: object) -> None:
         """Begin a retriever."""
@@ -157,21 +153,13 @@ class MonitorHandler(BaseCallbackHandler):
 
     on_chat_model_start = on_llm_start
 
-    def on_chain_end(self, outputs: object, *, run_id: UUID, **event: object) -> None:
-        """End a chain, and submit the sample that it is."""
-        safely(self.monitor, self.recorder.end, run_id, outputs, None, event.get("inputs"))
+    def on_chain_end(self, *output: object, run_id: UUID, **event: object) -> None:
+        """End a run: keep the texts that it found, or submit the sample that it is."""
+        safely(self.monitor, self.recorder.end, run_id, *output, None, event.get("inputs"))
 
-    def on_retriever_end(self, documents: object, *, run_id: UUID, **_event: object) -> None:
-        """End a retriever, and keep the texts of what it returned."""
-        safely(self.monitor, self.recorder.end, run_id, documents)
-
-    def on_tool_end(self, output: object, *, run_id: UUID, **_event: object) -> None:
-        """End a tool, and keep the texts of the Documents that it returned."""
-        safely(self.monitor, self.recorder.end, run_id, output)
-
-    def on_llm_end(self, response: object, *, run_id: UUID, **_event: object) -> None:
-        """End a model."""
-        safely(self.monitor, self.recorder.end, run_id, response)
+    on_retriever_end = on_chain_end
+    on_tool_end = on_chain_end
+    on_llm_end = on_chain_end
 
     def on_llm_new_token(self, token: object, *, run_id: UUID, chunk: object = None, **_event: object) -> None:
         """Keep a piece that a model streams."""

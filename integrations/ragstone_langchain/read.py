@@ -75,6 +75,7 @@ FIELD_NAMES: Mapping[SampleField, Names] = {
 
 _NO_ANSWERS = {*QUESTIONS, *CONTEXTS, *REFERENCES}
 _QUESTIONS_TOO = (*QUESTIONS, "prompt", "request", "topic", "message", "text", "content")  # where none of those is
+_ORIGINALS = ("text", "document", "source", "article", "original")  # in inputs, of what a summariser is to sum up
 _STRUCTURED = ("structured_response", "parsed")  # where agents and `with_structured_output(include_raw=True)` put it
 _TEXTS = ("text", "content")  # of a mapping that stands under a usual name
 _HITS = (*CONTEXTS, "results", "output")  # in what a search returns, or as LangSmith packs it
@@ -234,7 +235,7 @@ def _successful(run: Run) -> Iterator[Run]:
 
 
 def fields_of(
-    run: Run, reading: Reading, reference: object = None, originals: Names = (), *, original_asked: bool = False
+    run: Run, reading: Reading, reference: object = None, source: SampleField | None = None
 ) -> dict[str, object] | Sample | None:
     """Return a run's fields, each its text or texts, or the `Unreadable` that says why not; absent ones are left out.
 
@@ -244,14 +245,14 @@ def fields_of(
         run: The run.
         reading: The options.
         reference: What holds the reference answer.
-        originals: Names of what a summary's original may stand under in the inputs.
-        original_asked: Whether the original is the question, rather than the contexts.
+        source: The field that a summary's original is read into, if one is wanted.
     """
+    originals = () if source is None else _ORIGINALS
     given = _by_function(reading.fields, run) if callable(reading.fields) else {}
     if given is None or isinstance(given, Sample):
         return given
     readers: Mapping[SampleField, Callable[[], object]] = {
-        "user_input": lambda: find_question(run, originals if original_asked else ()),
+        "user_input": lambda: find_question(run, originals if source == "user_input" else ()),
         "retrieved_contexts": lambda: find_contexts(run, reading.retriever_tools, originals),
         "response": lambda: None if run.error else find_text(run.output, "outputs", ANSWERS),
         "reference": lambda: find_text(reference, "reference_outputs", (*REFERENCES, *ANSWERS)),

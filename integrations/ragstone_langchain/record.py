@@ -165,11 +165,13 @@ class Recorder:
     def __reduce__(self) -> tuple[object, ...]:  # without what is open
         return type(self), (self.monitor, self.reading, self.where)
 
-    def begin(self, kind: Kind, run_id: RunId, event: Mapping[str, Any], name: str = "", inputs: object = None) -> None:
+    def begin(
+        self, kind: Kind, run_id: RunId, event: Mapping[str, Any], serialized: object = None, inputs: object = None
+    ) -> None:
         """Follow a run that starts."""
-        key, tags = key_of(run_id), event.get("tags") or ()
+        key = key_of(run_id)
         known = self.runs.get(key)
-        if JUDGE_TAG in tags or (known is not None and not known.transparent):
+        if JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not known.transparent):
             return  # the handler was given twice, or two of one monitor
         if known is not None:
             self.runs.end(key)  # where another handler of the monitor has said no
@@ -177,9 +179,10 @@ class Recorder:
         # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         parent = self.runs.get(parent_key) or self.runs.get(_run_in_context())
         top = None if parent is None else self.runs.top_of(parent.id)
+        name = str(event.get("name") or as_dict(serialized).get("name") or "")
         run: Run
         if top is None or top.transparent:
-            run = self._topmost(key, kind, name, tags, event, inputs, around=top)
+            run = self._topmost(key, kind, name, event, inputs, around=top)
         else:
             if top.configurable is None:
                 top.configurable = _in_context("configurable")
@@ -187,21 +190,13 @@ class Recorder:
         self.runs.begin(run, parent_key if parent is None else parent.id)
 
     def _topmost(
-        self,
-        key: Hashable,
-        kind: Kind,
-        name: str,
-        tags: Sequence[str],
-        event: Mapping[str, Any],
-        inputs: object,
-        *,
-        around: TopRun | None,
+        self, key: Hashable, kind: Kind, name: str, event: Mapping[str, Any], inputs: object, *, around: TopRun | None
     ) -> TopRun:
         """Return a topmost run, whether or not it is inside of one that the handler was not told of."""
-        metadata = dict(event.get("metadata") or {})
+        metadata, tags = dict(event.get("metadata") or {}), event.get("tags") or ()
         run = TopRun(id=key, kind=kind, name=name, metadata=metadata, recorder=self, tags=tags, around=around)
         try:
-            chosen = self.where is None or bool(self.where(name, run.tags, metadata))
+            chosen = self.where is None or bool(self.where(name, tags, metadata))
         except Exception as error:  # lest it fail for each run inside, none of these is a sample
             self.monitor.failed("langchain", error)
             self.monitor.skip("where_failed")
@@ -279,10 +274,7 @@ class Recorder:
             self.waiting[thread] = time.monotonic(), run if before is None else joined(before, run)
             if len(self.waiting) > _MOST_WAITING:
                 self.waiting.popitem(last=False)
-        if sample.names:
-            self.monitor.skip(sample.reason, names=sample.names)
-        else:
-            self.monitor.skip(sample.reason)
+        self.monitor.skip(sample.reason, names=sample.names)
 
     def collect_named(self, key: Hashable, docs: object) -> None:
         """Keep the texts of contexts that the app names; raise `Unreadable` where they are none."""

@@ -120,7 +120,7 @@ def test_a_run_that_fails_is_a_sample_with_what_it_had(monitor, handler, way) ->
 
 def test_an_error_of_the_monitor_s_never_reaches_the_app(caplog) -> None:
     class Broken(Noting):
-        def submit(self, sample):
+        def submit(self, *_, **__):
             raise RuntimeError("broken")
 
         skip = submit
