@@ -59,16 +59,6 @@ def test_a_sink_that_fails_holds_up_no_other() -> None:
     assert [len(sink.threads - {threading.get_ident()}) for sink in (good, bad)] == [1, 1]
 
 
-def test_who_flushes_does_not_wait_for_a_sinks_next_turn() -> None:
-    down = Down()
-    with live(sinks=(sink := Kept("a", down)), waits=Waits(sink=(10 * PATIENCE, 10 * PATIENCE))) as monitor:
-        monitor.submit(sample(1))
-        soon(lambda: monitor.stats().sinks["a"].failures == 1)
-        down.over = True
-        assert monitor.flush(PATIENCE).done
-    assert sink.ids == {"s1"}
-
-
 def test_a_function_that_raises_what_ends_threads() -> None:
     batches: list[list[Record]] = []
 

@@ -3,7 +3,6 @@
 import logging
 import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,7 +22,7 @@ _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
 _MOST_NAMES = 20
 _FEW = 10  # samples, of which sampling may choose none
-_LONGEST_TRACE = _LONGEST_WARNING = 2_000
+_LONGEST_WARNING = 2_000
 _log = logging.getLogger("ragstone.live")
 
 
@@ -219,10 +218,6 @@ class Counters:
         """Count an exception of our own, and log it at most once a minute."""
         with self._lock:
             self._errors[place] += 1
-        with suppress(Exception):  # of a log handler's or filter's
-            if _log.isEnabledFor(logging.DEBUG):
-                frames = [f"{each.filename}:{each.lineno}" for each in traceback.extract_tb(error.__traceback__)]
-                _log.debug("%s failed at %s", place, printable(" > ".join(frames), _LONGEST_TRACE))
         self._warn(f"{place}: {describe(error, most=200)}", 1)
 
     def waiting(self, samples: int) -> None:

@@ -77,7 +77,7 @@ class Delivery:
         self._written = self._failures = self._lost = 0
         self._cut = 0  # those of the lost that only the end kept from the sink
         self._last_error = ""
-        self._stopping = self._closed = self._hurried = False
+        self._stopping = self._closed = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -105,12 +105,6 @@ class Delivery:
         """Hand over the process's counters; a later report takes an earlier one's place."""
         with self._changed:
             self._health = health
-            self._changed.notify()
-
-    def hurry(self) -> None:
-        """Try a sink that failed again now, and soon after: somebody waits for it."""
-        with self._changed:
-            self._hurried = True
             self._changed.notify()
 
     def waiting(self) -> int:
@@ -181,9 +175,8 @@ class Delivery:
                 self._put_back(batch)
                 size, failures = 1, failures + stopping
                 with self._changed:
-                    self._changed.wait_for(lambda: self._stopping or self._hurried, wait)
-                    wait = first if self._hurried else min(wait * 2, longest)
-                    self._hurried = False
+                    self._changed.wait_for(lambda: self._stopping, wait)
+                wait = min(wait * 2, longest)
             if stopping and (not batch or failures > _STRIKES):
                 break
         self._give_up()

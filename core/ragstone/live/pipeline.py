@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,6 @@ _SECONDS_BETWEEN_REPORTS = 60.0
 _JOIN_TIMEOUT = 1.0
 _SECONDS_FOR_LAST_CALL = 1.0
 _SECONDS_BETWEEN_REMOVALS = 86_400.0
-_LONG_ID = 64
 _MOST_CLAIMED = 500
 _UNWRITTEN = 10_000  # samples that may wait to be spooled: a burst comes faster than a disk writes
 
@@ -79,13 +77,11 @@ class DedupCache:
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.RLock()  # re-entrant: a signal handler may ask while we look
-        self._seen: dict[str | bytes, None] = {}
+        self._seen: dict[int, None] = {}
 
     def has(self, name: str) -> bool:
         """Return whether an id was here lately, and remember it."""
-        key: str | bytes = name
-        if len(name) > _LONG_ID:  # ids of a megabyte must not pile up
-            key = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        key = hash(name)  # ids of a megabyte must not pile up
         with self._lock:
             known = key in self._seen
             self._seen[key] = None
@@ -532,8 +528,6 @@ class Pipeline:
         if not self.closed:
             self._put_off_too, self._enough_looks = put_off, 0
             self.begin()
-        for delivery in self.deliveries.values():
-            delivery.hurry()
         try:
             while not self.ended.is_set() and not self._idle():
                 if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):

@@ -59,7 +59,7 @@ class Waits:
     """Seconds between tries and looks, and what is held meanwhile. Of a pair, the first doubles up to the second."""
 
     judge: tuple[float, float] = (30.0, 3_600.0)  # after its failure; eleven tries last about four hours
-    sink: tuple[float, float] = (0.1, 30.0)  # after its failure
+    sink: tuple[float, float] = (0.1, 5.0)  # after its failure
     outbox: float = 1.0  # after its failure
     locked: float = 5.0  # while another process holds the outbox
     looks: float = 1.0  # into the outbox
