@@ -41,6 +41,7 @@ def embedder_of(model: object, judge: Judge | None) -> Embedder:
     """
     if model is None and not is_embedded(judge) and os.environ.get("OPENAI_API_KEY"):
         model = _DEFAULT_EMBEDDER
+        print(f"ragstone: no embeddings are named; {model} places the texts", file=sys.stderr)
     return made_embedder(model, judge, "")
 
 

@@ -40,7 +40,7 @@ EXPECTED = {
     "v1_dataset": [
         "{'context_precision': 1.0000, 'faithfulness': 1.0000, 'answer_relevancy': 1.0000, 'context_recall': 1.0000}",
         "(2, 4)",
-        "Faithfulness: 1.0000 1.0",
+        "Faithfulness: 1.0000 1.0 100.0",
     ],
     "v2_dataset": [
         "{'context_recall': 1.0000, 'faithfulness': 1.0000, 'factual_correctness(mode=f1)': 1.0000, 'answer_relevancy'",
@@ -301,8 +301,20 @@ def test_a_metric_of_ones_own_is_refused_where_it_is_written() -> None:
 
 
 def test_a_row_that_holds_no_sample_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"row 2: retrieved_contexts: is one str"):
-        evaluate([{"question": "Who?"}, {"question": "Who?", "contexts": "Ann."}], [Faithfulness(llm=FakeLLM(claims))])
+    rows = [{"question": "Who?"}, {"question": "Who?", "contexts": ["Ann.", 3]}]
+    with pytest.raises(ValueError, match=r"row 2: retrieved_contexts\[1\]: is int"):
+        evaluate(rows, [Faithfulness(llm=FakeLLM(claims))])
+
+
+def test_a_column_that_only_ragstone_would_read_is_not_read() -> None:
+    judge = FakeLLM(lambda request: {"sentences": ""})
+    row = {"question": "Who?", "contexts": ["Ann."], "history": "none", "metadata": 3, "id": 7.5}
+    assert evaluate([row], [ContextRelevancy(llm=judge)]).to_pandas().loc[0, "history"] == "none"
+
+
+def test_what_is_no_metric_is_refused() -> None:
+    with pytest.raises(TypeError, match="metrics: has 'faithfulness', which is none of"):
+        evaluate([SAMPLE], ["faithfulness"])  # type: ignore[list-item]
 
 
 def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -310,3 +322,9 @@ def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
     with pytest.raises(RagstoneError, match=r"OPENAI_API_KEY.*ragstone pull"):
         evaluate([SAMPLE], [Faithfulness()])
+
+
+def test_an_embedder_that_nobody_named_is_said(server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert SemanticSimilarity().single_turn_score(SAMPLE) == 1.0
+    assert "no embeddings are named; openai:text-embedding-3-small" in capsys.readouterr().err
+    assert server.bodies[-1]["model"] == "text-embedding-3-small"

@@ -5,16 +5,17 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from ragstone import Report, Sample, Usage
-from ragstone.sample import MEANT, BadLine, Row
-from ragstone.sources import rows_of
+from ragstone.sample import KNOWN_NAMES, MEANT, BadLine
+from ragstone.sources import RowReader
 from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
+_NOT_READ = frozenset(KNOWN_NAMES["id"] + KNOWN_NAMES["history"] + KNOWN_NAMES["metadata"])
 
 
 class SingleTurnSample(BaseModel):
@@ -58,12 +59,13 @@ class EvaluationDataset:
         """
         names = {MEANT.get(name, name): column for name, column in (column_map or {}).items()}
         column = names.pop("reference_contexts", "reference_contexts")
-        records = rows_in(data)
-        source = data if hasattr(data, "columns") or hasattr(data, "column_names") else records
+        reader = RowReader(names)
         samples: list[SingleTurnSample] = []
-        for row, record in zip(cast("Iterable[Row | BadLine]", rows_of(source, names)), records, strict=True):
+        for number, record in enumerate(rows_in(data), 1):
+            texts = {name: value for name, value in record.items() if name not in _NOT_READ}
+            row = reader.row(number, texts, "table")
             if isinstance(row, BadLine):
-                raise ValueError(f"row {row.line}: {row.problem}")
+                raise ValueError(f"row {number}: {row.problem}")
             fields = row.sample.model_dump(include=set(_FIELDS), exclude_unset=True)
             samples.append(SingleTurnSample(**fields, reference_contexts=record.get(column)))
         return cls(samples)
@@ -116,10 +118,11 @@ def _of_mean(name: str) -> Callable[..., Any]:
 
 
 class Scores(list[float]):
-    """A metric's scores; scripts for ragas 0.1 round, format and compare it as their mean."""
+    """A metric's scores; scripts for ragas 0.1 compute with it as with their mean."""
 
     __float__, __format__, __round__ = map(_of_mean, ("__float__", "__format__", "__round__"))
     __lt__, __le__, __gt__, __ge__ = map(_of_mean, ("__lt__", "__le__", "__gt__", "__ge__"))
+    __mul__, __rmul__, __truediv__ = map(_of_mean, ("__mul__", "__rmul__", "__truediv__"))
 
 
 class EvaluationResult(dict[str, Any]):
