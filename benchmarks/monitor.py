@@ -27,11 +27,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
 from common import QUESTION, SOURCE, SUMMARY, SleepyLLM, share
+from numpy.typing import NDArray
 
-from ragstone import ContextRelevancy, Metric, Monitor, ResponseRelevancy, Sample
+from ragstone import BaseEmbedder, ContextRelevancy, Metric, Monitor, ResponseRelevancy, Sample
 from ragstone.live import Queue, SQLiteSink
-from ragstone.testing import FakeEmbedder
 
 Way = Literal["memory", "outbox", "taking only"]
 
@@ -45,9 +46,18 @@ SCRIPT = {task: json.dumps(reply) for task, reply in REPLIES.items()}
 CONTEXT = f"{SOURCE} {SOURCE[:540]}"
 
 
+class SameEmbedder(BaseEmbedder):
+    """Keeps nothing of what it is asked."""
+
+    model = "same"
+
+    def embed(self, texts: Sequence[str], /) -> NDArray[np.float32]:
+        return np.ones((len(texts), 384), dtype=np.float32)
+
+
 def metrics(seconds: float) -> list[Metric]:
     llm = SleepyLLM(seconds, lambda request: SCRIPT[request.task])
-    return [ResponseRelevancy(llm=llm, embedder=FakeEmbedder(384)), ContextRelevancy(llm=llm)]
+    return [ResponseRelevancy(llm=llm, embedder=SameEmbedder()), ContextRelevancy(llm=llm)]
 
 
 def sample(i: int) -> Sample:

@@ -32,8 +32,8 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer) -> str:
-    """An empty database."""
-    return postgres.url(postgres.new_database())
+    """An empty schema of a database."""
+    return postgres.new_schema()
 
 
 @pytest.fixture

@@ -96,6 +96,16 @@ class PostgresServer:
             self._process.wait(60)
             self._process = None
 
+    def new_schema(self) -> str:
+        """Make an empty schema and return the URL whose tables are in it: much quicker than a database."""
+        import psycopg
+
+        self._made += 1
+        name = f"test_{self._made}"
+        with psycopg.connect(self.url("postgres", driver="postgresql"), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url('postgres')}?options=-csearch_path%3D{name}"
+
     def new_database(self) -> str:
         """Make an empty database and return its name."""
         import psycopg
