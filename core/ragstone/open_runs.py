@@ -119,15 +119,13 @@ class OpenRuns(Generic[R]):
     def end(self, run_id: Hashable, output: object = None, error: BaseException | None = None) -> Run | None:
         """Close a run; None where it is not open. With the topmost one its tree is complete."""
         with self._lock:
-            if (run := self.get(run_id)) is None or not run.open:
+            run, tree = self._runs.get(run_id, (None, None))
+            if run is None or tree is None or not run.open:
                 return None
-            tree = self._runs[run_id][1]
             run.output, run.error, run.open = output, error, False
             if run is tree.root:
                 self._close(tree)
-            elif not self._has_space(tree, output):
-                return None
-            return run
+            return run if run is tree.root or self._has_space(tree, output) else None
 
     def _has_space(self, tree: _Tree[R], value: object) -> bool:
         tree.touched = time.monotonic()

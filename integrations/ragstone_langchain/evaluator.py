@@ -150,7 +150,7 @@ class RagEvaluator:
         """
         from ragstone_langchain.run_evaluator import RagRunEvaluator  # langsmith takes its time to import
 
-        return RagRunEvaluator(self)
+        return RagRunEvaluator(self.keys, self.result, self.aresult)
 
     def as_runnable(self) -> "Runnable[dict[str, Any], dict[str, Any]]":
         """Return it as a step of a chain, sync and async.

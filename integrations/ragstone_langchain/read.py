@@ -364,10 +364,9 @@ def find_text(value: object, where: str, names: Names, *, asked: bool = False, d
     """
     if isinstance(value, str):
         return value if asked else without_thoughts(value)
-    message = read_message(value)
-    if message is not None and not asked and only_calls_tools(message):
-        raise Unreadable(f"{where} only calls tools and has no answer")
-    if message is not None:
+    if (message := read_message(value)) is not None:
+        if not asked and only_calls_tools(message):
+            raise Unreadable(f"{where} only calls tools and has no answer")
         return said_in(message)
     if messages := read_messages(value):
         return question_in(messages) if asked else answer_in(messages)

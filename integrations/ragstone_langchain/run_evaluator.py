@@ -9,9 +9,9 @@ from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.read import attempt, found_by
 
 if TYPE_CHECKING:
-    from langsmith.schemas import Example, Run
+    from collections.abc import Awaitable, Callable
 
-    from ragstone_langchain.evaluator import RagEvaluator
+    from langsmith.schemas import Example, Run
 
 
 class RagRunEvaluator(RunEvaluator):
@@ -21,13 +21,18 @@ class RagRunEvaluator(RunEvaluator):
     where they are loaded.
     """
 
-    def __init__(self, evaluator: "RagEvaluator") -> None:
-        self._evaluator = evaluator
+    def __init__(
+        self,
+        keys: list[str],
+        result: "Callable[[Arguments], dict[str, Any]]",
+        aresult: "Callable[[Arguments], Awaitable[dict[str, Any]]]",
+    ) -> None:
+        self._keys, self._result, self._aresult = keys, result, aresult
 
     @property
     def feedback_keys(self) -> list[str]:
         """The keys of its results, one for each metric."""
-        return self._evaluator.keys
+        return self._keys
 
     def evaluate_run(
         self,
@@ -36,7 +41,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run."""
-        return _as_langsmith_s(self._evaluator.result(_arguments(run, example)))
+        return _as_langsmith_s(self._result(_arguments(run, example)))
 
     async def aevaluate_run(
         self,
@@ -45,7 +50,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run on the running event loop."""
-        return _as_langsmith_s(await self._evaluator.aresult(_arguments(run, example)))
+        return _as_langsmith_s(await self._aresult(_arguments(run, example)))
 
 
 def _as_langsmith_s(result: dict[str, Any]) -> EvaluationResult | EvaluationResults:
