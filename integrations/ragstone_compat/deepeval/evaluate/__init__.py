@@ -46,8 +46,7 @@ def evaluate(
         RagstoneError: Test cases could not be scored, and `ignore_errors` is not set. The run ends first, and prints
             what was scored. A score that is 0 of 0 raises nothing: it is None.
     """
-    for config in (async_config, display_config, error_config):
-        options = {**(config or {}), **options}
+    options = {**(async_config or {}), **(display_config or {}), **(error_config or {}), **options}
     cases = list(test_cases)
     measured: list[list[Any]] = [[] for _ in cases]
     for metric in metrics:
@@ -64,19 +63,18 @@ def evaluate(
             own = [copy(metric).set_outcome(record.outcome) for record in report]
         for row, each in zip(measured, own, strict=True):
             row.append(each)
-    errors: list[str] = []
+            row[-1].name = each.__name__
     results: list[SimpleNamespace] = []
     left_out = ("missing_input", "empty_input") if options.get("skip_on_missing_params") else ()
     for index, (case, row) in enumerate(zip(cases, measured, strict=True)):
         data = [each for each in row if _why(each) not in left_out]
-        for each in data:
-            each.name = each.__name__
-            if options.get("print_results", True):
-                print(f"{case.name or index}: {_line(each)}")
-            if each.error and _why(each) != "undefined":
-                errors.append(_line(each))
+        if options.get("print_results", True):
+            print("\n".join(f"{case.name or index}: {_line(each)}" for each in data))
         success = all(each.success is not False or each.flaky for each in data)
         results.append(SimpleNamespace(**{**dict(case), "index": index, "success": success, "metrics_data": data}))
+    errors = [
+        _line(each) for row in measured for each in row if each.error and _why(each) not in ("undefined", *left_out)
+    ]
     if errors and not options.get("ignore_errors"):
         raise RagstoneError(f"{len(errors)} of {len(cases) * len(metrics)} could not be scored; first: {errors[0]}")
     return SimpleNamespace(test_results=results, confident_link=None, test_run_id=None)

@@ -96,7 +96,7 @@ class BaseMetric:
         """Whether the score reaches the threshold; None without a threshold."""
         passed = self.score is not None and self.score >= (self.threshold or 0.0)
         self.success = None if self.threshold is None else passed
-        return cast("bool | None", self.success)
+        return None if self.threshold is None else passed
 
     def native(self) -> Metric:
         """Return ragstone's metric."""
