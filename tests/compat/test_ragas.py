@@ -69,10 +69,12 @@ EXPECTED = {
     "failures": [
         '{"faithfulness": 1.0, "context_recall": 1.0} 1.0',
         "[False, True] True",
+        "{'faithfulness': 1.0, 'context_recall': 1.0}",
         "['missing_input']",
         "raised context_recall, row 2: reference: is missing",
     ],
     "jsonl": [
+        "Features in dataset: ['user_input', 'retrieved_contexts', 'response', 'reference'] Total samples: 2",
         "{'answer_correctness': 1.0000, 'factual_correctness(mode=precision)': 1.0000, "
         "'factual_correctness(mode=recall)': 1.0000, 'semantic_similarity': 1.0000, 'answer_similarity': 1.0000}",
         "[1.0, 1.0] True",

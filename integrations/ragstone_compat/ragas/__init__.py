@@ -10,7 +10,7 @@ What is not there is an ImportError that names what to use instead.
 import sys
 
 from ragstone import __version__ as __version__
-from ragstone_compat.ragas import embeddings, llms, metrics, missing
+from ragstone_compat.ragas import dataset_schema, embeddings, llms, metrics, missing
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset as EvaluationDataset
 from ragstone_compat.ragas.dataset_schema import SingleTurnSample as SingleTurnSample
 from ragstone_compat.ragas.evaluation import aevaluate as aevaluate
@@ -41,6 +41,7 @@ sys.modules.update(
         **{f"{__name__}.metrics.collections.{name}.metric": collections for name in _COLLECTIONS},
         **{f"{__name__}.{name}": missing for name in _NOT_THERE},
         f"{__name__}.embeddings.base": embeddings,
+        f"{__name__}.utils": dataset_schema,
         f"{__name__}.llms.base": llms,
     }
 )

@@ -88,6 +88,10 @@ class EvaluationDataset:
 
         return pandas.DataFrame(self.to_list())
 
+    def features(self) -> list[str]:
+        """Return the names of the fields that the first sample has."""
+        return list(self.samples[0].to_dict())
+
     def __iter__(self) -> Iterator[SingleTurnSample]:
         return iter(self.samples)
 
@@ -108,6 +112,9 @@ def mean(values: Iterable[float]) -> float:
     """Return the mean of what is no NaN; NaN where nothing is left."""
     known = [value for value in values if not math.isnan(value)]
     return math.fsum(known) / len(known) if known else math.nan
+
+
+safe_nanmean = mean
 
 
 def _of_mean(name: str) -> Callable[..., Any]:
@@ -146,7 +153,8 @@ class EvaluationResult(dict[str, Any]):
         self.scores, self.dataset, self.report, self._rows = scores, dataset, report, rows
         super().__init__({name: mean(self[name]) for name in (scores[0] if scores else ())})
 
-    _repr_dict = property(dict)  # scripts read the means there, as ragas since 0.2 has no other way to them
+    # Scripts read the means and the scores there, as ragas since 0.2 has no other way to them.
+    _repr_dict, _scores_dict = property(dict), property(lambda self: {name: self[name] for name in self})
 
     def __getitem__(self, name: str) -> Scores:
         if name not in self.scores[0]:
