@@ -252,8 +252,8 @@ def test_the_password_is_never_shown(postgres: PostgresServer, postgres_url: str
     url = {
         "password": postgres_url.replace("/word", "/wrong").replace("%2Fword", "%2Fwrong"),
         "port": postgres_url.replace(f":{postgres.port}/", ":1/"),
-        "value": f"{postgres_url}?sslmode={QUOTED}",  # a driver that quotes what it was given
-        "in the query": f"{postgres_url.replace(QUOTED, 'other')}?password={QUOTED}&sslmode={QUOTED}",
+        "value": f"{postgres_url}&sslmode={QUOTED}",  # a driver that quotes what it was given
+        "in the query": f"{postgres_url.replace(QUOTED, 'other')}&password={QUOTED}&sslmode={QUOTED}",
     }[wrong]
     sink = SQLSink(url)
     assert "word" not in repr(sink) + sink.name
