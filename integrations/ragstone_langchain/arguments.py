@@ -7,8 +7,8 @@ from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.run import Run
 from ragstone.sample import Sample, SampleField
-from ragstone_langchain.messages import Unreadable, kind
-from ragstone_langchain.read import FIELD_NAMES, Reading, attempt, fields_of, named_contexts, sample_with
+from ragstone_langchain.messages import Unreadable
+from ragstone_langchain.read import FIELD_NAMES, Reading, attempt, fields_of, kind, named_contexts, sample_with
 
 _PLACES: Mapping[SampleField, tuple[str, ...]] = {
     "user_input": ("inputs", "outputs"),

@@ -1,16 +1,13 @@
-"""Messages and states in every form in which LangChain, LangGraph and LangSmith pass them on."""
+"""Messages in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.documents import Document
-from pydantic import BaseModel
-
 from ragstone.blocks import calls_tools, text_of_blocks
 from ragstone.judging.reply import find_thoughts
-from ragstone.plain import fields_of, is_list, is_mapping
+from ragstone.plain import is_list, is_mapping
 from ragstone.sample import Turn
 
 if TYPE_CHECKING:
@@ -22,7 +19,6 @@ JUDGE_TAG = "ragstone:judge"
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
 _SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
 _ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
-_MOST_KEYS = 12  # of a mapping that an error lists
 _LONGEST = 100  # messages of a conversation that are read for its history
 
 
@@ -124,13 +120,6 @@ def read_messages(value: object) -> "Sequence[BaseMessage]":
     return turn[::-1]
 
 
-def messages_of(state: object) -> "Sequence[BaseMessage]":
-    """Return the last turn of a conversation, or of a state that holds one, where a bare text is the human's."""
-    entries = entries_of(state)
-    held = state if entries is None else entries.get("messages")
-    return read_messages(held if entries is None or not isinstance(held, str) else ("human", held))
-
-
 def question_in(turn: "Sequence[BaseMessage]") -> str | None:
     """Return the text of the question."""
     texts = [said_in(message) for message in turn if role_of(message) == "human"]
@@ -149,29 +138,7 @@ def answer_in(turn: "Sequence[BaseMessage]") -> str | None:
     return next((text for text in reversed(texts) if text.strip()), "")
 
 
-def earlier_turns(value: object, question: str | None, answer: str | None = None, *, asked: bool = False) -> list[Turn]:
-    """Return what was said before a question, oldest first: in a conversation, or in a state or memory that holds one.
-
-    With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
-    for the question with its answer, which the app may have added since.
-    """
-    if value is None or isinstance(value, str):
-        return []
-    entries = entries_of(value)
-    for name, inside in ({"messages": value} if entries is None else entries).items():
-        memory = name in MEMORIES
-        turns = _turns(inside, memory=memory)
-        same = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
-        end = len(turns) if memory or (asked and name == "messages") else 0
-        own = [turn.content for turn in turns[same[-1] + 1 :]] in ([], [answer]) if same else False
-        if same and (own or not (asked and memory)):
-            end = same[-1]
-        if end:
-            return turns[:end]
-    return []
-
-
-def _turns(value: object, *, memory: bool) -> list[Turn]:
+def turns_in(value: object, *, memory: bool) -> list[Turn]:
     """Return what people and the AI said in a conversation; a memory may be pairs of texts, or one with names."""
     said: list[tuple[str, str]] = []
     if isinstance(value, str) and memory:
@@ -186,41 +153,3 @@ def _turns(value: object, *, memory: bool) -> list[Turn]:
             return []
     spoken = [(_ROLES[who.lower()], text) for who, text in said if who.lower() in _ROLES]
     return [Turn.model_validate({"role": role, "content": text}) for role, text in spoken if text.strip()]
-
-
-def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple[object, ...]:
-    """Return the content of a document, or of a pair of a document and its score; nothing for anything else."""
-    if is_list(value) and len(value) == 2 and isinstance(value[1], (int, float)):
-        value = value[0]
-    if isinstance(value, Document):
-        return (value.page_content,)
-    mapping = as_mapping(value) or {}
-    return tuple(mapping[name] for name in names if name in mapping)[:1]
-
-
-def are_documents(value: object) -> bool:
-    """Whether a value is a document or a list of nothing but documents, at least one."""
-    return bool(content_of(value)) or (is_list(value) and bool(value) and all(map(content_of, value)))
-
-
-def entries_of(value: object) -> Mapping[str, object] | None:
-    """Return what stands under names in a state: a mapping, a pydantic model or a dataclass. None for anything else.
-
-    Messages and Documents, whose "name" or "id" is no one's question, have no entries.
-    """
-    if value is None or isinstance(value, str) or is_list(value) or content_of(value) or read_message(value):
-        return None
-    entries: Any = as_mapping(value)
-    if entries is None:
-        entries = dict(value) if isinstance(value, BaseModel) else fields_of(value)
-    if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
-        return entries_of(entries["value"])
-    return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
-
-
-def kind(value: object) -> str:
-    """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
-    name = "None" if value is None else type(value).__name__
-    keys = [repr(key[:40]) for key in entries_of(value) or ()]
-    listed = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])])
-    return f"{name} with {listed}" if keys else name

@@ -9,33 +9,31 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, get_args
 
-from pydantic import ValidationError
+from langchain_core.documents import Document
+from pydantic import BaseModel, ValidationError
 
 from ragstone.blocks import text_of_blocks, texts_of_results
 from ragstone.errors import describe
 from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping, to_plain
+from ragstone.plain import fields_of as fields_in
 from ragstone.run import Run, Skipped
-from ragstone.sample import Sample, SampleField, first_problem
+from ragstone.sample import Sample, SampleField, Turn, first_problem
 from ragstone_langchain.messages import (
     MEMORIES,
     Unreadable,
     answer_in,
-    are_documents,
+    as_mapping,
     asks_for_tools,
-    content_of,
-    earlier_turns,
-    entries_of,
-    kind,
-    messages_of,
     only_calls_tools,
     question_in,
     read_message,
     read_messages,
     role_of,
     said_in,
+    turns_in,
     without_thoughts,
 )
 
@@ -87,6 +85,7 @@ _PLACES: Mapping[SampleField, Names] = {
 }
 """Where a field is that the user has named, its own place first: the same name may stand in several."""
 
+_MOST_KEYS = 12  # of a mapping that an error lists
 _DEPTH = 5  # {"output": {"state": {"messages": ...}}} and more
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
@@ -150,6 +149,28 @@ def _history(run: Run, question: str | None, answer: str | None) -> Sequence[obj
 def holds_memory(inputs: object) -> bool:
     """Whether a step was given a conversation: by itself, or under a memory's name."""
     return is_list(inputs) or (is_mapping(inputs) and not MEMORIES.isdisjoint(inputs))
+
+
+def earlier_turns(value: object, question: str | None, answer: str | None = None, *, asked: bool = False) -> list[Turn]:
+    """Return what was said before a question, oldest first: in a conversation, or in a state or memory that holds one.
+
+    With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
+    for the question with its answer, which the app may have added since.
+    """
+    if value is None or isinstance(value, str):
+        return []
+    entries = entries_of(value)
+    for name, inside in ({"messages": value} if entries is None else entries).items():
+        memory = name in MEMORIES
+        turns = turns_in(inside, memory=memory)
+        same = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
+        end = len(turns) if memory or (asked and name == "messages") else 0
+        own = [turn.content for turn in turns[same[-1] + 1 :]] in ([], [answer]) if same else False
+        if same and (own or not (asked and memory)):
+            end = same[-1]
+        if end:
+            return turns[:end]
+    return []
 
 
 def _names_in(outputs: object) -> tuple[str, ...]:
@@ -316,6 +337,39 @@ def attempt(read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Unr
         return read(*args, **options)
     except Unreadable as problem:
         return problem
+
+
+# --- what stands in a state -------------------------------------------------------------------------------------------
+
+
+def entries_of(value: object) -> Mapping[str, object] | None:
+    """Return what stands under names in a state: a mapping, a pydantic model or a dataclass. None for anything else.
+
+    Messages and Documents, whose "name" or "id" is no one's question, have no entries.
+    """
+    if value is None or isinstance(value, str) or is_list(value) or content_of(value) or read_message(value):
+        return None
+    entries: Any = as_mapping(value)
+    if entries is None:
+        entries = dict(value) if isinstance(value, BaseModel) else fields_in(value)
+    if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
+        return entries_of(entries["value"])
+    return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
+
+
+def kind(value: object) -> str:
+    """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
+    name = "None" if value is None else type(value).__name__
+    keys = [repr(key[:40]) for key in entries_of(value) or ()]
+    listed = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])])
+    return f"{name} with {listed}" if keys else name
+
+
+def messages_of(state: object) -> "Sequence[BaseMessage]":
+    """Return the last turn of a conversation, or of a state that holds one, where a bare text is the human's."""
+    entries = entries_of(state)
+    held = state if entries is None else entries.get("messages")
+    return read_messages(held if entries is None or not isinstance(held, str) else ("human", held))
 
 
 def in_state(
@@ -543,6 +597,21 @@ def _context(value: object, where: str) -> str:
     if not isinstance(content[0], str):
         raise Unreadable(f"{where}: its page_content is {kind(content[0])}, not text")
     return content[0]
+
+
+def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple[object, ...]:
+    """Return the content of a document, or of a pair of a document and its score; nothing for anything else."""
+    if is_list(value) and len(value) == 2 and isinstance(value[1], (int, float)):
+        value = value[0]
+    if isinstance(value, Document):
+        return (value.page_content,)
+    mapping = as_mapping(value) or {}
+    return tuple(mapping[name] for name in names if name in mapping)[:1]
+
+
+def are_documents(value: object) -> bool:
+    """Whether a value is a document or a list of nothing but documents, at least one."""
+    return bool(content_of(value)) or (is_list(value) and bool(value) and all(map(content_of, value)))
 
 
 def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> list[str] | None:
