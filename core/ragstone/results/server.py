@@ -70,8 +70,8 @@ class ServerDatabase(ForkSafe[Connection]):
 
     def vacuum(self, *tables: str) -> None:
         """Let what was deleted from the tables be written over."""
-        if tables:
-            with self._used() as connection:
+        if tables:  # by a connection of its own: it may take minutes, and holds up no write
+            with _explained(self._url, self._kind.error), _connected(self._url) as connection:
                 connection.execute(f"VACUUM {', '.join(tables)}".encode())
 
     def shut(self, opened: Connection) -> None:
