@@ -177,7 +177,8 @@ class Recorder:
 
     def name_contexts(self, run: Run, nodes: object) -> None:
         """Keep contexts that the app names in a run. TypeError: they are none."""
-        self.trees.begin(Run(object(), "named", output=named(nodes, self.reading), open=False), run.id)
+        texts = named(nodes, self.reading)
+        self.trees.begin(Run(object(), "named", inputs=texts, output=texts, open=False), run.id)  # so they are counted
 
 
 class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
