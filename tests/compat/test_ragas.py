@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ragstone import Score, Unscored
+from ragstone import LLMReply, Score, Unscored
 from ragstone.errors import RagstoneError
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_compat.ragas import SingleTurnSample, evaluate
@@ -177,6 +177,23 @@ def test_answer_correctness_weighs_claims_and_similarity(weights: tuple[float, f
     expected = np.average([4 / 7, cosine], weights=weights)
     assert metric.single_turn_score(SAMPLE) == pytest.approx(expected)
     assert SemanticSimilarity(embeddings=embedder).single_turn_score(SAMPLE) == pytest.approx(cosine)
+
+
+def test_with_probabilities_the_modes_and_weights_are_of_expected_shares() -> None:
+    shares = {"yes": 0.75, "no": 0.25}
+    judge = FakeLLM(
+        lambda request: LLMReply("yes", probabilities=shares), asking="one_by_one", gives_probabilities=True
+    )
+    embedder = FakeEmbedder()
+    both = [FactualCorrectness(llm=judge, mode=mode).single_turn_score(SAMPLE) for mode in ("precision", "recall")]
+    parts = both[0].outcome.breakdown  # of two sentences and one
+    precision, missing = parts["precision_expected"], (1 - parts["precision_expected"]) / 2
+    assert both == pytest.approx([precision, precision / (precision + missing)])
+    correct = AnswerCorrectness(llm=judge, embeddings=embedder).single_turn_score(SAMPLE)
+    f1 = FactualCorrectness(llm=judge).single_turn_score(SAMPLE)
+    cosine = SemanticSimilarity(embeddings=embedder).single_turn_score(SAMPLE)
+    assert correct == pytest.approx(0.75 * f1 + 0.25 * cosine)
+    assert f1 < 1.0
 
 
 @pytest.mark.parametrize(
