@@ -114,6 +114,9 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
     reason, streamed = _ending(run)
     if reason is not None:
         return Skipped(reason)
+    asked, output = as_list(run.inputs), as_list(run.output)
+    if 1 < len(asked) == len(output):  # `chain.map()` under a name of the app's
+        return Skipped("no_question")
     if resumes is not None:
         run = joined(resumes, run)
     found = fields_of(run, reading)
@@ -399,11 +402,11 @@ def find_question(run: Run, originals: Names = ()) -> str | None:
         return run.inputs
     own, *others = QUESTIONS
     usual = (own, *originals, *others)
-    in_state = None if isinstance(run.output, str) or read_message(run.output) is not None else run.output
+    state = None if isinstance(run.output, str) or read_message(run.output) is not None else run.output
     found = [
         attempt(find_text, run.inputs, "inputs", usual, asked=True),
         attempt(find_text, run.inputs, "inputs", (*usual, *_QUESTIONS_TOO), asked=True),
-        attempt(find_text, in_state, "outputs", QUESTIONS, asked=True),
+        attempt(find_text, state, "outputs", QUESTIONS, asked=True),
     ]
     text = next((each for each in found if isinstance(each, str)), None)
     if text is None and isinstance(found[0], Unreadable):

@@ -163,6 +163,11 @@ def test_how_a_run_ended_says_whether_it_is_a_sample() -> None:
     assert read(run(stopped, metadata={"thread_id": "7"})) == Skipped("interrupted"), "it may go on"
 
 
+def test_of_many_at_once_none_is_the_question_nor_the_answer() -> None:
+    asked, answered = [HumanMessage(QUESTION), HumanMessage("Who else?")], [AIMessage(ANSWER), AIMessage("Nobody.")]
+    assert read(run(answered, SEARCH, inputs=asked)) == Skipped("no_question")
+
+
 def test_of_two_models_that_are_left_neither_is_the_answer() -> None:
     models = Run("answer", "model"), Run("title", "model", output="A title.")
     assert read(run("A", *models)) == Skipped("abandoned")
