@@ -4,10 +4,9 @@ import asyncio
 import inspect
 import json
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from uuid import uuid4
 
 from llama_index.core.agent.workflow.workflow_events import AgentWorkflowStartEvent
@@ -136,8 +135,8 @@ async def aevaluate_query_engine(
     asked = _questions(engine, questions, references)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
     made = _metrics(metrics, llm, embed_model, writer, asked)
-    async with aclosing(app.rows(asked, max_concurrency)) as rows:
-        return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+    rows = app.rows(asked, max_concurrency)
+    return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
 
 
 class _App(Recorder):
@@ -214,19 +213,14 @@ class _App(Recorder):
 
 def _questions(engine: object, questions: Questions, references: References | None) -> Sequence[_Question]:
     """Return what to ask, with what is right where that is known."""
-    right: list[object] = []
-    if (examples := _examples(questions)) is not None:
-        items = [example.get("query") for example in examples]
-        right = [example.get("reference_answer") or None for example in examples]
-    elif isinstance(questions, str):
-        raise TypeError("questions: is str; pass a list of texts")
-    else:
-        items, right = list(cast("Iterable[object]", questions)), []
-    right = right or [None] * len(items) if references is None else list(references)
-    if len(right) != len(items):
-        raise ValueError(f"references: has {len(right)}, for {len(items)} questions; pass one each, or None")
+    examples = _examples(questions)
+    own: list[object] = [example.get("reference_answer") or None for example in examples]
+    right = own if references is None else list(references)
+    if len(right) != len(examples):
+        raise ValueError(f"references: has {len(right)}, for {len(examples)} questions; pass one each, or None")
     asked: list[_Question] = []
-    for i, (item, reference) in enumerate(zip(items, right, strict=True)):
+    for i, (example, reference) in enumerate(zip(examples, right, strict=True)):
+        item = example.get("query")
         turns = item if is_list(item) and isinstance(engine, BaseChatEngine) else [item]
         known = reference if is_list(reference) else [*[None] * (len(turns) - 1), reference]
         if len(turns) != len(known):
@@ -243,14 +237,17 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _examples(questions: object) -> Sequence[Mapping[str, object]] | None:
-    """Return the rows of a `LabelledRagDataset` or of its saved file; None: it is neither."""
+def _examples(questions: Questions) -> Sequence[Mapping[str, object]]:
+    """Return questions as the rows of a `LabelledRagDataset`, which may be one, or its saved file."""
     examples: object = getattr(questions, "examples", None)
     if isinstance(questions, Path) or (isinstance(questions, str) and questions.endswith(".json")):
         examples = as_dict(json.loads(Path(questions).read_text(encoding="utf-8"))).get("examples")
-        if not is_list(examples):
-            raise ValueError(f"questions: {questions} has no examples, as a LabelledRagDataset has")
-    return [fields_of(each) or as_dict(each) for each in examples] if is_list(examples) else None
+    elif examples is None and not isinstance(questions, str):
+        return [{"query": each} for each in questions]
+    if not is_list(examples):
+        kind = type(questions).__name__
+        raise TypeError(f"questions: is {kind}; pass a list of texts, a LabelledRagDataset or its saved file (.json)")
+    return [fields_of(each) or as_dict(each) for each in examples]
 
 
 def _metrics(
