@@ -323,15 +323,6 @@ def test_where_others_judge_they_raise_the_alarm() -> None:
         soon(lambda: calls)
 
 
-def test_without_a_database_this_process_counts() -> None:
-    calls: list[Alarm] = []
-    with told(sinks=Kept(), on_alarm=calls.append) as monitor:
-        give(monitor, [0.0] * 50)
-        give(monitor, [0.0] * 50, 50)
-    assert len(calls) == 1
-    assert len(calls[0].lowest) == calls[0].samples < 10
-
-
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
@@ -478,10 +469,14 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: told(alerts=[ALERT, ALERT]), "two are called 'told below 0.8'"),
     (lambda: told(alerts="told"), "alerts: contains str"),
     (lambda: told(alerts=Alert("told", below=0.8, by="tags"), keep=["id"]), "'tags' is not in keep="),
-    (lambda: told(sinks=[]), "alerts: need a sink"),
+    (lambda: told(sinks=[]), "alerts: need a sink with a database"),
+    (lambda: told(sinks=Kept()), "alerts: need a sink with a database"),
     (lambda: told(on_alarm=3), "on_alarm: is int"),
-    (lambda: live(Lower(), alerts=ALERT), "told needs two bounds, and higher scores must be better"),
-    (lambda: live(Endless(), alerts=ALERT), "told needs two bounds, and higher"),
+    (
+        lambda: live(Lower(), SQLiteSink(RESULTS), alerts=ALERT),
+        "told needs two bounds, and higher scores must be better",
+    ),
+    (lambda: live(Endless(), SQLiteSink(RESULTS), alerts=ALERT), "told needs two bounds, and higher"),
 ]
 
 

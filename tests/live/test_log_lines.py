@@ -1,13 +1,15 @@
 """A text from outside never begins a log line of its own, nor does a terminal obey it, whichever way it comes."""
 
 import logging
+import tempfile
+from pathlib import Path
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 
 from ragstone import ContextRelevancy, Monitor, Sample, evaluate
 from ragstone.clients import OpenAICompatible
-from ragstone.live import Alert, CallableSink, Sampling
+from ragstone.live import Alert, CallableSink, Sampling, SQLiteSink
 from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler
 
@@ -60,7 +62,9 @@ def chain():
 
 def alarm():
     alert = Alert("context_relevancy", below=0.9, by="k")
-    live(lambda _: {"ids": []}, samples=200, alerts=alert, on_alarm=fails)
+    with tempfile.TemporaryDirectory() as folder:
+        sink = SQLiteSink(Path(folder, "results.db"))
+        live(lambda _: {"ids": []}, samples=200, sinks=sink, alerts=alert, on_alarm=fails)
 
 
 ROUTES = {

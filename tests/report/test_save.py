@@ -40,14 +40,13 @@ def test_another_suffix_is_refused(report, tmp_path, name):
 def test_no_file_that_nobody_named_is_replaced(report, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report.save("runs.jsonl")
-    others = {"runs-report.html", "label.html", "to-label.jsonl"}
+    others = {"runs-report.html", "label.html"}
     for name in others:
         (tmp_path / name).write_text("mine")
     for command, made in (
         (["report", "runs.jsonl"], "runs-report-2.html"),
         (["report", "runs.jsonl"], "runs-report-3.html"),
         (["label", "runs.jsonl"], "label-2.html"),
-        (["choose", "runs.jsonl", "-n", "1"], "to-label-2.jsonl"),
     ):
         done = CliRunner().invoke(cli, command)
         assert (done.exit_code, made in done.output, (tmp_path / made).exists()) == (0, True, True), done.output

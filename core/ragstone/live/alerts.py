@@ -12,7 +12,6 @@ from typing import cast
 
 from ragstone.live.alarms import Alarm, raise_alarms
 from ragstone.live.delivery import start_thread
-from ragstone.live.outcomes import remember_scores
 from ragstone.live.trace import Fact, facts_of
 from ragstone.metrics.base import Metric
 from ragstone.options import Finite, Text, checked
@@ -101,7 +100,7 @@ class Watch:
     """What one process does for the alerts: it has stored outcomes counted, and announces alarms.
 
     Args:
-        database: Where outcomes are counted; None for those that this process remembers itself.
+        database: Where outcomes are counted.
         announce: Called with each alarm, to hand it to the sinks.
         on_alarm: The user's function.
         failed: Called with the part and the error when something fails.
@@ -109,16 +108,11 @@ class Watch:
 
     def __init__(
         self,
-        database: Database | None,
+        database: Database,
         announce: Callable[[Alarm], object],
         on_alarm: Callable[[Alarm], object] | None,
         failed: Callable[[str, BaseException], object],
     ) -> None:
-        self._in_memory = database is None
-        if database is None:
-            from ragstone.live.database import memory_database  # loads sqlite3
-
-            database = memory_database()
         self._database = database
         self._announce = announce
         self._on_alarm = on_alarm
@@ -136,8 +130,6 @@ class Watch:
     def note(self, records: Sequence[Record]) -> None:
         """Note that a sink has stored outcomes."""
         if any(record.alerts for record in records):
-            if self._in_memory:
-                remember_scores(self._database, records)
             self._new.set()
 
     def busy(self) -> bool:

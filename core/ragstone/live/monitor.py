@@ -162,7 +162,7 @@ class Monitor:
                 store_text=store_text,
                 keep=keep,
                 retain=checked("retain", retain, Period | None),
-                alerts=_alerts(alerts, by_key.values(), keep, possible=bool(by_name)),
+                alerts=_alerts(alerts, by_key.values(), keep, by_name.values()),
                 on_alarm=on_alarm,
                 waits=self.waits,
             )
@@ -353,13 +353,13 @@ def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T
 
 
 def _alerts(
-    alerts: Alert | Sequence[Alert], metrics: Iterable[Metric], keep: Collection[str], *, possible: bool
+    alerts: Alert | Sequence[Alert], metrics: Iterable[Metric], keep: Collection[str], sinks: Iterable[Sink]
 ) -> dict[Alert, tuple[float, float]]:
     """Return the alerts, checked, each with the bounds of its metric."""
     by_name = {metric.name: metric for metric in metrics}
     checked = _by_key("alerts", alerts, Alert, attrgetter("name"), 'alerts, such as Alert("faithfulness", below=0.8)')
-    if checked and not possible:
-        raise ValueError("alerts: need a sink; pass one, such as SQLiteSink(PATH)")
+    if checked and all(sink.database is None for sink in sinks):
+        raise ValueError("alerts: need a sink with a database, such as SQLiteSink(PATH)")
     for alert in checked.values():
         if alert.metric not in by_name:
             raise ValueError(f"alerts: {alert.metric!r} is not a metric of this monitor; it has {sorted(by_name)}")

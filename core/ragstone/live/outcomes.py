@@ -1,15 +1,14 @@
 """Outcomes in a database: a row each, which replaces the one of the same sample, metric and version."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragstone.live.forgetting import not_forgotten, user_of
 from ragstone.plain import clean_key, clean_text
-from ragstone.results.record import COLUMNS, to_row, without_texts
+from ragstone.results.record import COLUMNS, to_row
 
 if TYPE_CHECKING:
-    from ragstone.results.connection import Database, Transaction
+    from ragstone.results.connection import Transaction
     from ragstone.results.record import Record
 
 _TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}
@@ -23,8 +22,6 @@ _KEY = ("sample_id", "metric", "version")
 _OF_USER = (
     "SELECT sample_id, user_id, sample FROM outcomes WHERE user_id = :user OR (user_id IS NULL AND sample LIKE :key)"
 )
-_REMEMBERED = 10_000
-_FORGET_OLDEST = "DELETE FROM outcomes WHERE counted = 1 AND rowid <= (SELECT max(rowid) FROM outcomes) - :most"
 
 
 def upsert(table: str, columns: Iterable[str], key: Sequence[str]) -> str:
@@ -71,11 +68,3 @@ def samples_of(connection: "Transaction", user: str) -> set[str]:
     found = connection.execute(_OF_USER, {"user": clean_text(user), "key": '%"user_id"%'}).fetchall()
     rows = [dict(zip(("sample_id", "user_id", "sample"), row, strict=True)) for row in found]
     return {str(row["sample_id"]) for row in rows if user_of(row) == clean_text(user)}
-
-
-def remember_scores(database: "Database", records: "Sequence[Record]") -> None:
-    """Write the scores that alerts watch, without texts, and remove the oldest that were counted."""
-    bare = [replace(each, sample=None, outcome=without_texts(each.outcome)) for each in records if each.alerts]
-    with database.transaction() as connection:
-        write_outcomes(connection, bare)
-        connection.execute(_FORGET_OLDEST, {"most": _REMEMBERED})

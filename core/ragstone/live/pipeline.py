@@ -137,8 +137,9 @@ class Pipeline:
         self.workers = Workers(settings, self.counters, self.queue, self.done)
         counted = next((sink for sink in settings.sinks if sink.database is not None), None)
         self._database = None if counted is None else counted.database
-        self._watch = Watch(self._database, self._announce, settings.on_alarm, self.failed) if settings.alerts else None
-        noted = counted or next(iter(settings.sinks), None)
+        self._watch: Watch | None = None
+        if settings.alerts and self._database is not None:
+            self._watch = Watch(self._database, self._announce, settings.on_alarm, self.failed)
         self.deliveries = {
             sink.name: Delivery(
                 sink,
@@ -146,7 +147,7 @@ class Pipeline:
                 settings.waits.outcomes,
                 self.counters,
                 self.delivered,
-                self._watch.note if self._watch and sink is noted else None,
+                self._watch.note if self._watch and sink is counted else None,
             )
             for sink in settings.sinks
         }

@@ -2,7 +2,6 @@
 
 import shlex
 import signal
-import sys
 import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from tqdm import tqdm
 
 from ragstone.cli.options import (
     NotThere,
@@ -111,7 +109,7 @@ def worker(
                 raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
     else:
         its_monitor = _made(path, left, follow=follow, **options)
-    ended = _work(its_monitor, None if follow else left.waiting(), follow=follow)
+    ended = _work(its_monitor, follow=follow)
     left, stats = _contents(path), its_monitor.stats()
     for line in _why_left(left, ended, stats):
         click.echo(printable(line, 1_000), err=True)
@@ -224,20 +222,17 @@ def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
     return sink
 
 
-def _work(monitor: Monitor, total: int | None, *, follow: bool) -> str:
+def _work(monitor: Monitor, *, follow: bool) -> str:
     """Have the monitor score until there is a reason to end, and return it; then what is in hand is finished."""
     asked: list[str] = []
     flushing = threading.Thread(target=partial(monitor.flush, put_off=True), name="ragstone-flush", daemon=True)
     fails = _Failing()
-    silent = not sys.stderr.isatty()
-    bar: tqdm[Any] = tqdm(total=total, unit=" evaluations", disable=silent, dynamic_ncols=True)
-    with _signals(asked), bar:
+    with _signals(asked):
         flushing.start()
         ended = ""
         while not ended:
             time.sleep(_LOOK)
             stats = monitor.stats()
-            bar.update(_evaluated(stats) - bar.n)
             if asked:
                 ended = asked[0]
             elif not follow:
@@ -249,7 +244,6 @@ def _work(monitor: Monitor, total: int | None, *, follow: bool) -> str:
                 still = 0 if monitor.stats().in_hand else still + 1
                 time.sleep(_LOOK / 3)
         monitor.close()
-        bar.update(_evaluated(monitor.stats()) - bar.n)
     return ended
 
 
