@@ -272,7 +272,9 @@ def fields_of(
         source: The field that a summary's original is read into, if one is wanted.
     """
     originals = () if source is None else _ORIGINALS
-    given = _by_function(reading.fields, run) if callable(reading.fields) else {}
+    given: Sample | Mapping[str, object] | None = {}
+    if callable(reading.fields):
+        given = _by_function(reading.fields, run)
     if given is None or isinstance(given, Sample):
         return given
     readers: Mapping[SampleField, Callable[[], object]] = {
@@ -281,7 +283,7 @@ def fields_of(
         "response": lambda: None if run.error else find_text(run.output, "outputs", ANSWERS),
         "reference": lambda: find_text(reference, "reference_outputs", (*REFERENCES, *ANSWERS)),
     }
-    fields = {name: value for name, value in given.items() if name not in FIELDS}
+    fields: dict[str, object] = {name: value for name, value in given.items() if name not in FIELDS}
     is_named = any(each.kind == "named" for each in _successful(run)) if reading.keys else False
     for field, read in readers.items():
         if field in given:

@@ -9,9 +9,10 @@ of the environment, listens still: LangChain has no public way to leave it out.
 import asyncio
 import contextvars
 import sys
+from collections.abc import Sequence
 from functools import partial
 from operator import is_
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -124,13 +125,14 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if depth > _DEPTH:
         return thing
     if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
-        items: list[Any] = [without_callbacks(item, depth + 1) for item in thing]
-        if all(map(is_, items, thing)):
-            return thing
+        held_items = cast("Sequence[Any]", thing)
+        items: list[Any] = [without_callbacks(item, depth + 1) for item in held_items]
+        if all(map(is_, items, held_items)):
+            return held_items
         return tuple(items) if isinstance(thing, tuple) else items
     if not isinstance(thing, (dict, Runnable)):
         return thing
-    held: dict[str, Any] = thing if isinstance(thing, dict) else vars(thing)  # getattr would warn of deprecated fields
+    held = cast("dict[str, Any]", thing if isinstance(thing, dict) else vars(thing))  # getattr would warn
     names = _CONFIG if held is thing else _QUIET
     changes: dict[str, Any] = {}
     for name, value in dict(held).items():  # other threads may use it
@@ -139,11 +141,12 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
         if quiet is not value:
             changes[name] = quiet
     if not changes:
-        return thing
+        return cast("Any", thing)
     if isinstance(thing, BaseModel):
         return thing.model_copy(update=changes)
     if isinstance(thing, dict):
         return {**held, **changes}
-    copied = object.__new__(type(thing))  # copy.copy would ask a configurable model for what it does not have yet
+    # copy.copy would ask a configurable model for what it does not have yet
+    copied: Any = object.__new__(cast("type", type(thing)))
     vars(copied).update({**held, **changes})
     return copied

@@ -279,7 +279,7 @@ def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
     if run.kind == "text":
         return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
     nodes: Sequence[Node] = () if run.kind == "join" else nodes_in(answer)
-    entries = {} if nodes or isinstance(run.output, AnyResponse) else entries_of(run.output)
+    entries: Mapping[str, object] = {} if nodes or isinstance(run.output, AnyResponse) else entries_of(run.output)
     for name in _CONTEXTS:
         if texts := [each for each in as_list(entries.get(name)) if isinstance(each, Source)]:
             return texts

@@ -81,12 +81,18 @@ def end(pieces: Pieces, came: list[object] | BaseException) -> None:
 
 def text_in(pieces: Sequence[object]) -> str | None:
     """Return the text of a stream's pieces; None where one of them is none. A model's is stripped, as a chat's is."""
-    of_model = ChatResponse | CompletionResponse
-    words = [(each.delta or "") if isinstance(each, of_model) else each for each in pieces]
-    if not all(isinstance(each, str) for each in words):
-        return None
-    text = "".join(map(str, words))
-    return text.strip() if any(isinstance(each, of_model) for each in pieces) else text
+    words: list[str] = []
+    of_model = False
+    for each in pieces:
+        if isinstance(each, ChatResponse | CompletionResponse):
+            words.append(each.delta or "")
+            of_model = True
+        elif isinstance(each, str):
+            words.append(each)
+        else:
+            return None
+    text = "".join(words)
+    return text.strip() if of_model else text
 
 
 # --- for an evaluator -----------------------------------------------------------------------------
@@ -156,7 +162,8 @@ async def _collect(stream: AsyncIterable[str], pieces: list[str]) -> None:
 
 
 def _read_by(stream: object) -> _Read | None:
-    return _READ.get(stream) if isinstance(stream, GeneratorType | AsyncGeneratorType) else None
+    of_ours = isinstance(stream, GeneratorType | AsyncGeneratorType)
+    return _READ.get(cast("Any", stream)) if of_ours else None
 
 
 def known_text(response: Streamed) -> Text | None:

@@ -66,5 +66,5 @@ def outcomes_by_reason(connection: "Transaction") -> dict[str, int]:
 def samples_of(connection: "Transaction", user: str) -> set[str]:
     """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
     found = connection.execute(_OF_USER, {"user": clean_text(user), "key": '%"user_id"%'}).fetchall()
-    rows = [dict(zip(("sample_id", "user_id", "sample"), row, strict=True)) for row in found]
+    rows: list[dict[str, Any]] = [dict(zip(("sample_id", "user_id", "sample"), row, strict=True)) for row in found]
     return {str(row["sample_id"]) for row in rows if user_of(row) == clean_text(user)}

@@ -201,7 +201,7 @@ class Pipeline:
         if self.closed or len(self._writes) >= 2 * _UNWRITTEN:
             raise RuntimeError("the monitor is closed, or too many samples wait to be written")
         self.start()
-        self._writes.add(Write(lambda outbox: outbox.say(feedback), lambda: self.deliver([feedback])))
+        self._writes.add(Write(partial(_say, feedback), lambda: self.deliver([feedback])))
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that saw what is not redacted yet; its text is not kept then."""
@@ -667,6 +667,10 @@ class Pipeline:
         ledger = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
         return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self._queued_bytes(), reasons=reasons)
+
+
+def _say(feedback: Feedback, outbox: "Outbox") -> None:
+    outbox.say(feedback)
 
 
 def _runs_a_loop() -> bool:

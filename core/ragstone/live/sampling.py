@@ -53,8 +53,7 @@ class Sampling:
         for rate in self.rate.values() if isinstance(self.rate, Mapping) else (self.rate,):
             checked("rate", rate, Share)
         check_function("where", self.where)
-        if not isinstance(self.seed, (str, int)):
-            raise TypeError(f"seed: is {type(self.seed).__name__}; pass text or a whole number")
+        checked("seed", self.seed, str | int)
         checked("correlated", self.correlated, Flag)
         for rule in self._always():
             if isinstance(rule, str) and rule not in _RULES:

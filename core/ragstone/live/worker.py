@@ -23,6 +23,7 @@ from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
+from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record, Watched
 
 if TYPE_CHECKING:
@@ -63,9 +64,9 @@ class Task(Pending):
 
 def _size(value: Any) -> int:  # noqa: ANN401 - of JSON
     """Return the bytes that a plain value takes, but for the containers themselves."""
-    if type(value) is dict:
+    if is_mapping(value):
         return sum(map(getsizeof, value)) + sum(map(_size, value.values()))
-    return sum(map(_size, value)) if type(value) is list else getsizeof(value)
+    return sum(map(_size, value)) if is_list(value) else getsizeof(value)
 
 
 class TaskQueue:

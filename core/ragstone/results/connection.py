@@ -110,6 +110,7 @@ class Database(Protocol):
         Args:
             removing: For what must leave no trace: the name of a table that no other transaction may read meanwhile.
         """
+        ...
 
     def vacuum(self, *tables: str) -> None:
         """Remove what was deleted: from a file and its log, without a table from its log; a server reuses the space."""

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,7 @@ class EvaluationDataset:
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame with a row for each sample."""
-        import pandas
-
-        return pandas.DataFrame(self.to_list())
+        return import_module("pandas").DataFrame(self.to_list())
 
     def features(self) -> list[str]:
         """Return the names of the fields that the first sample has."""
@@ -166,10 +165,8 @@ class EvaluationResult(dict[str, Any]):
 
     def to_pandas(self, **_: object) -> Any:  # noqa: ANN401 - a pandas.DataFrame
         """Return a pandas DataFrame: the data set's columns, by the names that they came with too, and the scores."""
-        import pandas
-
         table = zip(self._rows, self.dataset.to_list(), self.scores, strict=True)
-        return pandas.DataFrame([{**row, **sample, **scores} for row, sample, scores in table])
+        return import_module("pandas").DataFrame([{**row, **sample, **scores} for row, sample, scores in table])
 
     def total_tokens(self) -> Usage:
         """Return what the run cost, also without `token_usage_parser`."""

@@ -1,6 +1,7 @@
 """Embedders by ragas' names."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 from ragstone.clients import OpenAICompatible
@@ -39,10 +40,8 @@ class HuggingFaceEmbeddings(BaseEmbedder):
     """A model of the package `sentence_transformers`, by its name; other arguments have no effect."""
 
     def __init__(self, model: str = "", *, model_name: str = "BAAI/bge-small-en-v1.5", **_: object) -> None:
-        from sentence_transformers import SentenceTransformer  # a heavy package of the user's
-
         self.model = model or model_name
-        self._transformer: Any = SentenceTransformer(self.model)
+        self._transformer: Any = import_module("sentence_transformers").SentenceTransformer(self.model)
 
     def embed(self, texts: Sequence[str], /) -> Any:  # noqa: ANN401 - an array, of a package without types
         """Return a vector for each text."""

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import ragstone
 from ragstone import Report, Unscored
@@ -35,7 +35,7 @@ class _Run:
         self.rows = rows_in(dataset)
         given = _DEFAULT if metrics is None else metrics
         self.metrics = [metric() if isinstance(metric, type) else metric for metric in given]
-        if strange := [metric for metric in self.metrics if not isinstance(metric, Metric)]:
+        if strange := [metric for metric in self.metrics if not isinstance(cast("object", metric), Metric)]:
             raise TypeError(f"metrics: has {strange[0]!r}, which is none of ragstone_compat.ragas.metrics")
         asks = any(metric.kind.needs_llm and metric.llm is None for metric in self.metrics)
         embeds = any(metric.kind.needs_embedder and metric.embeddings is None for metric in self.metrics)

@@ -1,5 +1,6 @@
 """The metrics, by ragas' names."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import ragstone
@@ -30,7 +31,7 @@ class LLMContextPrecisionWithReference(Metric):
     """Whether what is useful for the reference was retrieved first (`ragstone.ContextPrecision`)."""
 
     name, kind = "llm_context_precision_with_reference", ragstone.ContextPrecision
-    takes: ClassVar[dict[str, object]] = {"against": "reference"}
+    takes: ClassVar[Mapping[str, object]] = {"against": "reference"}
 
 
 class ContextPrecision(LLMContextPrecisionWithReference):
@@ -102,7 +103,7 @@ class AspectCritic(Metric):
     """A question of your own, answered yes (1) or no (0) (`ragstone.Criterion`); `strictness` has no effect."""
 
     kind = native.Critic
-    takes: ClassVar[dict[str, object]] = {
+    takes: ClassVar[Mapping[str, object]] = {
         "name": "",
         "question": "",
         "choices": {"yes": 1.0, "no": 0.0},
