@@ -9,7 +9,6 @@ of the environment, listens still: LangChain has no public way to leave it out.
 import asyncio
 import contextvars
 import sys
-from collections.abc import Sequence
 from functools import partial
 from operator import is_
 from typing import Any, Generic, TypeVar, cast
@@ -125,7 +124,7 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if depth > _DEPTH:
         return thing
     if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
-        held_items = cast("Sequence[Any]", thing)
+        held_items = cast("list[Any]", thing)
         items: list[Any] = [without_callbacks(item, depth + 1) for item in held_items]
         if all(map(is_, items, held_items)):
             return held_items
@@ -147,6 +146,6 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if isinstance(thing, dict):
         return {**held, **changes}
     # copy.copy would ask a configurable model for what it does not have yet
-    copied: Any = object.__new__(cast("type", type(thing)))
+    copied: Any = object.__new__(cast("type[Any]", type(thing)))
     vars(copied).update({**held, **changes})
     return copied

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from typing import Any, cast
+from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
@@ -286,9 +286,8 @@ def _metric_of(
 
 def _text(step: str, prompt: object) -> str:
     """Return a prompt's text as it stands: what is in braces is filled in by the metric, or stays."""
-    mapped = isinstance(prompt, PromptTemplate) and (
-        prompt.template_var_mappings or cast("object", prompt.function_mappings)
-    )
-    if not isinstance(prompt, PromptTemplate) or mapped:
+    if (
+        not isinstance(prompt, PromptTemplate) or prompt.template_var_mappings or prompt.function_mappings  # pyright: ignore[reportUnknownMemberType] - a bare Callable
+    ):
         raise TypeError(f"{step}: is {type(prompt).__name__}; pass a PromptTemplate without variable mappings")
     return filled(prompt.template, {name: str(value) for name, value in prompt.kwargs.items()})

@@ -177,10 +177,11 @@ class Live(Recorder):
             self.monitor.submit(draft.sample)
             return
         writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
-        pieces = self._pieces_of(answer) if writing else Pieces()
+        stream: object = answer
+        pieces = self._pieces_of(stream) if writing else Pieces()
         pieces.add_done_callback(partial(self._read, draft.sample))
-        if not writing and not _note(answer, pieces, returned):
-            self.monitor.skip("no_answer", names=(type(answer).__name__,))
+        if not writing and not _note(stream, pieces, returned):
+            self.monitor.skip("no_answer", names=(type(stream).__name__,))
 
     def _pieces_of(self, response: object) -> Pieces:
         """Return the pieces of a chat's stream that LlamaIndex reads into its memory."""

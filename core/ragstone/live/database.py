@@ -38,7 +38,7 @@ class DatabaseSink(Sink):
         patience: Seconds to wait while another process holds a SQLite file.
     """
 
-    database: Database
+    database: Database  # pyright: ignore[reportIncompatibleVariableOverride] - a database sink always has one
     patience: ClassVar[float] = 15.0
 
     def write(self, records: "Sequence[Record]") -> None:

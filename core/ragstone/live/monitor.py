@@ -123,8 +123,9 @@ class Monitor:
             raise TypeError(f"{name}: Monitor has no such option" + _RENAMED.get(name, ""))
         if any(each is not None for each in (llm, writer, embedder)):
             metrics = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
-        sampling = Sampling() if sampling is None else checked("sampling", sampling, InstanceOf[Sampling])
-        queue = Queue() if queue is None else checked("queue", queue, InstanceOf[Queue])
+        checked("sampling", sampling, InstanceOf[Sampling] | None)
+        checked("queue", queue, InstanceOf[Queue] | None)
+        sampling, queue = sampling or Sampling(), queue or Queue()
         checked("budget", budget, InstanceOf[Budget] | None)
         checked("store_text", store_text, Flag)
         keep = frozenset(checked("keep", keep, set[Fact]))

@@ -98,7 +98,8 @@ class EvaluationDataset:
         return len(self.samples)
 
     def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a sample, or of a slice a data set
-        return EvaluationDataset(self.samples[place]) if isinstance(place, slice) else self.samples[place]
+        found: Any = self.samples[place]
+        return EvaluationDataset(found) if isinstance(place, slice) else found
 
 
 def rows_in(data: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of any package

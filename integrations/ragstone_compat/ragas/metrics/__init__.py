@@ -118,7 +118,10 @@ class SimpleCriteriaScore(AspectCritic):
     """A grade by a definition of your own, a whole number from 0 to 10 (`ragstone.Criterion`)."""
 
     points = 10.0
-    takes = AspectCritic.takes | {"choices": {word: grade / 10 for grade, word in enumerate(_GRADES)}}
+    takes: ClassVar[Mapping[str, object]] = {
+        **AspectCritic.takes,
+        "choices": {word: grade / 10 for grade, word in enumerate(_GRADES)},
+    }
 
 
 AnswerRelevancy, ContextRecall, AspectCritique = ResponseRelevancy, LLMContextRecall, AspectCritic
