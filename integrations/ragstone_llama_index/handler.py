@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
@@ -177,7 +177,7 @@ class Live(Recorder):
             self.monitor.submit(draft.sample)
             return
         writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
-        stream: object = answer
+        stream = cast("object", answer)
         pieces = self._pieces_of(stream) if writing else Pieces()
         pieces.add_done_callback(partial(self._read, draft.sample))
         if not writing and not _note(stream, pieces, returned):

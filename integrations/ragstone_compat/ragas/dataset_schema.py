@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -98,7 +98,7 @@ class EvaluationDataset:
         return len(self.samples)
 
     def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a sample, or of a slice a data set
-        found: Any = self.samples[place]
+        found = cast("Any", self.samples[place])
         return EvaluationDataset(found) if isinstance(place, slice) else found
 
 
