@@ -146,6 +146,6 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if isinstance(thing, dict):
         return {**held, **changes}
     # copy.copy would ask a configurable model for what it does not have yet
-    copied = cast("Any", object.__new__(cast("type[Any]", type(thing))))
+    copied: Any = object.__new__(type(cast("Any", thing)))
     vars(copied).update({**held, **changes})
     return copied

@@ -53,7 +53,9 @@ class Sampling:
         for rate in self.rate.values() if isinstance(self.rate, Mapping) else (self.rate,):
             checked("rate", rate, Share)
         check_function("where", self.where)
-        checked("seed", self.seed, str | int)
+        seed: object = self.seed
+        if not isinstance(seed, (str, int)):
+            raise TypeError(f"seed: is {type(seed).__name__}; pass text or a whole number")
         checked("correlated", self.correlated, Flag)
         for rule in self._always():
             if isinstance(rule, str) and rule not in _RULES:
