@@ -123,6 +123,7 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     """Return a runnable without callbacks of its own: itself where it carries none, else a shallow copy."""
     if depth > _DEPTH:
         return thing
+    kind = cast("type[object]", type(thing))
     if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
         held_items = cast("list[Any]", thing)
         items: list[Any] = [without_callbacks(item, depth + 1) for item in held_items]
@@ -146,6 +147,6 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if isinstance(thing, dict):
         return {**held, **changes}
     # copy.copy would ask a configurable model for what it does not have yet
-    copied: Any = object.__new__(type(cast("Any", thing)))
+    copied = object.__new__(kind)
     vars(copied).update({**held, **changes})
     return copied
