@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import cast
 
 from ragstone.live.pending import Choice
 from ragstone.metrics.base import Metric
@@ -53,7 +54,7 @@ class Sampling:
         for rate in self.rate.values() if isinstance(self.rate, Mapping) else (self.rate,):
             checked("rate", rate, Share)
         check_function("where", self.where)
-        seed: object = self.seed
+        seed = cast("object", self.seed)
         if not isinstance(seed, (str, int)):
             raise TypeError(f"seed: is {type(seed).__name__}; pass text or a whole number")
         checked("correlated", self.correlated, Flag)
