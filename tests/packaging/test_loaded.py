@@ -42,7 +42,7 @@ print("ragstone.live" in sys.modules)
         pytest.param("from ragstone.testing import FakeLLM", 12, False, id="fake"),
         pytest.param(SCORE, 25, False, id="score"),
         pytest.param(EVALUATE, 50, False, id="evaluate"),
-        pytest.param(SCORE + EVALUATOR, 33, False, id="langchain evaluator"),
+        pytest.param(SCORE + EVALUATOR, 35, False, id="langchain evaluator"),
         pytest.param(SCORE + HANDLER, 64, True, id="langchain handler"),
     ],
 )

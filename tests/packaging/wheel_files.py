@@ -14,7 +14,7 @@ def problems(wheel: Path, root: Path = ROOT) -> list[str]:
         for top in ("core", "integrations")
         for package in (root / top).glob("ragstone*")
         for path in package.rglob("*")
-        if path.suffix in (".py", ".typed", ".json", ".css", ".js")
+        if path.suffix in (".py", ".typed", ".json", ".html", ".css", ".js")
     }
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}

@@ -44,6 +44,7 @@ class _Opened:
     http: Any
     slots: asyncio.Semaphore
     calls: "set[Future[Any]]"
+    tasks: "set[asyncio.Task[Any] | None]"  # of the calls; one that is cancelled ends later
 
 
 class Connection:
@@ -92,12 +93,16 @@ class Connection:
         return call
 
     async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
+        task = asyncio.current_task()
+        opened.tasks.add(task)
         try:
             async with opened.slots:
                 return await asyncio.wait_for(flow(partial(self._ask, opened.client)), self._options.timeout)
         except (asyncio.TimeoutError, TimeoutError):
             error = load_openai().APITimeoutError(opened.http.build_request("POST", self.access.url))
             raise self._explained(error) from None
+        finally:
+            opened.tasks.discard(task)
 
     async def _ask(self, client: "openai.AsyncOpenAI", path: str, body: dict[str, Any] | None = None) -> bytes:
         tries: openai.RequestOptions = {"max_retries": 0 if TRIED_AGAIN.get() else self._options.max_retries}
@@ -132,7 +137,7 @@ def _open(access: Access, options: Options) -> _Opened:
     load_openai()  # whole, before another thread can see a part of it
     http = _bounded_client(access, options.max_reply_bytes)
     client = _client(access, options, http)
-    return _Opened(os.getpid(), client, http, asyncio.Semaphore(options.max_concurrency), set())
+    return _Opened(os.getpid(), client, http, asyncio.Semaphore(options.max_concurrency), set(), set())
 
 
 def _close(opened: _Opened) -> None:
@@ -140,7 +145,13 @@ def _close(opened: _Opened) -> None:
         return
     for call in list(opened.calls):
         call.cancel()
-    begin(opened.client.close())
+    begin(_closed(opened))
+
+
+async def _closed(opened: _Opened) -> None:
+    if tasks := {task for task in opened.tasks if task is not None}:
+        await asyncio.wait(tasks)  # else one that is still to connect would ask a closed client
+    await opened.client.close()
 
 
 def _client(access: Access, options: Options, http: Any) -> "openai.AsyncOpenAI":  # noqa: ANN401 - httpx's

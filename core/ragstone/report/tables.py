@@ -190,6 +190,7 @@ def neutral(cell: Cell) -> Cell:
     """Return a cell that no spreadsheet runs: a text that it would gets a ' in front; numbers stay as they are."""
     if not isinstance(cell, str):
         return cell
+    cell = cell.replace("\x00", "\ufffd")  # which Python 3.10 cannot write, and many readers end at
     bare = cell.lstrip().lstrip("\ufeff").lstrip()
     runs = cell.startswith(_OBEYED_BY_SPREADSHEETS) or bare.startswith(_RUN_BY_SPREADSHEETS)
     return f"'{cell}" if runs else cell
