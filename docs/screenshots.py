@@ -22,7 +22,7 @@ def main() -> None:
         for width, scheme in SHOTS:
             tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
             tab.set_content(page)
-            tab.get_by_label("Sort by", exact=True).select_option(label="faithfulness: lowest first")
+            tab.get_by_label("Sort by", exact=True).select_option(label="faithfulness: worst first")
             tab.get_by_role("button", name="unsupported claim").click()
             tab.evaluate("scrollTo(0, 0)")
             target = IMAGES / f"report-{width}-{scheme}.png"

@@ -81,8 +81,8 @@ def test_many_rows_are_drawn_when_they_are_seen(show):
         ("Find text", "REFUSED THE", ["failed"]),
         ("Find text", "question 3", ["attack"]),
         ("Find text", "green", ["low", "high", "failed", "attack", "no answer"]),
-        ("Sort by", "demo: highest first", ["high", "attack", "low", "failed", "no answer"]),
-        ("Sort by", "lowest score first", ["no answer", "low", "high", "attack", "failed"]),
+        ("Sort by", "demo: best first", ["high", "attack", "low", "failed", "no answer"]),
+        ("Sort by", "worst score first", ["no answer", "low", "high", "attack", "failed"]),
         ("Sort by", "sample id", ["attack", "failed", "high", "low", "no answer"]),
     ],
 )

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from ragstone import Sample
+from ragstone import Metric, Sample
 from ragstone.registry import make_metric
-from ragstone.testing import FakeDecisions, FakeLLM
+from ragstone.testing import FakeDecisions, FakeLLM, assert_score
 
 POLITE = '''
 from dataclasses import dataclass
@@ -94,3 +94,19 @@ def test_its_options_and_replies_are_checked(name):
         make_metric(name, {"tone": 1}, FakeLLM(reply))
     outcome = make_metric(name, {}, FakeLLM(lambda request: {"requests": []})).score(SAMPLE)
     assert outcome.detail.startswith("polite.requests: requests: 0 in the list")
+
+
+class Length(Metric):
+    name, version, required_fields = "length", "1", ("response",)
+    higher_is_better, needs_llm = False, False
+
+    def _flow(self, sample):
+        return self._score(len(sample.response) / 10, "")
+
+
+def test_where_lower_is_better_a_threshold_is_the_greatest_value_that_passes():
+    scores = [Length(threshold=0.5).score(Sample(response="x" * n)) for n in (4, 5, 6)]
+    assert [score.passed for score in scores] == [True, True, False]
+    assert assert_score({"response": "xx"}, Length(), at_least=0.5).value == 0.2
+    with pytest.raises(AssertionError, match="length is 0.800, at most 0.5 is wanted"):
+        assert_score({"response": "x" * 8}, Length(), at_least=0.5)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ragstone import Sample
 from ragstone.report import MetricInfo, NotComparableError, Report, compare
 from ragstone.report.statistics import Mean, noise_error, permutation_p, sign_test_p
 from ragstone.results.memory import MemoryResults
@@ -182,3 +183,15 @@ def test_each_report_is_read_once():
     found = compare(Report(a), Report(b))
     assert "moved most by demo: q1" in str(found)
     assert (a.read, b.read) == (1, 1)
+
+
+def test_rows_without_ids_that_hold_other_questions_are_no_pairs():
+    runs = [
+        report([0.5] * 3, ids=["1", "2", "3"], samples=[Sample(user_input=f"Q{i}?") for i in range(first, first + 3)])
+        for first in (0, 1)
+    ]
+    with pytest.raises(
+        NotComparableError, match="the rows have no ids.*3 of them hold other questions, the first row 1"
+    ):
+        compare(*runs)
+    assert compare(runs[0], runs[0]).metrics["demo"].pairs == 3

@@ -68,9 +68,13 @@ def report(
         raise click.UsageError(f"--{error}") from None
     page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
-    write_page("--out", out, page.html(*([] if against is None else [compare(against, page)])))
+    changes = [] if against is None else [compare(against, page)]
+    write_page("--out", out, page.html(*changes))
     if as_json:
-        click.echo(to_json({"page": out, **page.figures(), **({"by": _means(page, by)} if by else {})}), err=out == "-")
+        figures = {"page": out, **page.figures(), **({"by": _means(page, by)} if by else {})}
+        if changes:
+            figures["against"] = changes[0].figures()
+        click.echo(to_json(figures), err=out == "-")
         return
     outcomes = page.aggregates().cost.outcomes
     what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"

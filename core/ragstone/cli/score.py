@@ -111,7 +111,8 @@ _SECTIONS = {
     "thresholds",
     multiple=True,
     metavar="[METRIC=]X",
-    help="Exit with 1 when a mean is below X; each result says whether its score reaches X.",
+    help="Exit with 1 when a mean is below X (above it, where lower is better); each result says whether its score "
+    "reaches X.",
 )
 @click.option(
     "--pass-rate",
@@ -455,10 +456,11 @@ class _Run:
         for name, limit in limits.items():
             if name in rates:
                 continue
-            mean = summaries[name].mean
-            if mean is None or mean < limit:
+            mean, sign = summaries[name].mean, summaries[name].info.sign
+            if mean is None or sign * mean < sign * limit:
                 why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
-                self.say(f"{name}: below the threshold {limit:g}: {why}", err=True)
+                side = "below" if sign > 0 else "above"
+                self.say(f"{name}: {side} the threshold {limit:g}: {why}", err=True)
                 status = 1
         if result.bad_rows:
             self.say(f"{len(result.bad_rows)} line(s) held no sample; see above.", err=True)

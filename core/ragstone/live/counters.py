@@ -220,6 +220,10 @@ class Counters:
             self._errors[place] += 1
         self._warn(f"{place}: {describe(error, most=200)}", 1)
 
+    def put_off(self, why: str) -> None:
+        """Log at most once a minute why samples wait to be tried again."""
+        self._warn(f"a sample waits in the outbox to be tried again: {why}", 1)
+
     def waiting(self, samples: int) -> None:
         """Note how long the queue is."""
         if samples > self._longest:

@@ -26,6 +26,7 @@ from ragstone.live.trace import Fact
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.options import Flag, Period, checked
+from ragstone.plain import is_list
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 from ragstone.text import _pysbd
@@ -121,7 +122,8 @@ class Monitor:
     ) -> None:
         for name in renamed:
             raise TypeError(f"{name}: Monitor has no such option" + _RENAMED.get(name, ""))
-        if any(each is not None for each in (llm, writer, embedder)):
+        named = isinstance(metrics, str) or (is_list(metrics) and any(isinstance(each, str) for each in metrics))
+        if named or any(each is not None for each in (llm, writer, embedder)):
             metrics = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
         checked("sampling", sampling, InstanceOf[Sampling] | None)
         checked("queue", queue, InstanceOf[Queue] | None)

@@ -116,7 +116,8 @@ class Metric(ABC):
         llm: The judge; its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`); or a model
             object of a framework, which its integration wraps. None: `evaluate(..., llm=)`, an evaluator or the
             command line sets it later, or the metric needs no judge.
-        threshold: `Score.passed` is True if the value reaches it; None: `Score.passed` is None.
+        threshold: `Score.passed` is True if the value is at least as good, by the metric's direction; None:
+            `Score.passed` is None.
         writer: An LLM, given as `llm` is, that writes the texts that the metric needs (questions, claims, parts),
             where the judge is better not asked to: a decision model writes none. None: the judge, if it writes.
         asking: "together": all items in one call; "one_by_one": one item per call; "auto": what suits the judge.
@@ -668,12 +669,16 @@ class Metric(ABC):
         return Score(
             metric=self.name,
             value=value + 0.0,  # never -0.0
-            passed=None if self.threshold is None else value >= self.threshold,
+            passed=None if self.threshold is None else self.reaches(value, self.threshold),
             reason=reason,
             breakdown={name: part + 0.0 for name, part in parts.items()},
             verdicts=tuple(verdicts),
             version=self.version,
         )
+
+    def reaches(self, value: float, threshold: float) -> bool:
+        """Whether a value is as good as a threshold or better, by the metric's direction."""
+        return value >= threshold if self.higher_is_better else value <= threshold
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)

@@ -34,7 +34,7 @@ def metrics_from(
     if isinstance(metrics, (str, Metric)):
         metrics = [metrics]
     if not isinstance(metrics, Sequence):
-        raise TypeError(f"metrics: is one {type(metrics).__name__}; pass metrics or their names")
+        raise _strange(metrics, "is one")
     made: list[Metric] = []
     judge, named = llm, embedder
     for metric, options in spread(cast("Sequence[object]", metrics)):
@@ -71,8 +71,12 @@ def _class_of(metric: object) -> type[Metric]:
     if isinstance(metric, Metric):
         return type(metric)
     if not isinstance(metric, str):
-        if isinstance(metric, type):
-            raise TypeError(f"metrics: holds the class {metric.__name__}; pass an object: {metric.__name__}()")
-        raise TypeError(f"metrics: holds a {type(metric).__name__}; pass metrics or their names")
+        raise _strange(metric, "holds a")
     with naming("metrics"):
         return metric_class(metric)
+
+
+def _strange(metric: object, how: str) -> TypeError:
+    if isinstance(metric, type):
+        return TypeError(f"metrics: holds the class {metric.__name__}; pass an object: {metric.__name__}()")
+    return TypeError(f"metrics: {how} {type(metric).__name__}; pass metrics or their names")

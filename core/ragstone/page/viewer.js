@@ -207,12 +207,11 @@ function report() {
   function slices() {
     if (!data.slices.length) return "";
     const parts = data.slices.map(({ title, note, rows, more }) => {
-      const old = (against && against.slices[title]) || {};
+      const moved = changesBy(title);
       const cells = rows.map(([value, means]) => make("tr", null, make("th", { scope: "row" }, bdi(value)), means.map((mean, i) => {
         if (mean === null) return make("td", { class: "number" }, "\u2013");
-        const before = old[value] && against.metrics.findIndex((each) => String(each.key) === String(metrics[i].key));
-        const was = before >= 0 ? old[value][before] : null;
-        const change = was === null || was === undefined ? "" : ` (${signed(mean[0] - was)})`;
+        const pairs = moved[value] && moved[value][i];
+        const change = pairs ? ` (${signed(pairs[0] / pairs[1])}, ${count(pairs[1], "pair")})` : "";
         return heat(make("td", { class: "number", title: `${count(mean[1], "sample")}${mean[2] === null ? "" : `, 95 % interval ${number(mean[2])} to ${number(mean[3])}`}` },
           number(mean[0]), change, make("span", { class: "soft" }, ` n ${whole(mean[1])}`)), mean[0], metrics[i]);
       })));
@@ -220,7 +219,24 @@ function report() {
       const inner = make("table", null, make("caption", null, "By ", bdi(title)), make("thead", null, head), make("tbody", null, cells));
       return [make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `By ${title}` }, inner), note ? soft(note) : "", more ? soft(`and ${count(more, "value")} more`) : ""];
     });
-    return card("Slices", { id: "slices" }, against ? soft("In brackets: the change.") : "", parts.flat());
+    return card("Slices", { id: "slices" }, against ? soft("In brackets: the mean change of the samples that both runs score.") : "", parts.flat());
+  }
+
+  // By value, the sum of each metric's changes and how many pairs they are of; of all samples, or of none.
+  function changesBy(title) {
+    const sums = {};
+    for (const row of against && data.total === data.rows.length ? data.rows : []) {
+      const values = row.slices[title] || [];
+      for (const value of values.length ? values : ["none"]) {
+        row.raw.forEach((change, i) => {
+          if (change === null) return;
+          const of = ((sums[value] ||= metrics.map(() => null))[i] ||= [0, 0]);
+          of[0] += change;
+          of[1] += 1;
+        });
+      }
+    }
+    return sums;
   }
 
   // --- its samples
@@ -248,14 +264,15 @@ function report() {
         const before = against.old[row.id] || [], n = seen.get(row.id) || 0;
         seen.set(row.id, n + 1);
         row.before = before[n] || null;
-        row.changes = metrics.map((metric, i) => change(row, metric, i));
+        row.raw = metrics.map((metric, i) => change(row, metric, i));
+        row.changes = row.raw.map((each, i) => (each === null || metrics[i].up ? each : -each));
       }
     }
 
     function change(row, metric, i) {
       const at = against.metrics.findIndex((each) => String(each.key) === String(metric.key));
       const was = row.before && at >= 0 ? row.before.values[at] : null;
-      return was === null || !scored(row.cells[i]) ? null : share(row.cells[i].value, metric) - share(was, metric);
+      return was === null || !scored(row.cells[i]) ? null : row.cells[i].value - was;
     }
 
     // What can be chosen. All of it stands in the address.
@@ -270,9 +287,9 @@ function report() {
       suspected: ["possible attack on the judge", (row) => row.suspected.length > 0],
       unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
     };
-    const orders = { low: "lowest score first", row: "order of the input", id: "sample id" };
+    const orders = { low: "worst score first", row: "order of the input", id: "sample id" };
     if (against) orders.change = "largest loss first";
-    metrics.forEach((metric, i) => { orders[`${i}+`] = `${metric.name}: lowest first`; orders[`${i}-`] = `${metric.name}: highest first`; });
+    metrics.forEach((metric, i) => { orders[`${i}+`] = `${metric.name}: worst first`; orders[`${i}-`] = `${metric.name}: best first`; });
     const values = {};
     for (const row of rows) for (const [name, own] of Object.entries(row.slices)) own.forEach((value) => (values[name] ||= new Set()).add(value));
 
@@ -340,8 +357,12 @@ function report() {
       if (by === "row") return of;
       if (by === "id") return of.sort((a, b) => a.id.localeCompare(b.id, "en", { numeric: true }));
       const sign = by.endsWith("-") ? -1 : 1;
-      const least = (row) => (by === "change" ? Math.min(...row.changes.map((each) => (each === null ? 9 : each)))
-        : Math.min(...row.cells.map((cell, i) => (scored(cell) && (by === "low" || i === parseInt(by, 10)) ? sign * share(cell.value, metrics[i]) : 9))));
+      const one = parseInt(by, 10);
+      const least = (row) => {
+        if (by === "change") return Math.min(...row.changes.map((each) => (each === null ? Infinity : each)));
+        if (by !== "low") return scored(row.cells[one]) ? sign * (metrics[one].up ? 1 : -1) * row.cells[one].value : Infinity;
+        return Math.min(...row.cells.map((cell, i) => (scored(cell) ? share(cell.value, metrics[i]) : 9)));
+      };
       return of.map((row) => [least(row), row]).sort((a, b) => a[0] - b[0]).map((pair) => pair[1]);
     }
 
@@ -396,20 +417,25 @@ function report() {
         made.append(make("span", { class: "soft" }, cell === null ? "\u2013" : words(cell.record.reason)));
         return made;
       }
-      const moved = row.changes && row.changes[i];
+      const moved = row.changes && Math.abs(row.changes[i]) > 1e-9 && row.changes[i];
       made.append(number(cell.value), failed(cell) ? " below" : "");
-      if (moved) made.append(make("span", { class: moved > 0 ? "better" : "worse" }, ` ${moved > 0 ? "\u25b2" : "\u25bc"}\u202f${number(Math.abs(moved), 2)}`));
+      if (moved) made.append(make("span", { class: moved > 0 ? "better" : "worse" }, ` ${moved > 0 ? "\u25b2" : "\u25bc"}\u202f${number(Math.abs(moved))}`));
       return heat(made, cell.value, metrics[i]);
     }
 
     // --- an open sample
 
     function view(row) {
+      const before = open;
       open = row;
       note();
       body.querySelectorAll("button").forEach((each) => { each.toggleAttribute("aria-current", row !== null && each.dataset.place === row.place); });
       detail.hidden = row === null;
-      if (row === null) return;
+      if (row === null) {
+        const again = before && [...body.querySelectorAll("button")].find((each) => each.dataset.place === before.place);
+        (again || frame).focus();
+        return;
+      }
       const at = shown.indexOf(row);
       const step = (n) => button(n < 0 ? "previous" : "next", () => view(shown[at + n]), { disabled: at < 0 || !shown[at + n] });
       const texts = make("div", null), outcomes = make("div", null);
@@ -529,7 +555,7 @@ function report() {
       const n = Object.keys(hand).length;
       return make("div", { class: "hand choices" }, soft("Keys: j next, k previous, Esc closes; on a verdict 1, 2, 3 say what is right."),
         n ? button(`download labels of ${count(n, "score")}`, () => save("labels.jsonl", handLines())) : "",
-        n ? soft("The other verdicts of these scores count as right.", byHand.works ? "" : " This browser keeps nothing: download before you close the page.") : "");
+        n ? soft("The other verdicts of these scores count as right. These labels saw the judge's verdicts: they are for ragstone calibrate, not for correct.", byHand.works ? "" : " This browser keeps nothing: download before you close the page.") : "");
     }
 
     requestAnimationFrame(follow);

@@ -25,6 +25,7 @@ from ragstone.report.statistics import (
 )
 from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, reach
 from ragstone.results.record import Record
+from ragstone.sample import Sample
 
 _MOVED = 10
 _SURE = 0.05
@@ -263,7 +264,7 @@ class Comparison(Shown):
             }
             for name, each in self.metrics.items()
         ]
-        return {**super().data(), "metrics": moved, "old": self._old_rows(), "slices": self._old_slices()}
+        return {**super().data(), "metrics": moved, "old": self._old_rows()}
 
     def figures(self) -> dict[str, object]:
         """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
@@ -300,22 +301,6 @@ class Comparison(Shown):
 
         self.a.read(add)
         return rows
-
-    def _old_slices(self) -> dict[str, dict[str, list[float | None]]]:
-        """Return the first system's means by facet and value, in the order of the metrics."""
-        aggregates, infos = self.a.aggregates(), [each.info_a for each in self.metrics.values()]
-        means = {
-            facet.removesuffix("s").replace("_", " "): [aggregates.by(facet, info) for info in infos]
-            for facet in aggregates.slices
-        }
-        means |= {key[:80]: [aggregates.by_metadata(key, i) for i in infos] for key in aggregates.metadata_keys()}
-        return {
-            title: {
-                value or "none": [each[value].mean if value in each else None for each in of]
-                for value in dict.fromkeys(value for each in of for value in each)
-            }
-            for title, of in means.items()
-        }
 
     def short_names(self) -> tuple[str, str]:
         """Return what to call the two in a sentence: "a" and "b" where their names are too long for one."""
@@ -394,12 +379,19 @@ def compare(
     ]
     if names[0] == names[1]:
         names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    scores = _Scores(), _Scores()
+    scores = _Scores(reports[0].sample), _Scores(reports[1].sample)
     summaries = [
         {each.info.key: each for each in report.read(of_report.add)}
         for report, of_report in zip(reports, scores, strict=True)
     ]
     pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
+    before, after = (of.questions for of in scores)
+    others = [place for place in before if place in after and before[place] != after[place]]
+    if others:
+        raise NotComparableError(
+            f"the rows have no ids, so they are paired by their places, and {len(others):,} of them hold other "
+            f"questions, the first row {others[0]}: give each row an id (the key 'id'), or score the same file"
+        )
     if not pairs:
         have = [", ".join(dict.fromkeys(name for name, *_ in side)) or "none" for side in summaries]
         raise NotComparableError(f"no metric is in both: {names[0]} has {have[0]}, {names[1]} has {have[1]}")
@@ -468,14 +460,19 @@ Place = tuple[str, int]
 class _Scores:
     """Each row's score by metric, as rows come, and how many rows have each id."""
 
-    def __init__(self) -> None:
+    def __init__(self, sample_of: Callable[[Record], Sample | None]) -> None:
         self.rows: dict[Key, dict[Place, _Cell]] = {}
         self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
+        self.questions: dict[str, str] = {}  # of rows without an id, by their place
+        self._sample_of = sample_of
 
     def add(self, records: Sequence[Record]) -> None:
         sample_id = records[0].sample_id
         of_id = self.places.setdefault(sample_id, [])
         place = sample_id, len(of_id)
+        sample = self._sample_of(records[0])
+        if sample is not None and sample.id is None and sample.user_input is not None:
+            self.questions[sample_id] = sample.user_input
         of_id.append(records[0].row)
         for key, of_metric in by_metric(records).items():
             values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -303,6 +303,9 @@ class Report(Shown):
         """
         from ragstone.page.data import report_html  # loaded when first used
 
+        for each in also:
+            if not isinstance(cast("object", each), Shown):
+                raise TypeError(f"html: takes comparisons and corrected means; to write a file, save({each!r})")
         return report_html(self, *also)
 
     def save(self, path: Source) -> None:

@@ -24,7 +24,8 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
     Args:
         sample: The sample, or its fields.
         metric: What to score it by.
-        at_least: The least value that will do, within the metric's bounds; None: the metric's threshold.
+        at_least: The least value that will do, within the metric's bounds (the greatest one, where lower values are
+            better); None: the metric's threshold.
 
     Returns:
         The score, to say more of it.
@@ -61,14 +62,15 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
         raise AssertionError(
             f"{metric.name} was not scored ({outcome.reason}); this is not a low score\n  {printable(outcome.detail)}"
         )
-    if outcome.value < wanted:
-        raise AssertionError("\n  ".join(_failure(outcome, wanted)))
+    if not metric.reaches(outcome.value, wanted):
+        raise AssertionError("\n  ".join(_failure(outcome, wanted, "least" if metric.higher_is_better else "most")))
     return outcome
 
 
-def _failure(score: Score, wanted: float) -> Iterator[str]:
+def _failure(score: Score, wanted: float, end: str) -> Iterator[str]:
     value = f"{score.value:.3f}"
-    yield f"{score.metric} is {value if float(value) < wanted else repr(score.value)}, at least {wanted} is wanted"
+    differs = float(value) < wanted if end == "least" else float(value) > wanted
+    yield f"{score.metric} is {value if differs else repr(score.value)}, at {end} {wanted} is wanted"
     yield printable(score.reason)
     shown = [verdict for verdict in score.verdicts if verdict.lowers_score] or list(score.verdicts)
     for verdict in shown[:_ITEMS]:
