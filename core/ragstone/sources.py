@@ -44,7 +44,7 @@ from ragstone.sample import KNOWN_NAMES, MEANT, OTHER_NAMES, BadLine, Row, Sampl
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "rows_of"]
 
 SAMPLE_FIELDS = tuple(KNOWN_NAMES)
-NAMING = "fields={'response': KEY, ...}"
+NAMING = "fields={FIELD: KEY, ...}"
 """How Python names the keys of fields."""
 PRESETS: Mapping[str, Mapping[str, str]] = {
     "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},

@@ -28,7 +28,7 @@ def read(tmp_path):
         (b"[" * 200_000, "not usable JSON: maximum recursion depth"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not usable JSON: Exceeds the limit"),
         ('{"question": "Q"}'.encode("utf-16"), "not UTF-8 at byte 1: it looks like UTF-16"),
-        (b"{}", "none of a sample's fields; the row has (none): name them with fields={'response': KEY, ...}"),
+        (b"{}", "none of a sample's fields; the row has (none): name them with fields={FIELD: KEY, ...}"),
         (b'{"response": NaN}', "response: is NaN, not text (str)"),
         (b'{"response": "A", "id": true}', "id: is bool, not text (str)"),
     ],
