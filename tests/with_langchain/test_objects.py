@@ -112,7 +112,7 @@ def test_a_journal_knows_it_as_if_it_was_wrapped(tmp_path) -> None:
         (lambda: ResponseRelevancy(llm=chat_model(), embedder=chat_model()), "embeddings: FakeListChatModel has no"),
         (lambda: ContextRelevancy(llm=FakeListChatModel), "llm: is the class FakeListChatModel; make an object"),
         (lambda: make_embedder(None, chat_model()), "FakeListChatModel does not embed texts; name an embedder"),
-        (lambda: Monitor(["context_relevancy"]), "metrics: contains str; pass"),
+        (lambda: Monitor(["context_relevancy"]), "llm: is missing; pass a judge for .context_relevancy."),
     ],
 )
 def test_what_is_no_model_is_refused(make, said) -> None:
