@@ -594,9 +594,7 @@ def pyarrow():
 
 
 @pytest.fixture
-def datasets(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def datasets():
     return pytest.importorskip("datasets", reason="datasets is not installed")
 
 
