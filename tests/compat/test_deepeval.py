@@ -23,9 +23,8 @@ from ragstone_compat.deepeval.models import DeepEvalBaseLLM, OpenAIModel
 from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
 
 from ..support.openai_server import OpenAIServer, error  # noqa: TID252 - under importlib mode tests are no package
-from .judging import answer
+from .judging import changed
 
-SCRIPTS = Path(__file__).parent / "deepeval_scripts"
 EXPECTED = {
     "summarization": [
         "Summarization Score: 1.0",
@@ -55,32 +54,16 @@ EXPECTED = {
 }
 
 
-@pytest.fixture
-def server(openai_server: Callable[..., OpenAIServer], monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
-    """OpenAI's API, as the environment names it."""
-    server = openai_server(answer)
-    monkeypatch.setenv("OPENAI_API_KEY", "a key")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    return server
-
-
-def changed(name: str) -> str:
-    """The script with changed import lines."""
-    text = (SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
-    text = re.sub(r"^import deepeval$", "from ragstone_compat import deepeval", text, flags=re.MULTILINE)
-    return re.sub(r"^from deepeval\b", "from ragstone_compat.deepeval", text, flags=re.MULTILINE)
-
-
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_script_runs(name: str, server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(changed(name), f"{name}.py", "exec"), {"__name__": "__main__"})
+    exec(compile(changed("deepeval", name), f"{name}.py", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     for expected in EXPECTED[name]:
         assert expected in printed
 
 
 def test_a_test_file_runs_under_pytest(server: OpenAIServer, tmp_path: Path) -> None:
-    (tmp_path / "test_app.py").write_text(changed("in_pytest"))
+    (tmp_path / "test_app.py").write_text(changed("deepeval", "in_pytest"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
     path = os.pathsep.join(str(Path(package.__file__).parents[1]) for package in (ragstone, ragstone_compat))
     environ = os.environ | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

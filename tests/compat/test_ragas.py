@@ -6,7 +6,6 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -31,10 +30,9 @@ from ragstone_compat.ragas.metrics import (
     SummarizationScore,
 )
 
-from ..support.openai_server import OpenAIServer, embeddings  # noqa: TID252 - under importlib mode tests are no package
-from .judging import answer
+from ..support.openai_server import OpenAIServer  # noqa: TID252 - under importlib mode tests are no package
+from .judging import changed
 
-SCRIPTS = Path(__file__).parent / "ragas_scripts"
 NEEDS = {"v1_dataset": "datasets", "set_on_objects": "datasets", "contexts_as_text": "datasets"}
 EXPECTED = {
     "v1_dataset": [
@@ -94,32 +92,9 @@ EXPECTED = {
 }
 
 
-def reply(body: Mapping[str, Any]) -> Any:
-    """All texts have one direction."""
-    if "input" in body:
-        return embeddings([[3.0, 4.0]] * len(body["input"]))
-    return answer(body)
-
-
-@pytest.fixture
-def server(openai_server: Callable[..., OpenAIServer], monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
-    """OpenAI's API, as the environment names it."""
-    server = openai_server(reply)
-    monkeypatch.setenv("OPENAI_API_KEY", "a key")
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    return server
-
-
-def changed(name: str) -> str:
-    """The script with changed import lines."""
-    text = (SCRIPTS / f"{name}.txt").read_text(encoding="utf-8")
-    text = re.sub(r"^import ragas$", "from ragstone_compat import ragas", text, flags=re.MULTILINE)
-    return re.sub(r"^from ragas\b", "from ragstone_compat.ragas", text, flags=re.MULTILINE)
-
-
 def run(name: str) -> None:
     """Run a script, with `await` at its top level as a notebook has it."""
-    code = compile(changed(name), f"{name}.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    code = compile(changed("ragas", name), f"{name}.py", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     done: Any = eval(code, {"__name__": "__main__"})
     if inspect.iscoroutine(done):
         asyncio.run(done)

@@ -300,3 +300,11 @@ def test_metrics_without_labels_are_named_and_keep_the_judges_mean_in_front(tmp_
     assert list(found) == ["demo"]
     assert found["demo"].corrected == by_hand(report, truth, SIXTY)
     assert "no labels of other" in str(found)
+
+
+def test_a_wrong_time_is_an_error_of_use(tmp_path):
+    report, truth = made(30)
+    report.to_json(results := tmp_path / "r.jsonl")
+    labels = labelled(tmp_path / "l", report, truth, ["q1"])
+    done = CliRunner().invoke(cli, ["correct", str(results), "--labels", str(labels), "--since", "soon"])
+    assert (done.exit_code, "--since: 'soon' is no time; write 30m, 24h or 7d" in done.stderr) == (2, True)

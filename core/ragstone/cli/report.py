@@ -60,12 +60,7 @@ def report(
     out = out or unused(f"{Path(database_file(source) or 'ragstone').stem}-report.html")
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
     check_apart([("--out", None if out == "-" else out)], inputs)
-    try:
-        page = Report.load(source, since=since)
-    except ResultsError:
-        raise
-    except ValueError as error:
-        raise click.UsageError(f"--{error}") from None
+    page = loaded(source, since)
     page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
     changes = [] if against is None else [compare(against, page)]
@@ -88,6 +83,16 @@ def report(
         rows = [[printable(cell, 80) for cell in row] for row in cells]
         lines = text_table((facet, "n", "mean", INTERVAL), rows)
         click.echo("\n".join([f"\n{printable(name, 200)}", *lines]), err=out == "-")
+
+
+def loaded(source: str, since: str | None) -> Report:
+    """Return the report of what an argument names; a wrong time of --since is an error of its use."""
+    try:
+        return Report.load(source, since=since)
+    except ResultsError:
+        raise
+    except ValueError as error:
+        raise click.UsageError(f"--{error}") from None
 
 
 def _means(page: Report, by: Sequence[Facet]) -> dict[str, object]:

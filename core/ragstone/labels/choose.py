@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import sample_digest
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import Draw, LabelledRecord, refuse_scale, scored
+from ragstone.labels.label_file import WHOLE, Draw, LabelledRecord, metric_items, refuse_scale, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
-from ragstone.registry import metric_class, metric_names
 from ragstone.results.record import Record
 
 if TYPE_CHECKING:
@@ -142,13 +141,12 @@ def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random, *, show_
     rng.shuffle(unique)
     answers = [f"answer {i} of {len(unique)}" if len(unique) > 1 else "answer" for i in range(1, len(unique) + 1)]
     return [
-        entry_of(each, answer=answer, items=each.items_give_score or _calibrates(each), show_verdicts=show_verdicts)
+        entry_of(
+            each,
+            answer=answer,
+            items=each.items_give_score or metric_items(each.info.name) != (WHOLE,),  # or they calibrate the judge
+            show_verdicts=show_verdicts,
+        )
         | {"draw": draw.model_dump()}
         for each, answer in zip(unique, answers, strict=True)
     ]
-
-
-def _calibrates(each: LabelledRecord) -> bool:
-    """Whether labels of its items can calibrate the judge, although they give no score."""
-    name = each.info.name
-    return name in metric_names() and bool(metric_class(name).calibrated_items)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, f
 from ragstone.identity import sample_digest
 from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics import Criterion, Metric
+from ragstone.metrics.base import CalibratedItem
 from ragstone.outcome import Score, Verdict
 from ragstone.page.page import showable
 from ragstone.registry import metric_class, metric_names
@@ -178,6 +179,12 @@ def _class_of(info: "MetricInfo") -> type[Metric]:
     if info.name in metric_names():
         return metric_class(info.name)
     return Criterion if any(kind.kind == "criterion" for kind in info.items) else Metric
+
+
+def metric_items(name: str) -> tuple[CalibratedItem, ...]:
+    """Return what can be calibrated of a metric: of one of your own, its score."""
+    own = metric_class(name).calibrated_items if name in metric_names() else ()
+    return (*own, WHOLE)
 
 
 def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind, Verdict]]":

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.fit import FitResult, Labelled, cross_fit, load_sklearn
-from ragstone.labels.label_file import WHOLE, LabelledRecord, items_of, match_labels, read_labels
+from ragstone.labels.label_file import WHOLE, LabelledRecord, items_of, match_labels, metric_items, read_labels
 from ragstone.metrics.base import CalibratedItem
 from ragstone.metrics.setup import identity_of
-from ragstone.registry import metric_class, metric_names
 from ragstone.sample import Sample, SampleField
 
 if TYPE_CHECKING:
@@ -81,12 +80,6 @@ def _item(metric: str, kinds: set[str], path: str | Path) -> CalibratedItem:
         f"--labels {path}: holds labels of each {' and each '.join(sorted(kinds)) or 'skipped sample'}; of {metric} "
         f"only {' and '.join(metric_items(metric))} can be calibrated: label with `one score`"
     )
-
-
-def metric_items(name: str) -> tuple[CalibratedItem, ...]:
-    """Return what can be calibrated of a metric: of one of your own, its score."""
-    own = metric_class(name).calibrated_items if name in metric_names() else ()
-    return (*own, WHOLE)
 
 
 def _row(labelled: LabelledRecord, item: CalibratedItem) -> Labelled | None:

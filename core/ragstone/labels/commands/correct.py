@@ -5,9 +5,9 @@ import click
 from ragstone.cli.compare import conclude, drop_option, markdown_option
 from ragstone.cli.options import check_apart, check_writable, database_file, json_option
 from ragstone.cli.output import write_page
+from ragstone.cli.report import loaded
 from ragstone.labels.correct import corrected, corrected_comparison
 from ragstone.plain import printable, to_json
-from ragstone.report import Report
 from ragstone.report.statistics import Interval
 from ragstone.text.plain import text_table
 
@@ -81,13 +81,13 @@ def correct(
         check_apart([("--page", page)], [*read, *(("--labels", each) for each in labels)])
         check_writable("--page", page, replaced=True)
     status = 0
-    report = Report.load(other or results, since=since)
+    report = loaded(other or results, since)
     if other is None:
         corrections = corrected(report, first, drawn_at_random=drawn_at_random)
         text = page and report.html(corrections)
         click.echo(to_json(corrections.figures()) if as_json else str(corrections))
     else:
-        old = Report.load(results, since=since)
+        old = loaded(results, since)
         comparison = corrected_comparison(old, report, first, any_version=any_version, drawn_at_random=drawn_at_random)
         text = page and report.html(comparison)
         status = conclude(comparison, drops, markdown=markdown, as_json=as_json)

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import click
 
+from ragstone.cli.options import json_option
 from ragstone.live.alarms import Alarm, alerts_in
 from ragstone.live.commands.options import database_sink
 from ragstone.plain import printable, to_json
@@ -15,7 +16,7 @@ _NAMES = ("alert", "slice", "samples", "sum", "alarm")
 @click.command(short_help="List a monitor's alerts and alarms.")
 @click.argument("db", metavar="DB")
 @click.option("--reset", is_flag=True, help="Have the alerts that raised an alarm start anew.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array, with an object for each slice.")
+@json_option
 @click.pass_context
 def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
     """Count what a monitor's alerts have not counted yet; list each slice on a line, and the alarms.

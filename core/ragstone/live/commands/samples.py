@@ -5,6 +5,7 @@ from contextlib import closing
 
 import click
 
+from ragstone.cli.options import json_option
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.plain import printable, restored_text, seconds_of, to_json
 from ragstone.results.traffic import Feedback
@@ -35,7 +36,7 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
 @click.option("--older-than", metavar="TIME", help="What was submitted longer ago: 90d, 24h or 30m.")
 @click.option("--user", metavar="ID", help="What is of a user's samples, by the metadata's user_id.")
 @click.option("--id", "sample_id", metavar="ID", help="What is of one sample.")
-@click.option("--json", "as_json", is_flag=True, help="Print how much was removed as a JSON object.")
+@json_option
 def forget(
     db: str, outbox: str | None, older_than: str | None, user: str | None, sample_id: str | None, as_json: bool
 ) -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, unused
+from ragstone.cli.options import check_apart, database_file, json_option, unused
 from ragstone.cli.output import write_page
+from ragstone.cli.report import loaded
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.traffic import Traffic, read_traffic
 from ragstone.plain import printable, to_json
-from ragstone.report import Report, ResultsError
 
 _outbox_option = click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait.")
 
@@ -27,7 +27,7 @@ def _traffic(db: str, outbox: str | None) -> Traffic:
 @click.command(short_help="Say what was judged, what waits, and what was spent.")
 @click.argument("db", metavar="DB")
 @_outbox_option
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@json_option
 def stats(db: str, outbox: str | None, as_json: bool) -> None:
     """Say what was scored and what not, by reason, what waits and since when, what was spent today, and the alarms.
 
@@ -50,12 +50,7 @@ def report(db: str, outbox: str | None, since: str | None, out: str | None) -> N
     out = out or unused(f"{Path(database_file(db) or 'ragstone').stem}-report.html")
     check_apart([("--out", None if out == "-" else out)], [("DB", database_file(db)), ("--outbox", outbox)])
     traffic = _traffic(db, outbox)
-    try:
-        page = Report.load(db, since=since)
-    except ResultsError:
-        raise
-    except ValueError as error:
-        raise click.UsageError(f"--{error}") from None
+    page = loaded(db, since)
     page.name = page.name or Path(db).name
     write_page("--out", out, page.html(traffic))
     click.echo(printable(f"{out}: {len(page):,} outcomes"), err=out == "-")

@@ -17,6 +17,7 @@ from ragstone.cli.options import (
     check_apart,
     database_file,
     import_from_here,
+    json_option,
     local_file,
     make_metrics,
     parse_settings,
@@ -69,7 +70,7 @@ _MOST_WAITING = 100  # samples taken at once: several workers on one outbox shar
     show_default=True,
     help="Evaluations at a time. A --monitor says that itself, unless it has workers=0.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers at the end as a JSON object.")
+@json_option
 @click.pass_context
 def worker(
     ctx: click.Context,
