@@ -33,6 +33,7 @@ MOST_ATTEMPTS = 11
 
 # Seconds after which a thread computes beside another one that does not end.
 _LONGEST_COMPUTING = 5.0
+_SECONDS_FOR_APP = 0.002
 
 
 @dataclass(slots=True)
@@ -125,6 +126,8 @@ def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock, wanted: Calla
             alone = computing.acquire(timeout=_LONGEST_COMPUTING)
             try:
                 round_ = next(flow) if replies is None else flow.send(replies)
+                if not round_:  # a piece of a long text is split: the app's threads come next
+                    time.sleep(_SECONDS_FOR_APP)
             finally:
                 if alone:
                     computing.release()
