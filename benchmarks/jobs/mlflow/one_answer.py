@@ -1,0 +1,4 @@
+from data import answer, contexts, question
+from mlflow.genai.judges import is_grounded
+
+print(is_grounded(request=question, response=answer, context=contexts, model="openai:/gpt-5-mini").value)

@@ -1,0 +1,9 @@
+from data import rows
+from pydantic_evals import Case, Dataset
+from pydantic_evals.evaluators import LLMJudge
+
+rubric = "The output makes only claims that the contexts of the input support."
+judge = LLMJudge(rubric, "openai:gpt-5-mini", include_input=True)
+dataset = Dataset(name="answers", cases=[Case(inputs=row) for row in rows], evaluators=[judge])
+old = dataset.evaluate_sync(lambda row: row["response"], progress=False)
+dataset.evaluate_sync(lambda row: row["response"], progress=False).print(baseline=old)
