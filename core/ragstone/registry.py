@@ -2,7 +2,8 @@
 
 A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag", "summary", "golden" are groups.
 A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
-OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge". Packages add forms of their own, "NAME:MODEL", by the
+OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge". A judge that is asked over HTTP takes settings behind a
+question mark: "openai:MODEL?temperature=0.2&seed=7". Packages add forms of their own, "NAME:MODEL", by the
 entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODEL and return the judge or embedder. One
 that is named as the top package of a model object's class, or of a class that this is derived from, gets such objects.
 """
@@ -42,8 +43,8 @@ _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
 )
-
-
+_SETTINGS: Mapping[str, type] = {"temperature": float, "seed": int, "reasoning_effort": str}
+"""What may stand behind a judge's name, "?temperature=0.2&seed=7": arguments of `OpenAICompatible`."""
 _ELSEWHERE = {
     "answer_relevance": "response_relevancy", "answer_relevancy": "response_relevancy",
     "aspect_critic": "a Criterion", "completeness": "response_completeness", "context_utilization": "context_precision",
@@ -241,7 +242,8 @@ def check_name(name: object) -> None:
     """
     if not isinstance(name, str):
         raise RegistryError(f"is {type(name).__name__}, not a name: one of {forms()}")
-    match = _NAME.fullmatch(name)
+    bare, _ = _settings(name)
+    match = _NAME.fullmatch(bare)
     if match is None and not _is_added(name):
         raise RegistryError(f"{name[:200]!r} is none of {forms()}{_near_judge(name)}")
     if match is not None and match["url"]:
@@ -300,8 +302,30 @@ def is_local(name: str) -> bool:
     return _part(name, "local") is not None
 
 
+def _settings(name: str) -> tuple[str, dict[str, Any]]:
+    """Return a judge's name without the settings behind its question mark, and these."""
+    bare, mark, query = name.partition("?")
+    if not mark or not (bare.startswith("openai:") or "://" in bare):
+        return name, {}
+    settings: dict[str, Any] = {}
+    others: list[str] = []  # of the server's address
+    for pair in query.split("&"):
+        key, _, text = pair.partition("=")
+        if key not in _SETTINGS and bare.startswith("openai:"):
+            example = f"{bare}?temperature=0.2&seed=7"
+            raise RegistryError(f"{name}: there is no setting {key!r}; there are {', '.join(_SETTINGS)}: {example}")
+        if key not in _SETTINGS:
+            others.append(pair)
+            continue
+        try:
+            settings[key] = _SETTINGS[key](text)
+        except ValueError:
+            raise RegistryError(f"{name}: {key} is {text!r}, which is no {_SETTINGS[key].__name__}") from None
+    return "?".join([bare, *["&".join(others)] * bool(others)]), settings
+
+
 def _part(name: str, part: str) -> str | None:
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(_settings(name)[0])
     return None if match is None else match[part]
 
 
@@ -400,7 +424,7 @@ def model_of(name: str) -> str:
         RegistryError: The name names none.
 
     Example:
-        >>> model_of("openai:gpt-5-mini"), model_of("qwen3@http://127.0.0.1:8080/v1")
+        >>> model_of("openai:gpt-5-mini"), model_of("qwen3@http://127.0.0.1:8080/v1?seed=7")
         ('gpt-5-mini', 'qwen3')
     """
     check_name(name)
@@ -419,6 +443,7 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
     from ragstone import clients  # loaded when one is made
 
     client: Any = clients.OpenAICompatible
+    settings = {**settings, **_settings(name)[1]}
     url, model = _part(name, "url"), _part(name, "openai") or _part(name, "model")
     return client(model, **settings) if url is None else client.at(url, model, **settings)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 import ragstone.metrics
-from ragstone import ContextRelevancy, ResponseRelevancy
+from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
 from ragstone.clients import OpenAICompatible
 from ragstone.registry import (
     GROUPS,
@@ -125,11 +125,22 @@ def test_judges_are_made_without_loading_or_asking(openai):
         ("openai:", "is none of"),
         ("m@http://", "must look like http"),
         (3, "is int"),
+        ("openai:m?tempature=0", "no setting 'tempature'; there are temperature, seed, reasoning_effort: openai:m.temp"),
+        ("openai:m?seed=x", "seed is 'x', which is no int"),
     ],
 )
 def test_a_name_of_no_judge(name, message):
     with pytest.raises(RegistryError, match=message):
         check_name(name)
+
+
+def test_settings_stand_behind_a_judges_name(openai_server):
+    server = openai_server(lambda body: "yes")
+    judge = make_llm(f"m@{server.url}?temperature=0.5&api=2&seed=7&reasoning_effort=low")
+    judge.generate(LLMRequest("t", "s", "u", None))
+    sent = server.bodies[0]
+    assert [sent[name] for name in ("model", "temperature", "seed", "reasoning_effort")] == ["m", 0.5, 7, "low"]
+    assert judge.base_url.endswith("/v1?api=2")
 
 
 def test_the_embedder_is_of_the_judges_own_provider(openai):

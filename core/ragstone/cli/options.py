@@ -23,7 +23,8 @@ from ragstone.sources import PRESETS, SAMPLE_FIELDS
 JUDGE_HELP = (
     f"The judge: {registry.forms()}. local is the embedded model, local:hf:... one that `ragstone pull` fetched, "
     "openai:MODEL takes its key from OPENAI_API_KEY, a URL is that of an OpenAI-compatible server, and MODEL@URL one "
-    "that has several models. A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set."
+    "that has several models. A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set. "
+    "Settings stand behind a question mark: openai:MODEL?temperature=0.2&seed=7&reasoning_effort=low."
 )
 EMBEDDER_HELP = (
     "The embedder of response_relevancy and context_relevancy, named in the same way (local:PATH: an ONNX file). "
