@@ -125,7 +125,10 @@ def test_judges_are_made_without_loading_or_asking(openai):
         ("openai:", "is none of"),
         ("m@http://", "must look like http"),
         (3, "is int"),
-        ("openai:m?tempature=0", "no setting 'tempature'; there are temperature, seed, reasoning_effort: openai:m.temp"),
+        (
+            "openai:m?tempature=0",
+            "no setting 'tempature'; there are temperature, seed, reasoning_effort: openai:m.temp",
+        ),
         ("openai:m?seed=x", "seed is 'x', which is no int"),
     ],
 )
