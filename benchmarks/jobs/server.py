@@ -118,7 +118,7 @@ def filled(schema: Mapping[str, Any], whole: Mapping[str, Any] | None = None) ->
         case "object":
             return {name: filled(inner, whole) for name, inner in schema.get("properties", {}).items()}
         case "array":
-            return [filled(schema.get("items", {"type": "string"}), whole)]
+            return [filled(schema.get("items", {"type": "string"}), whole)] * max(1, schema.get("minItems", 1))
         case "boolean":
             return True
         case "integer" | "number":

@@ -2,5 +2,8 @@ from data import answer, contexts, question, url
 
 from ragstone import Faithfulness
 
-row = {"user_input": question, "retrieved_contexts": contexts, "response": answer}
-print(Faithfulness(llm=f"qwen3:8b@{url}").score(row))
+print(
+    Faithfulness(llm=f"qwen3:8b@{url}").score(
+        {"user_input": question, "retrieved_contexts": contexts, "response": answer}
+    )
+)

@@ -1,8 +1,7 @@
 from data import rows
 
 from ragstone import Faithfulness
-from ragstone.testing import assert_score
 
 
 def test_answer() -> None:
-    assert_score(rows[0], Faithfulness(llm="openai:gpt-5-mini"), at_least=0.5)
+    assert Faithfulness(llm="openai:gpt-5-mini", threshold=0.5).score(rows[0]).passed
