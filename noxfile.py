@@ -145,6 +145,9 @@ def recipes(session: nox.Session) -> None:
 PEERS = {
     "deepeval": ["deepeval"],
     "ragas-0.4.3": ["ragas==0.4.3", "langchain-community==0.4.1"],
+    "ragas-0.2.15": [
+        "ragas==0.2.15", "langchain<0.4", "langchain-core<0.4", "langchain-community<0.4", "langchain-openai<0.4",
+    ],
     "ragas-0.1.10": [
         "ragas==0.1.10", "langchain<0.3", "langchain-core<0.3", "langchain-community<0.3", "langchain-openai<0.2",
         "datasets<4", "pyarrow<17", "setuptools<80",
