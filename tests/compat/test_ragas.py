@@ -33,7 +33,12 @@ from ragstone_compat.ragas.metrics import (
 from ..support.openai_server import OpenAIServer  # noqa: TID252 - under importlib mode tests are no package
 from .judging import changed
 
-NEEDS = {"v1_dataset": "datasets", "set_on_objects": "datasets", "contexts_as_text": "datasets"}
+NEEDS = {
+    "integrations": "datasets",
+    "v1_dataset": "datasets",
+    "set_on_objects": "datasets",
+    "contexts_as_text": "datasets",
+}
 EXPECTED = {
     "v1_dataset": [
         "{'context_precision': 1.0000, 'faithfulness': 1.0000, 'answer_relevancy': 1.0000, 'context_recall': 1.0000}",
@@ -85,6 +90,15 @@ EXPECTED = {
     "contexts_as_text": [
         "{'faithfulness': 1.0000, 'context_relevancy': 0.3333} ['Ann did it. It rains.', 'At six.']",
         "{'summary_score': 0.88",
+    ],
+    "integrations": [
+        "chain {'faithfulness': 1.0} 1.0",
+        "awaited {'answer_relevancy': 1.0}",
+        "{'context_precision': 1.0000}",
+        "[['It opens at six.']]",
+        "cost 25",
+        "in order 1.0 1.0",
+        "upload: ragstone sends nothing anywhere",
     ],
     "summarization": ["0.76"],
     "relevancy": ["1.0"],
@@ -269,9 +283,8 @@ def test_a_client_of_another_package_is_refused() -> None:
         ("testset", "TestsetGenerator", "make one with ragas in an environment of its own"),
         ("testset.generator", "TestsetGenerator", "make one with ragas"),
         ("testset.evolutions", "simple, reasoning", "make one with ragas"),
-        ("integrations.langchain", "EvaluatorChain", "use ragstone_langchain.RagEvaluator"),
-        ("integrations.llama_index", "evaluate", "use ragstone_llama_index.evaluate_query_engine"),
-        ("cost", "get_token_usage_for_openai", "total_tokens() counts"),
+        ("integrations.helicone", "helicone_config", "base_url of your client"),
+        ("metrics.base", "MetricType", "a subclass of ragstone.Metric"),
         ("dataset_schema", "MultiTurnSample", "a ragstone.Sample has a history"),
         ("embeddings", "UnknownEmbeddings", "ragstone has nothing for it"),
     ],

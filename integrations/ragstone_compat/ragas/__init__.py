@@ -10,7 +10,7 @@ What is not there is an ImportError that names what to use instead.
 import sys
 
 from ragstone import __version__ as __version__
-from ragstone_compat.ragas import dataset_schema, embeddings, llms, metrics, missing
+from ragstone_compat.ragas import dataset_schema, embeddings, integrations, llms, metrics, missing
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset as EvaluationDataset
 from ragstone_compat.ragas.dataset_schema import SingleTurnSample as SingleTurnSample
 from ragstone_compat.ragas.evaluation import aevaluate as aevaluate
@@ -28,9 +28,9 @@ _COLLECTIONS = (
     "faithfulness", "summary_score",
 )  # fmt: skip
 _NOT_THERE = (
-    "backends", "cache", "cost", "experiment", "integrations", "integrations.langchain", "integrations.llama_index",
-    "messages", "optimizers", "prompt", "testset", "testset.evolutions", "testset.generator", "testset.graph",
-    "testset.synthesizers", "testset.transforms",
+    "backends", "cache", "callbacks", "experiment", "integrations.helicone", "messages", "optimizers", "prompt",
+    "settings", "testset", "testset.evolutions", "testset.generator", "testset.graph", "testset.synthesizers",
+    "testset.transforms",
 )  # fmt: skip
 # Scripts also import from modules that ragas has inside, and from some that have no counterpart.
 sys.modules.update(
@@ -40,6 +40,7 @@ sys.modules.update(
         **{f"{__name__}.metrics.collections.{name}": collections for name in _COLLECTIONS},
         **{f"{__name__}.metrics.collections.{name}.metric": collections for name in _COLLECTIONS},
         **{f"{__name__}.{name}": missing for name in _NOT_THERE},
+        **{f"{__name__}.integrations.{name}": integrations for name in ("langchain", "llama_index")},
         f"{__name__}.embeddings.base": embeddings,
         f"{__name__}.utils": dataset_schema,
         f"{__name__}.llms.base": llms,

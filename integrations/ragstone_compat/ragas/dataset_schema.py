@@ -87,6 +87,19 @@ class EvaluationDataset:
         """Return a pandas DataFrame with a row for each sample."""
         return import_module("pandas").DataFrame(self.to_list())
 
+    def to_hf_dataset(self) -> Any:  # noqa: ANN401 - a datasets.Dataset; datasets is no dependency
+        """Return a Hugging Face dataset."""
+        return import_module("datasets").Dataset.from_list(self.to_list())
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """Write a file of JSON lines."""
+        lines = [json.dumps(row, ensure_ascii=False) for row in self.to_list()]
+        Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write a CSV file by pandas."""
+        self.to_pandas().to_csv(path, index=False)
+
     def features(self) -> list[str]:
         """Return the names of the fields that the first sample has."""
         return list(self.samples[0].to_dict())
@@ -172,3 +185,14 @@ class EvaluationResult(dict[str, Any]):
     def total_tokens(self) -> Usage:
         """Return what the run cost, also without `token_usage_parser`."""
         return self.report.usage
+
+    def total_cost(self, cost_per_input_token: float = 0.0, cost_per_output_token: float = 0.0, **_: object) -> float:
+        """Return what the run cost in money; NaN where the judge reports no tokens."""
+        usage = self.report.usage
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return math.nan
+        return usage.input_tokens * cost_per_input_token + usage.output_tokens * cost_per_output_token
+
+    def upload(self, **_: object) -> None:
+        """Refuse: nothing is sent anywhere."""
+        raise NotImplementedError("upload: ragstone sends nothing anywhere; result.report.save(PATH) writes a page")

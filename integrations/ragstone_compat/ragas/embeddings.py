@@ -13,7 +13,7 @@ _MODEL = "text-embedding-3-small"
 
 
 class BaseRagasEmbeddings(BaseEmbedder):
-    """An embedder of your own: a subclass with `embed_documents`."""
+    """An embedder of your own: a subclass with `embed_documents`, or with `embed_text` as since ragas 0.4."""
 
     model = "own"
 
@@ -23,7 +23,14 @@ class BaseRagasEmbeddings(BaseEmbedder):
 
     def embed_documents(self, texts: list[str]) -> Any:  # noqa: ANN401
         """Return a vector for each text."""
+        return [self.embed_text(text) for text in texts]
+
+    def embed_text(self, text: str, **_: object) -> Any:  # noqa: ANN401
+        """Return the vector of a text."""
         raise NotImplementedError
+
+
+BaseRagasEmbedding = BaseRagasEmbeddings
 
 
 class LangchainEmbeddingsWrapper(BaseRagasEmbeddings):

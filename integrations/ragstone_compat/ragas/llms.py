@@ -30,10 +30,10 @@ class LangchainLLMWrapper(BaseRagasLLM):
     """A model of LangChain or LlamaIndex; other arguments have no effect, and the model is not changed."""
 
     def __init__(self, langchain_llm: object = None, *_: object, **named: object) -> None:
-        self.wrapped = named.get("llm", langchain_llm)
+        self.wrapped = self.langchain_llm = named.get("llm", langchain_llm)
 
 
-LlamaIndexLLMWrapper = LangchainLLMWrapper
+LangchainLLM = LlamaIndexLLMWrapper = LangchainLLMWrapper
 
 
 def llm_factory(

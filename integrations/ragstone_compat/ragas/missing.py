@@ -12,7 +12,8 @@ _IMAGES = "ragstone scores texts, not images"
 _TESTSET = "ragstone makes no test sets: make one with ragas in an environment of its own, and load its file here"
 _CACHE = "natively, ragstone.evaluate(..., journal=PATH) keeps replies and outcomes"
 _LLM = "write a subclass of ragstone.BaseLLM with `generate`, and pass it as llm="
-_PROMPTS = "ragstone changes no prompts: pass instructions= to a metric of ragstone"
+_OWN = "a metric of your own is a subclass of ragstone.Metric; a question of your own is an AspectCritic"
+PROMPTS = "pass instructions= to a metric of ragstone"
 INSTEAD: Mapping[str, str] = {
     "AgentGoalAccuracy": _AGENTS,
     "AgentGoalAccuracyWithReference": _AGENTS,
@@ -28,7 +29,6 @@ INSTEAD: Mapping[str, str] = {
     "DiskCacheBackend": _CACHE,
     "DistanceMeasure": _TEXTS,
     "DomainSpecificRubrics": _CRITERION,
-    "EvaluatorChain": "use ragstone_langchain.RagEvaluator, or a ragstone_langchain.MonitorHandler for live traffic",
     "ExactMatch": _TEXTS,
     "Experiment": "use ragstone.evaluate, whose report is kept by its `save` and compared by ragstone.compare",
     "FaithfulnesswithHHEM": "use Faithfulness",
@@ -42,6 +42,7 @@ INSTEAD: Mapping[str, str] = {
     "LLMSQLEquivalence": "ragstone has nothing for SQL",
     "LiteLLMEmbeddings": "pass OpenAIEmbeddings(client=OpenAI(base_url=...)) of a LiteLLM proxy",
     "LiteLLMStructuredLLM": "pass llm_factory(MODEL, client=OpenAI(base_url=...)) of a LiteLLM proxy",
+    "MetricType": _OWN,
     "MultiModalFaithfulness": _IMAGES,
     "MultiModalRelevance": _IMAGES,
     "MultiTurnSample": "score each answer as a SingleTurnSample; natively, a ragstone.Sample has a history",
@@ -50,7 +51,7 @@ INSTEAD: Mapping[str, str] = {
     "NonLLMContextRecall": "use LLMContextRecall",
     "NonLLMStringSimilarity": _TEXTS,
     "NumericMetric": _CRITERION,
-    "PydanticPrompt": _PROMPTS,
+    "PydanticPrompt": PROMPTS,
     "QuotedSpansAlignment": "use ragstone.CitationSupport",
     "ResponseGroundedness": "use Faithfulness: the share of the response's claims that the contexts support",
     "RougeScore": _TEXTS,
@@ -62,15 +63,19 @@ INSTEAD: Mapping[str, str] = {
     "ToolCallF1": _AGENTS,
     "TopicAdherence": _AGENTS,
     "TopicAdherenceScore": _AGENTS,
-    "adapt": _PROMPTS,
+    "adapt": PROMPTS,
     "answer_accuracy": "use factual_correctness or answer_correctness",
     "context_entity_recall": "use context_recall: the share of the reference that the contexts support",
-    "evaluate": "use ragstone_llama_index.evaluate_query_engine",
+    "discrete_metric": _CRITERION,
     "experiment": "use ragstone.evaluate",
-    "get_token_usage_for_openai": "leave token_usage_parser out: total_tokens() counts those of any judge",
+    "helicone_config": "name the proxy's address as base_url of your client",
+    "messages": "score each answer as a SingleTurnSample; natively, a ragstone.Sample has a history",
     "multi_context": _TESTSET,
     "noise_sensitivity": "use faithfulness and context_precision",
+    "numeric_metric": _CRITERION,
+    "ranking_metric": _CRITERION,
     "reasoning": _TESTSET,
+    "settings": "nothing here needs settings: no telemetry is sent",
     "simple": _TESTSET,
 }
 """By ragas' name. There is nothing for another class."""

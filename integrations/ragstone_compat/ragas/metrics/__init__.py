@@ -31,6 +31,7 @@ class LLMContextPrecisionWithReference(Metric):
     """Whether what is useful for the reference was retrieved first (`ragstone.ContextPrecision`)."""
 
     name, kind = "llm_context_precision_with_reference", ragstone.ContextPrecision
+    fields: ClassVar[tuple[str, ...]] = ("user_input", "reference", "retrieved_contexts")
     takes: ClassVar[Mapping[str, object]] = {"against": "reference"}
 
 
@@ -44,6 +45,7 @@ class LLMContextPrecisionWithoutReference(LLMContextPrecisionWithReference):
     """Whether what is useful for the response was retrieved first (`ragstone.ContextPrecision`)."""
 
     name, takes = "llm_context_precision_without_reference", {"against": "response"}
+    fields = Metric.fields
 
 
 class ContextUtilization(LLMContextPrecisionWithoutReference):
@@ -56,6 +58,7 @@ class LLMContextRecall(Metric):
     """Share of the reference that the retrieved contexts support (`ragstone.ContextRecall`)."""
 
     name, kind = "context_recall", ragstone.ContextRecall
+    fields = ("user_input", "retrieved_contexts", "reference")
 
 
 class ContextRelevancy(Metric):
@@ -68,6 +71,7 @@ class FactualCorrectness(Metric):
     """How far response and reference state the same facts (`native.FactualCorrectness`)."""
 
     name, kind, takes = "factual_correctness", native.FactualCorrectness, {"mode": "f1", "beta": 1.0}
+    fields = ("response", "reference")
 
     @property
     def column(self) -> str:
@@ -78,6 +82,7 @@ class FactualCorrectness(Metric):
 class AnswerCorrectness(Metric):
     """Claims' F1 and similarity, weighted (`native.AnswerCorrectness`)."""
 
+    fields = ("user_input", "response", "reference")
     name, kind, takes = "answer_correctness", native.AnswerCorrectness, {"weights": (0.75, 0.25), "beta": 1.0}
 
 

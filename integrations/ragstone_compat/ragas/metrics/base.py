@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import ragstone
 from ragstone import Outcome, Sample, Unscored
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset
+from ragstone_compat.ragas.missing import PROMPTS
+from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 from ragstone_compat.shared import embedder_of, judge_of
 
 
@@ -45,6 +47,7 @@ class Metric:
     name: str
     kind: ClassVar[Any]
     takes: ClassVar[Mapping[str, object]] = {}
+    fields: ClassVar[tuple[str, ...]] = ("user_input", "response", "retrieved_contexts")
     points: ClassVar[float] = 1.0
 
     def __init__(self, llm: object = None, embeddings: object = None, **options: object) -> None:
@@ -66,6 +69,12 @@ class Metric:
 
     def init(self, run_config: object = None) -> None:
         """Do nothing: a metric needs no preparation."""
+
+    def get_prompts(self) -> None:
+        """Refuse: prompts are ragstone's."""
+        raise NotImplementedError(f"{self.column}: its prompts are ragstone's; {PROMPTS}")
+
+    set_prompts = adapt_prompts = save_prompts = load_prompts = get_prompts
 
     def native(self, llm: object = None, embeddings: object = None, name: str = "") -> ragstone.Metric:
         """Return ragstone's metric.
@@ -96,12 +105,12 @@ class Metric:
         result.outcome = outcome
         return result
 
-    def score(self, sample: object = None, *_: object, **fields: object) -> MetricResult:
+    def score(self, sample: object = None, *more: object, **fields: object) -> MetricResult:
         """Score a sample; works inside a running event loop, too.
 
         Args:
-            sample: A `SingleTurnSample`, or a row of a data set.
-            *_: Without effect.
+            sample: A `SingleTurnSample`, or a row of a data set; or the first field, as a text.
+            *more: Further fields, in the order of the metric's `fields`; behind a sample without effect.
             **fields: The fields of a sample, where none is given.
 
         Returns:
@@ -111,13 +120,19 @@ class Metric:
             RagstoneError: No judge is named, and there is none by default.
             Exception: What the judge's provider raises.
         """
-        return self._said(self._alone.score(_native(sample, fields)))
+        return self._said(self._alone.score(self._native(sample, more, fields)))
 
-    async def ascore(self, sample: object = None, *_: object, **fields: object) -> MetricResult:
+    async def ascore(self, sample: object = None, *more: object, **fields: object) -> MetricResult:
         """Score a sample on the running event loop; otherwise as `score`."""
-        return self._said(await self._alone.ascore(_native(sample, fields)))
+        return self._said(await self._alone.ascore(self._native(sample, more, fields)))
 
     single_turn_score, single_turn_ascore = score, ascore
+
+    def _native(self, sample: object, more: tuple[object, ...], fields: Mapping[str, object]) -> Sample:
+        if isinstance(sample, str):
+            sample = {**dict(zip(self.fields, (sample, *more), strict=False)), **fields}
+        native: Sample = EvaluationDataset.from_list([sample or fields])[0].native
+        return native
 
     def _said(self, outcome: Outcome) -> MetricResult:
         result = self.result_of(outcome)
@@ -132,8 +147,3 @@ MetricWithLLM = MetricWithEmbeddings = SingleTurnMetric = Metric
 def unwrapped(model: object) -> object:
     """Return what a wrapper of ragas' name holds."""
     return getattr(model, "wrapped", model)
-
-
-def _native(sample: object, fields: Mapping[str, object]) -> Sample:
-    native: Sample = EvaluationDataset.from_list([sample or fields])[0].native
-    return native
