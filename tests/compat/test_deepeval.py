@@ -32,7 +32,7 @@ EXPECTED = {
         "'Coverage': 1.0",
     ],
     "correctness": ["Correctness [GEval]: 0.8 True True", "how far is it met? eight."],
-    "steps_and_rubric": ["None True [('Tone [GEval]', 0.8888888888888888), ('Grounded [GEval]', 1.0)]"],
+    "steps_and_rubric": ["test_case_0 True [('Tone [GEval]', 0.8888888888888888), ('Grounded [GEval]', 1.0)]"],
     "rag": [
         "Answer Relevancy 1.0 0.7 True None True",
         "Faithfulness 1.0 0.7 True None True",
@@ -46,6 +46,11 @@ EXPECTED = {
     "goldens": ["pass rate 100% ['Seven.', None]", "\n0 1\n", "None ['Ann did.']"],
     "own_metric": ["True [1.0, 1.0]", "[(None, False, 'ValueError: no such file'), (1.0, True, None)]"],
     "models": ["gpt-4.1 0.8", "llama3.1:8b 0.8", "gemini-2.5-flash 0.8"],
+    "inner_modules": [
+        "[['Ann did.'], ['At six.', 'Daily.']]\n['test_case_0', 'test_case_1']\n['It is so.'] yes",
+        "judge https://ours.example/openai/v1",
+        "keep your data set in a file",
+    ],
     "failures": [
         "[[(1.0, True, None), (1.0, True, None)], [(1.0, True, None), (None, False, 'retrieval_context: is missing",
         "[[(1.0, True, None), (1.0, True, None)], [(1.0, True, None)]]",
@@ -134,7 +139,10 @@ def test_faithfulness(options: dict[str, Any], score: float, reasons: list[str],
     ("module", "name", "instead"),
     [
         ("metrics", "HallucinationMetric", "use FaithfulnessMetric"),
-        ("metrics", "TaskCompletionMetric", "ragstone has nothing for it"),
+        ("metrics", "TaskCompletionMetric", "not the calls of agents"),
+        ("metrics.base_metric", "BaseConversationalMetric", "score each answer as an LLMTestCase"),
+        ("metrics.dag", "DeepAcyclicGraph", "ragstone has nothing for it"),
+        ("tracing", "observe", "by a ragstone.Monitor"),
         ("test_case", "ConversationalTestCase", "score each answer as an LLMTestCase"),
         ("models", "AnthropicModel", 'pass model="langchain:anthropic:MODEL"'),
     ],

@@ -71,7 +71,8 @@ def evaluate(
         if options.get("print_results", True):
             print("\n".join(f"{case.name or index}: {_line(each)}" for each in data))
         success = all(each.success is not False or each.flaky for each in data)
-        results.append(SimpleNamespace(**{**dict(case), "index": index, "success": success, "metrics_data": data}))
+        fields = {**dict(case), "name": case.name or f"test_case_{index}"}
+        results.append(SimpleNamespace(**{**fields, "index": index, "success": success, "metrics_data": data}))
     errors = [
         _line(each) for row in measured for each in row if each.error and _why(each) not in ("undefined", *left_out)
     ]

@@ -17,6 +17,7 @@ from ragstone import (
     Outcome,
     Sample,
     Unscored,
+    Verdict,
 )
 from ragstone.errors import RagstoneError
 from ragstone.judge import Judge
@@ -97,6 +98,18 @@ class BaseMetric:
         passed = self.score is not None and self.score >= (self.threshold or 0.0)
         self.success = None if self.threshold is None else passed
         return None if self.threshold is None else passed
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts of ragstone on the last test case."""
+        return list(getattr(self.outcome, "verdicts", ()))
+
+    @property
+    def statements(self) -> list[str]:
+        """What they are on: statements or claims."""
+        return [each.text for each in self.verdicts]
+
+    claims = statements
 
     def native(self) -> Metric:
         """Return ragstone's metric."""

@@ -45,6 +45,23 @@ def _client(
     )
 
 
+def AzureOpenAIModel(  # noqa: N802
+    model: str = "",
+    deployment_name: str = "",
+    base_url: str = "",
+    api_key: str = "",
+    *,
+    azure_endpoint: str = "",
+    azure_openai_api_key: str = "",
+    **_: object,
+) -> OpenAICompatible:
+    """Return the judge of a deployment, asked by Azure's address for OpenAI's API."""
+    url = base_url or azure_endpoint or os.environ.get("AZURE_OPENAI_ENDPOINT", "")
+    key = api_key or azure_openai_api_key or os.environ.get("AZURE_OPENAI_API_KEY")
+    name = deployment_name or os.environ.get("AZURE_DEPLOYMENT_NAME") or model
+    return OpenAICompatible(name, base_url=f"{url.rstrip('/').removesuffix('/openai/v1')}/openai/v1", api_key=key)
+
+
 class DeepEvalBaseLLM:
     """A judge of your own: a subclass with DeepEval's `load_model`, `generate`, `a_generate` and `get_model_name`.
 
