@@ -46,16 +46,25 @@ _NAME = re.compile(
 _SETTINGS: Mapping[str, type] = {"temperature": float, "seed": int, "reasoning_effort": str}
 """What may stand behind a judge's name, "?temperature=0.2&seed=7": arguments of `OpenAICompatible`."""
 _ELSEWHERE = {
-    "answer_relevance": "response_relevancy", "answer_relevancy": "response_relevancy",
-    "aspect_critic": "a Criterion", "completeness": "response_completeness", "context_utilization": "context_precision",
+    "accuracy": "factual_correctness", "answer_relevance": "response_relevancy",
+    "answer_relevancy": "response_relevancy", "aspect_critic": "a Criterion", "coherence": "a Criterion",
+    "completeness": "response_completeness", "context_utilization": "context_precision",
     "contextual_precision": "context_precision", "contextual_recall": "context_recall",
-    "contextual_relevancy": "context_relevancy", "g_eval": "a Criterion", "geval": "a Criterion",
-    "groundedness": "faithfulness", "llm_context_precision_with_reference": "context_precision",
+    "contextual_relevancy": "context_relevancy", "correctness": "factual_correctness", "g_eval": "a Criterion",
+    "geval": "a Criterion", "groundedness": "faithfulness", "hallucination": "faithfulness",
+    "llm_context_precision_with_reference": "context_precision",
     "llm_context_precision_without_reference": "context_precision", "llm_context_recall": "context_recall",
-    "summarization": "summarization_score",
-    "summary_score": "summarization_score",
+    "precision": "context_precision", "recall": "context_recall", "relevance": "response_relevancy",
+    "relevancy": "response_relevancy", "summarization": "summarization_score", "summary_score": "summarization_score",
+    "toxicity": "a Criterion",
 }  # fmt: skip
 """ragstone's metrics by what other libraries call them."""
+_MODELS = {
+    "claude": "langchain:anthropic:{}",
+    "gemini": "langchain:google_genai:{}",
+    **dict.fromkeys(("deepseek", "gemma", "llama", "mistral", "phi", "qwen"), "{}@http://127.0.0.1:11434/v1 (Ollama)"),
+}
+"""How models are named that are not OpenAI's, by how their names begin."""
 
 
 class RegistryError(ValueError):
@@ -138,6 +147,9 @@ def metric_class(name: str) -> "type[Metric]":
         return cls
     if name in GROUPS:
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
+    if "," in name:
+        names = [each.strip() for each in name.split(",")]
+        raise RegistryError(f"{name[:200]!r} is several names; give each by itself: {' and '.join(map(repr, names))}")
     if not is_entry_point(name):
         near = _near_metric(name, (*known, *GROUPS))
         there = f"there are {', '.join((*known, *GROUPS))}, or module:Class"
@@ -261,7 +273,12 @@ def _near_judge(name: str) -> str:
 
     if difflib.get_close_matches(name.lower(), ["local"]):
         return ". Did you mean local?"
+    if re.fullmatch(r"[\w.-]+:\d+(/.*)?", name):
+        return f". Did you mean http://{name.partition('/')[0]}/v1?"
     provider, colon, model = name.partition(":")
+    elsewhere = next((form for start, form in _MODELS.items() if name.lower().startswith(start)), "")
+    if elsewhere and provider.lower() not in ("anthropic", "ollama"):
+        return f". Did you mean {elsewhere.format(name)}?"
     if not colon:
         return f". Did you mean openai:{name}, if it is OpenAI's?"
     packages = _packages()

@@ -592,6 +592,10 @@ def _kind_of(start: bytes, path: Path) -> str:
     """
     if start.startswith(b"PAR1"):
         return ".parquet"
+    if start.startswith((b"PK\x03\x04", b"%PDF", b"<")):  # Excel, Word and zip; PDF; HTML
+        raise SourceError(
+            f"{_name(path)}: is neither JSON, CSV, TSV, Parquet nor Arrow; save a table as CSV, and unpack an archive"
+        )
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file; a stream, as Hugging Face writes it
         return ".arrow"
     if start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"", b"{", b"["):

@@ -51,7 +51,7 @@ def test_it_prints_scores_with_evidence_and_writes_a_page(run, values, tmp_path,
 
 def test_a_page_that_cannot_be_written(run, tmp_path):
     done = run("demo", "--report", tmp_path / "none" / "page.html")
-    assert (done.exit_code, "cannot write: No such file or directory" in done.stderr) == (2, True)
+    assert (done.exit_code, "cannot write: there is no folder" in done.stderr) == (2, True)
 
 
 def test_its_samples_can_be_scored(run, score, tmp_path):

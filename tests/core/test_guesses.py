@@ -5,6 +5,7 @@ import pytest
 from ragstone import evaluate
 from ragstone.errors import without_keys
 from ragstone.registry import RegistryError, make_llm, metric_class
+from ragstone.testing import FakeLLM
 
 ROWS = [{"question": "Who?", "contexts": ["Ann."], "answer": "Ann."}]
 
@@ -18,6 +19,9 @@ def guess(message):
     [
         ("opanai:gpt-4o", "openai:gpt-4o"),
         ("anthropic:claude-sonnet-4", "langchain:anthropic:claude-sonnet-4"),
+        ("claude-sonnet-4", "langchain:anthropic:claude-sonnet-4"),
+        ("llama3.1:8b", "llama3.1:8b@http://127.0.0.1:11434/v1 (Ollama)"),
+        ("localhost:11434", "http://localhost:11434/v1"),
         ("loacl", "local"),
         ("gpt-4o", "openai:gpt-4o, if it is OpenAI's"),
         ("no_such_package:make", "langchain:no_such_package:make"),
@@ -45,7 +49,7 @@ def test_judges(name, meant):
         ("faithfulnes", "faithfulness"),
         ("GEval", "a Criterion"),
         ("bias", ""),
-        ("hallucination", ""),
+        ("hallucination", "faithfulness"),
         ("answer_correctness", ""),
     ],
 )
@@ -59,3 +63,23 @@ def test_a_placeholder_is_no_key():
     for text in ("pass api_key=..., or base_url=...", 'api_key="..."', "password: \u2026"):
         assert without_keys(text) == text
     assert without_keys("api_key=...abcd1234") == "api_key=[hidden]"
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("model", "write llm="), ("max_workers", "write max_concurrency="), ("x", "`help.evaluate.` lists")],
+)
+def test_options_of_evaluate(option, meant):
+    with pytest.raises(TypeError, match=f"{option}: evaluate has no such option; {meant}"):
+        evaluate(ROWS, ["faithfulness"], **{option: 1})
+
+
+def test_a_client_is_no_judge():
+    openai = pytest.importorskip("openai")
+    for role in ("llm", "embedder"):
+        with pytest.raises(TypeError, match=f"{role}: is OpenAI, a client and no model; name the model"):
+            evaluate(ROWS, ["response_relevancy"], **{"llm": FakeLLM("yes"), role: openai.OpenAI(api_key="k")})
+
+
+def test_no_rows_are_said():
+    assert "samples: held no row" in str(evaluate(iter(()), ["faithfulness"], llm=FakeLLM("yes"), progress=False))

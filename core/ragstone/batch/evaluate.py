@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+    from typing import NoReturn
 
     from ragstone.batch.journal import Journal
     from ragstone.batch.run import Metrics, RunOptions
@@ -42,6 +43,7 @@ def evaluate(
     on_result: "Callable[[Sequence[Record]], object] | None" = None,
     on_bad_row: "Callable[[BadLine], object] | None" = None,
     stop_on_give_up: bool = False,
+    **renamed: "NoReturn",
 ) -> "Report":
     """Score every sample by every metric, and report.
 
@@ -109,7 +111,7 @@ def evaluate(
     Raises:
         ValueError: An argument is out of range, names nothing, or two metrics have one name; or none is named, and
             the rows do not say which.
-        TypeError: `samples` or `metrics` is no such thing.
+        TypeError: `samples` or `metrics` is no such thing, or there is no such option.
         SourceError: The samples cannot be read; its `report` holds what was scored.
         JournalError: The journal cannot be read or written; what it holds is safe.
         NoKeyError: There is a journal, and a metric has an option, such as a lambda, that it cannot recognise again.
@@ -123,7 +125,9 @@ def evaluate(
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    from ragstone.batch.run import Run  # loaded when first used
+    from ragstone.batch.run import Run, refuse  # loaded when first used
+
+    refuse("evaluate", renamed)
 
     options: RunOptions = {
         "llm": llm,
@@ -178,6 +182,7 @@ async def aevaluate(
     on_result: "Callable[[Sequence[Record]], object] | None" = None,
     on_bad_row: "Callable[[BadLine], object] | None" = None,
     stop_on_give_up: bool = False,
+    **renamed: "NoReturn",
 ) -> "Report":
     """Score every sample by every metric on the running event loop; otherwise as `evaluate`.
 
@@ -192,8 +197,9 @@ async def aevaluate(
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    from ragstone.batch.run import Run
+    from ragstone.batch.run import Run, refuse
 
+    refuse("aevaluate", renamed)
     options: RunOptions = {
         "llm": llm,
         "writer": writer,

@@ -90,6 +90,31 @@ class RunOptions(TypedDict, total=False):
     stop_on_give_up: bool
 
 
+_RENAMED = {
+    "batch_size": "max_concurrency=",
+    "dataset": "samples, the first argument",
+    "data": "samples, the first argument",
+    "embeddings": "embedder=",
+    "judge": "llm=",
+    "max_workers": "max_concurrency=",
+    "metric": "metrics, the second argument",
+    "model": "llm=",
+    "raise_exceptions": "nothing: what fails is Unscored, with its reason",
+    "run_config": "max_concurrency=, call_timeout= and sample_timeout=",
+    "show_progress": "progress=",
+    "threshold": "threshold= of a metric, such as Faithfulness(threshold=0.8)",
+    "timeout": "call_timeout= or sample_timeout=",
+}
+"""What other libraries call the options of `evaluate`."""
+
+
+def refuse(function: str, renamed: Mapping[str, object]) -> None:
+    """Refuse options that there are not, by a TypeError that says what is meant."""
+    for name in renamed:
+        meant = f"; write {_RENAMED[name]}" if name in _RENAMED else f"; `help({function})` lists those that there are"
+        raise TypeError(f"{name}: {function} has no such option{meant}")
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C ended a run.
 
@@ -227,6 +252,8 @@ class Run:
         if runner is not None and gate is not None:
             gave_up, spent = tuple(runner.not_asked), gate.usage()
             said += [*runner.notes, *[f"Gave up: {why}." for why in gave_up]]
+            if not (runner.rows_done or self._bad_rows or self.presses):
+                said.append("samples: held no row; a generator that was used before is empty")
             if runner.kept or gate.calls_failed:
                 said.append(self._bill(runner, gate))
         self._bad_rows.sort(key=lambda bad: bad.line)

@@ -34,10 +34,14 @@ _SECTIONS = {
 }
 
 _OPTIONS_ELSEWHERE = {
-    "--dataset": "FILE", "--input": "FILE", "--judge": "--llm", "--metrics": "--metric", "--model": "--llm",
-    "--output": "--out",
+    "--dataset": "FILE", "--input": "FILE", "--judge": "--llm", "--limit": "head -n N FILE | ragstone score -",
+    "--metrics": "--metric", "--model": "--llm", "--output": "--out", "--provider": "--llm", "--temperature": "--llm "
+    "'openai:MODEL?temperature=0.2'", "--seed": "--llm 'openai:MODEL?seed=7'", "-m": "--metric", "-o": "--out",
 }  # fmt: skip
-_COMMANDS_ELSEWHERE = {"eval": "score", "evaluate": "score", "run": "score", "test": "score", "view": "report"}
+_COMMANDS_ELSEWHERE = {
+    "eval": "score", "evaluate": "score", "help": "--help", "monitor": "live", "run": "score", "test": "score",
+    "version": "--version", "view": "report", "worker": "live worker",
+}  # fmt: skip
 
 
 class _Commands(click.Group):
@@ -87,6 +91,11 @@ class _Commands(click.Group):
         except click.NoSuchOption as error:
             if meant := _OPTIONS_ELSEWHERE.get(error.option_name):
                 raise click.UsageError(f"{error.message} Did you mean '{meant}'?", error.ctx) from None
+            raise
+        except click.MissingParameter as error:
+            if error.param is not None and error.param.name == "labels":
+                way = "`ragstone label RESULTS -n 40` makes the page to label on, and the page downloads the file"
+                raise click.UsageError(f"--labels FILE is missing: {way}", error.ctx) from None
             raise
         except click.ClickException as error:
             vars(error)["message"] = without_keys(error.message)

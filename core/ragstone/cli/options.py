@@ -378,6 +378,16 @@ def _identity(path: str) -> tuple[int, int] | str | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
+_FORMS = (".csv", ".htm", ".html", ".json", ".jsonl", ".parquet", ".pdf", ".png", ".tsv", ".xlsx")
+
+
+def check_suffix(option: str, path: str | None, *suffixes: str) -> None:
+    """Refuse a file whose name says that it has another form."""
+    suffix = Path(path or "").suffix.lower()
+    if suffix in _FORMS and suffix not in suffixes:
+        raise click.UsageError(f"{option} {path}: is written as {suffixes[0]}, not as {suffix}; name it so")
+
+
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
     """See to it, before anything is spent, that a file can be written; what is in it stays."""
     target = Path(os.path.realpath(path))  # what a link leads to

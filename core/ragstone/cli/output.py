@@ -59,7 +59,12 @@ def write_page(option: str, path: str, text: str) -> None:
         with replacing(Path(path)) as target:
             target.write(text.encode())
     except OSError as error:
-        raise NotThere(f"{option} {path}: cannot write: {error.strerror}") from None
+        raise NotThere(f"{option} {path}: cannot write: {_reason(error, path)}") from None
+
+
+def _reason(error: OSError, path: str) -> str:
+    folder = Path(path).parent
+    return f"there is no folder {folder}; make it first" if not folder.exists() else str(error.strerror)
 
 
 def sample_lines(sample: Sample, *, contexts: bool = True) -> Iterator[str]:
@@ -151,7 +156,7 @@ class ResultsFile:
 
     def lost(self, error: OSError) -> NotThere:
         """Return what to say of a file that cannot be written."""
-        return NotThere(f"--out {self.out}: cannot write: {error.strerror}")
+        return NotThere(f"--out {self.out}: cannot write: {_reason(error, self.out)}")
 
     def close(self) -> None:
         """Let go of the file."""

@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from ragstone.cli.options import NotThere, check_apart, database_file, json_option, name_of_scores, unused
+from ragstone.cli.options import NotThere, check_apart, check_suffix, database_file, json_option, name_of_scores, unused
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable, to_json
 from ragstone.registry import GROUPS
@@ -60,6 +60,7 @@ def report(
     out = out or unused(f"{Path(database_file(source) or 'ragstone').stem}-report.html")
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
     check_apart([("--out", None if out == "-" else out)], inputs)
+    check_suffix("--out", out, ".html", ".htm")
     page = loaded(source, since)
     page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]

@@ -23,6 +23,7 @@ from ragstone.cli.options import (
     Sectioned,
     check_apart,
     check_one_prints,
+    check_suffix,
     check_writable,
     field_option,
     json_option,
@@ -258,6 +259,8 @@ def score(
             ("--embedder", local_file(embedder)),
         ],
     )
+    check_suffix("--out", out, ".jsonl", ".json")
+    check_suffix("--report", report, ".html", ".htm")
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
     printed = {"--out -": out == "-", "--explain": explain, "--json": as_json}
     check_one_prints(printed)
@@ -329,7 +332,8 @@ def parse_limits(option: str, given: Sequence[str], names: Sequence[str], *, lea
             limit = float("nan")
         if not least <= limit <= 1.0 or not set(names).issuperset(meant):
             raise click.UsageError(
-                f"{option} {text}: write X or METRIC=X, X from {least:g} to 1, METRIC one of {', '.join(names)}"
+                f"{option} {text}: write X or METRIC=X, X from {least:g} to 1, such as 0.8, METRIC one of "
+                f"{', '.join(names)}"
             )
         limits.update(dict.fromkeys(meant, limit))
     return limits

@@ -28,6 +28,7 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
         with naming(role):
             judge = make_llm(judge, **settings)
     if not (_has(judge, _LLM) or _has(judge, _DECISIONS)):
+        _refuse_client(role, judge)
         judge = wrapped(judge, "llm")
     if role == "llm" and decides(judge):
         check_members(role, judge, _DECISIONS, "ragstone.BaseDecisionModel makes one of a class with decide or adecide")
@@ -42,9 +43,16 @@ def embedder_of(embedder: object, judge: object, llm_name: str, **settings: obje
         with naming("embedder"):
             embedder = make_embedder(embedder, cast("LLM", judge), llm_name=llm_name, **settings)
     if not _has(embedder, _EMBEDDER):
+        _refuse_client("embedder", embedder)
         embedder = wrapped(embedder, "embedder")
     check_members("embedder", embedder, _EMBEDDER, _INSTEAD.format("Embedder", "embed"))
     return cast("Embedder", embedder)
+
+
+def _refuse_client(role: str, model: object) -> None:
+    if type(model).__module__.partition(".")[0] == "openai":
+        way_out = 'name the model, "openai:MODEL", or pass OpenAICompatible(MODEL, base_url=..., api_key=...)'
+        raise TypeError(f"{role}: is {type(model).__name__}, a client and no model; {way_out}")
 
 
 def decides(judge: object) -> bool:

@@ -72,7 +72,10 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         ResultsError: There are none, it is another program's, it cannot be read, or another ragstone wrote it.
         ImportError: A URL needs psycopg, which is not installed; the message says so.
         OSError: The file cannot be read.
+        TypeError: It is neither path nor URL.
     """
+    if not isinstance(cast("object", source), (str, os.PathLike)):
+        raise TypeError(f"is {type(source).__name__}; pass a Report, the path of a results file or a database's URL")
     text, path = os.fspath(source), Path(source)
     if "://" in text:
         from ragstone.results.server import read_url, reading, shown_url
@@ -159,7 +162,8 @@ class FileResults(Results):
 
     def _no_results(self) -> ResultsError:
         return ResultsError(
-            f"{self.path}: has no results: pass an unchanged file of `ragstone score --out` or Report.to_json"
+            f"{self.path}: has no results: pass an unchanged file of `ragstone score --out` or Report.to_json; samples "
+            f"are scored first: `ragstone score {self.path}`"
         )
 
 
