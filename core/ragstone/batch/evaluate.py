@@ -104,6 +104,7 @@ def evaluate(
         on_bad_row: Called with each row that holds no sample, when it is read.
         stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
             `Unscored("judge_error")`, which is the default.
+        **renamed: None: an option that there is not, such as another library's, raises a TypeError that says its name.
 
     Returns:
         The report; its results are in the order of the input.
