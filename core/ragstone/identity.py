@@ -105,6 +105,7 @@ def metric_key(metric: "Metric") -> str:
     options = {
         name: to_plain(value, partial(_object, where=f"{metric.name}.{name}"))
         for name, value in _options(metric).items()
+        if (name, value) != ("reason", False)  # so that keys are what they were before this option
     }
     facts = [kind.__qualname__, metric.name, metric.version, judge_key(metric.judge), metric.asks_one_by_one]
     return _digest("metric-3", [*facts, json.dumps(options, sort_keys=True)])

@@ -118,7 +118,7 @@ def split(text, language):
 
 
 COMMON = {"writer": FakeLLM(print, model="writer"), "threshold": 0.25, "asking": "one_by_one",
-          "max_input_tokens": 77, "max_characters": 77}  # fmt: skip
+          "max_input_tokens": 77, "max_characters": 77, "reason": True}  # fmt: skip
 OPTIONS = {
     SummarizationScore: {"length_penalty": False, "coeff": 0.3, "questions": ["Is it?"], "language": "de", "splitter": split,
                          "instructions": {"questions": "Other."}},

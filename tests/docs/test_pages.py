@@ -1,4 +1,4 @@
-"""The pages in docs/ and README.md: every link leads somewhere, and the metrics' pages match the code."""
+"""Every link of every page leads somewhere, and the metrics' pages match the code."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ import pytest
 import ragstone
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(p for p in [ROOT / "README.md"] if p.is_file())]
+PAGES = [*ROOT.glob("*.md"), *(p for name in ("benchmarks", "docs", "examples") for p in (ROOT / name).rglob("*.md"))]
 METRICS = ("SummarizationScore", "AlignmentCoverage", "ResponseRelevancy", "ResponseCompleteness", "ContextRelevancy")
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/")

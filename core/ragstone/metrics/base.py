@@ -28,7 +28,7 @@ from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens, write_in
 from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, bare_json, one_of, parse, record
 from ragstone.metrics.models import decides, embedder_of, judge_of
-from ragstone.options import Count, Text, checked, checked_fields
+from ragstone.options import Count, Flag, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import OBJECTS, NullJudge, gets_embedder
 from ragstone.sample import Sample, SampleField, TextField
@@ -129,6 +129,7 @@ class Metric(ABC):
         instructions: Your instructions to the judge, by step (a key of `prompts`); the version names them.
         calibration: From `ragstone calibrate` for this metric and judge (`ragstone.labels.Calibration.load`); refused
             for any other. The version names it.
+        reason: Whether the judge also says in one sentence why, for one call more: `Score.reason` ends with it.
 
     Attributes:
         name: The metric's name.
@@ -186,6 +187,7 @@ class Metric(ABC):
     max_characters: Count | None = DEFAULT_MAX_CHARACTERS
     instructions: Mapping[str, Text] = field(default_factory=dict[str, str], hash=False)
     calibration: "Calibration | None" = None
+    reason: Flag = False
 
     def __post_init__(self) -> None:
         for fact in ("name", "version", "required_fields"):
@@ -377,6 +379,8 @@ class Metric(ABC):
                 raise TypeError(f"{type(self).__name__}._flow must be a generator that asks with `yield from ask(...)`")
         except CannotScore as cannot:
             outcome = self._unscored(cannot.reason, cannot.detail)
+        if self.reason and self.needs_llm and isinstance(outcome, Score):
+            outcome = yield from self._with_reason(sample, outcome)
         if follows:
             texts.append("history")
         signs = suspected(sample, texts)  # at the end: what is called off does not pay for it
@@ -414,6 +418,23 @@ class Metric(ABC):
         reason = f"{score.reason} The question was taken as: {question}"
         return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
+    def _with_reason(self, sample: Sample, score: Score) -> Flow[Score]:
+        """Add why, in the judge's words; what cannot be asked for or read is left out."""
+        from ragstone.metrics import why  # loaded when first used
+
+        texts = {str(name): "\n".join(sample.texts(name)) for name in self.required_fields}
+        prompts = why.prompts(texts, score.verdicts, texts_first=self.writes_alone)
+        if (self.decides and self.writer is None) or tokens(*prompts) > self.input_limit:
+            return score
+        kind = LLMRequest if self.writer is None else WriterRequest
+        try:
+            words = yield from ask(
+                kind(f"{self.name}.why", *prompts, why.FORM), lambda reply: why.sentence_in(reply.text)
+            )
+        except CannotScore:
+            return score
+        return score.model_copy(update={"reason": f"{score.reason} In the judge's words: {words}"})
+
     def _require(self, sample: Sample, fields: Sequence[SampleField]) -> None:
         """Refuse a sample without one of the fields, or with nothing to see in it."""
         for name in fields:
@@ -425,7 +446,7 @@ class Metric(ABC):
 
     def _fits(self, sample: Sample, *fields: SampleField) -> None:
         """Refuse texts that a later prompt could not hold, before anything is spent."""
-        limit = self._limit
+        limit = self.input_limit
         for name in fields:
             if (size := tokens(*sample.texts(name))) > limit:
                 raise CannotScore(
@@ -460,7 +481,8 @@ class Metric(ABC):
         return self.asks_one_by_one and (self.decides or getattr(self.llm, "gives_probabilities", False) is True)
 
     @property
-    def _limit(self) -> int:
+    def input_limit(self) -> int:
+        """The most estimated tokens of a prompt."""
         if self.max_input_tokens is not None:
             return self.max_input_tokens
         own = getattr(self.llm, "max_input_tokens", None)
@@ -526,11 +548,11 @@ class Metric(ABC):
         return instructions
 
     def _check_size(self, step: str, names: str, *texts: str) -> None:
-        if (size := tokens(*texts)) > self._limit:
+        if (size := tokens(*texts)) > self.input_limit:
             raise CannotScore(
                 "over_budget",
                 f"{names}: the prompt of {self.name}.{step} has about {size:,} tokens; "
-                f"the limit is {self._limit:,} (max_input_tokens)",
+                f"the limit is {self.input_limit:,} (max_input_tokens)",
             )
 
     def choice(

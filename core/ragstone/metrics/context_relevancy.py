@@ -279,7 +279,7 @@ class ContextRelevancy(SplittingMetric):
 
         Equal passages are one.
         """
-        room = min(_PASSAGE_TOKENS, max(1, self._limit - _PROMPT_OVERHEAD - tokens(question)))
+        room = min(_PASSAGE_TOKENS, max(1, self.input_limit - _PROMPT_OVERHEAD - tokens(question)))
         passages: dict[str, list[int]] = {}
         for number, members in groupby(range(len(sentences)), key=lambda i: sentences[i].chunk):
             chunk, inside = sample.retrieved_contexts[number or 0], list(members)
@@ -294,7 +294,7 @@ class ContextRelevancy(SplittingMetric):
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
-        room = self._limit - _PROMPT_OVERHEAD - tokens(question)
+        room = self.input_limit - _PROMPT_OVERHEAD - tokens(question)
         sizes = [tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD for sentence in sentences]
         for run in _runs(sizes, room):
             yield run.start + 1, sentences[run.start : run.stop]

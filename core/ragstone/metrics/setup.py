@@ -20,6 +20,7 @@ _NOT_SETTINGS = frozenset(
         "instructions",
         "max_characters",
         "max_input_tokens",
+        "reason",
         "threshold",
     }
 )
