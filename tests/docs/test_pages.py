@@ -1,6 +1,7 @@
 """Every link of every page leads somewhere, and the metrics' pages match the code."""
 
 import dataclasses
+import importlib
 import re
 from pathlib import Path
 from urllib.parse import unquote
@@ -75,3 +76,11 @@ def test_the_tokens_on_the_pages_are_those_that_are_counted():
     for case, (metric, _, _, (calls, rounds, size)) in CASES.items():
         text = (ROOT / "docs" / "metrics" / f"{metric.name}.md").read_text(encoding="utf-8")
         assert re.search(rf"\| {calls}\b[^|]*\| {rounds} \| {size:,} \|", text) or f"| {size:,} |" in text, case
+
+
+def test_the_reference_has_every_public_name():
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    listed = dict(re.findall(r"^::: ([\w.]+)\n    options:\n      members: \[(.*)\]$", pages, re.MULTILINE))
+    there = {name for names in listed.values() for name in names.split(", ")}
+    for module in listed:
+        assert set(importlib.import_module(module).__all__) - there - {"__version__"} == set(), module
