@@ -19,6 +19,7 @@ def test_each_metric_says_what_it_asks_and_needs():
     assert sorted(listed) == sorted(metric_names())
     assert all(each["question"].endswith("?") and each["needs"] for each in listed.values())
     assert listed["faithfulness"]["groups"] == ["rag"]
+    assert listed["context_precision"]["calls"] == {"together": 1, "one_by_one": 3}  # of three contexts
     text = run("metrics")
     assert "faithfulness: Does the answer rest on the contexts?" in text
     assert max(map(len, text.splitlines())) <= 80
