@@ -54,6 +54,13 @@ def ids(page):
     return page.locator(SHOWN).all_inner_texts()
 
 
+def test_a_page_opens_at_its_top(show, html):
+    page = show(html, width=390)
+    page.wait_for_function("document.querySelector('#samples tbody button') !== null")
+    page.wait_for_timeout(100)  # two frames and more
+    assert page.evaluate("[scrollY, document.activeElement.tagName]") == [0, "BODY"]
+
+
 def test_many_rows_are_drawn_when_they_are_seen(show):
     n = 12_000
     page = show(report([(i * 7919 % n) / n for i in range(n)]).html())

@@ -343,8 +343,8 @@ function report() {
       }
       metrics.forEach((metric, i) => { boxes[i].checked = !chosen.getAll("hide").includes(metric.name); });
       show();
-      const row = rows.find((each) => each.place === chosen.get("open"));
-      if (row !== open) view(row || null);
+      const row = rows.find((each) => each.place === chosen.get("open")) || null;
+      if (row !== open) view(row);
     }
 
     function matches(row) {
