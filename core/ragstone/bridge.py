@@ -20,9 +20,35 @@ _LOOPS: dict[int, asyncio.AbstractEventLoop] = {}  # by the process: a forked on
 _HOMES: "dict[int, weakref.ref[asyncio.AbstractEventLoop]]" = {}  # by the model's id: it may lack a hash
 SHORT_LOOPS: "weakref.WeakSet[asyncio.AbstractEventLoop]" = weakref.WeakSet()
 """Loops that end with a run, as `evaluate`'s: they await no model object, whose connections would be left open."""
-CALLS: "contextvars.ContextVar[set[Future[Any]]]" = contextvars.ContextVar("ragstone_calls")
-"""The calls in flight on ragstone's own event loop, for a caller that may have to cancel them from another thread."""
 _URLS = ("base_url", "api_base", "openai_api_base", "azure_endpoint", "endpoint_url", "endpoint")
+
+
+class Calls:
+    """The calls in flight on ragstone's own event loop, which another thread may have to cancel.
+
+    What begins after `cancel` is cancelled at once: a request may be out before its call is noted here.
+    """
+
+    def __init__(self) -> None:
+        self._calls: set[Future[Any]] = set()
+        self._cancelled = False
+
+    def add(self, call: Future[Any]) -> None:
+        """Note a call until it is done."""
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        if self._cancelled:
+            call.cancel()
+
+    def cancel(self) -> None:
+        """Cancel all, whose connections are closed then."""
+        self._cancelled = True
+        for call in self._calls.copy():
+            call.cancel()
+
+
+CALLS: "contextvars.ContextVar[Calls]" = contextvars.ContextVar("ragstone_calls")
+"""Those of the caller, for who may have to cancel them."""
 
 
 def begin(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -35,9 +61,8 @@ def begin(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         else:  # another thread was faster
             loop.close()
     call = asyncio.run_coroutine_threadsafe(coroutine, _LOOPS[pid])
-    calls = CALLS.get(set())
-    calls.add(call)
-    call.add_done_callback(calls.discard)
+    if (calls := CALLS.get(None)) is not None:
+        calls.add(call)
     return call
 
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from ragstone import ContextRelevancy, Metric, Monitor, Sample, Unscored
+from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Metric, Monitor, Sample, Unscored
 from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 
+from ..support.openai_server import HANG, OpenAIServer  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Second, adds_up, live, metric, ours, sample, submit, yes
 from .live_app import ran, rows
@@ -98,6 +99,32 @@ def test_a_call_that_is_given_up_is_cancelled_and_its_connection_closed(end: str
         assert gone.wait(PATIENCE)
     judge.close()
     soon(lambda: judges(monitor) == 0)
+
+
+def test_a_call_that_begins_when_nobody_wants_it_any_more_ends_at_once() -> None:
+    """A request may be out before its call is noted; a close in between must not leave it open."""
+    pytest.importorskip("openai")
+    from ragstone.clients import OpenAICompatible
+
+    entered, closed = threading.Event(), threading.Event()
+
+    class Late(BaseLLM):
+        model = "late"
+
+        def generate(self, request: LLMRequest, /) -> LLMReply:
+            entered.set()
+            assert closed.wait(PATIENCE)
+            return inner.generate(request)
+
+    with OpenAIServer(lambda body: HANG) as server:
+        inner = OpenAICompatible("m", base_url=server.url, api_key="none")
+        monitor = live(ContextRelevancy(llm=Late()), workers=1)
+        monitor.submit(sample(1))
+        assert entered.wait(PATIENCE)
+        monitor.close(0.0)
+        closed.set()
+        soon(lambda: judges(monitor) == 0)
+        inner.close()
 
 
 def test_pausing_and_resuming() -> None:

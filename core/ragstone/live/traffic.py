@@ -9,7 +9,7 @@ from ragstone.live.alarms import Alarm, alerts_in
 from ragstone.live.health import read_health
 from ragstone.live.ledger import spent_today
 from ragstone.live.outcomes import outcomes_by_reason
-from ragstone.report.tables import Shown, moment
+from ragstone.report.tables import Shown, count, moment
 
 if TYPE_CHECKING:
     from ragstone.live.outbox import Contents
@@ -72,9 +72,10 @@ class Traffic(Shown):
         if self.spent:
             yield f"Spent today: {', '.join(f'{amount:,.10g} {unit}' for unit, amount in self.spent.items())}."
         if self.seen is not None:
+            processes = f"{self.processes:,} process{'es' * (self.processes != 1)}"
             yield (
-                f"{self.processes:,} processes reported, the last at {moment(self.seen)} UTC; "
-                f"at most {self.longest_queue:,} samples waited at once."
+                f"{processes} reported, the last at {moment(self.seen)} UTC; "
+                f"at most {count(self.longest_queue, 'sample')} waited at once."
             )
         if self.unaccounted:
             yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."

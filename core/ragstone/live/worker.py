@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from ragstone.bridge import CALLS
+from ragstone.bridge import CALLS, Calls
 from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
@@ -25,9 +25,6 @@ from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
 from ragstone.results.record import Record, Watched
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
 
 MOST_ATTEMPTS = 11
 
@@ -146,12 +143,7 @@ class _Evaluation:
         self.choice = task.todo[0]
         self.started = time.monotonic()
         self.meter: Meter | BudgetMeter = Meter()
-        self.calls: set[Future[Any]] = set()
-
-    def cancel(self) -> None:
-        """Cancel its calls in flight, whose connections are closed then."""
-        for call in self.calls.copy():
-            call.cancel()
+        self.calls = Calls()
 
 
 class Workers:
@@ -202,7 +194,7 @@ class Workers:
             if not self._ends(evaluation):
                 self._hanging.discard(evaluation)
                 continue
-            evaluation.cancel()
+            evaluation.calls.cancel()
             self._computing = threading.Lock()  # the other one may never be free again
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
@@ -227,7 +219,7 @@ class Workers:
             self.account.closed.set()
         cut = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
         for evaluation in cut:
-            evaluation.cancel()
+            evaluation.calls.cancel()
         return [evaluation.task for evaluation in cut]
 
     def _run(self) -> None:

@@ -130,6 +130,7 @@ function report() {
 
   function alsoOf(each) {
     const table = each.rows.length ? tableOf(each.title, each.head, each.rows) : "";
+    if (table) table.querySelector("caption").hidden = true; // the card has this title
     if (each !== against) return card(bdi(each.title), {}, table, listed(each.remarks));
     const plots = each.metrics.map((metric) => make("div", { class: "against" },
       make("h3", null, bdi(metric.name)),

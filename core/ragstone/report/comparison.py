@@ -242,12 +242,11 @@ class Comparison(Shown):
         for each in self.metrics.values():
             if each.people is not None:
                 return " ".join(each.people.difference(a, b, higher_is_better=each.higher_is_better))
-        found: dict[str, list[str]] = {f"{b} is better": [], f"{a} is better": [], "no difference is shown": []}
+        found: dict[str, list[str]] = {f"{b} is better": [], f"{a} is better": [], "No difference is shown": []}
         sides = dict(zip(("b", "a", None), found, strict=True))
         for name, each in self.metrics.items():
             found[sides[each.better]].append(name)
-        parts = [f"{words} by {', '.join(names)}" for words, names in found.items() if names]
-        return f"{'; '.join(parts)}."
+        return " ".join(f"{words} by {', '.join(names)}." for words, names in found.items() if names)
 
     def data(self) -> dict[str, object]:
         """Return what a page shows of it: for each metric how many samples moved, and the first system's rows."""
