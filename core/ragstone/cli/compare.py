@@ -48,11 +48,13 @@ def compare(
 
     With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
     better, A's - B's) with its 95 % interval. Samples that B left unscored count neither way, unless their worst
-    possible scores would turn a pass. Of several metrics 1 goes before 3, and 3 before 0.
+    possible scores would turn a pass. Of several metrics the worst counts: 1, then 3, then 0.
 
     \b
     Exit status:
-      0    done, whichever is better; with --allow-drop 0.02: the low end of d's interval is -0.02 or more
+      0    done, also where one of the two is better; with
+           --allow-drop 0.02: the low end of d's interval is -0.02
+           or more
       1    with --allow-drop 0.02: the high end is below -0.02, and A is
            said to be better
       3    with --allow-drop: neither, which more samples would tell, or
