@@ -53,7 +53,7 @@ def test_one_by_one_the_texts_come_first():
     judge = FakeLLM(said, asking="one_by_one")
     assert Faithfulness(llm=judge, reason=True).score(SAMPLE).reason.endswith("In the judge's words: So.")
     asked = judge.requests[-1].user
-    assert asked.index("Bob wrote it.") < asked.index("Say in one sentence")
+    assert asked.index("Bob wrote it.") < asked.index("Answer in one sentence")
 
 
 def test_a_decision_model_needs_a_writer():

@@ -7,8 +7,8 @@ from ragstone.judging.reply import TEXT, bare_json, parse, record
 from ragstone.outcome import Verdict
 
 _TASK = (
-    "You see texts and the verdicts that were given on them. Say in one sentence, in plain words, why the verdicts "
-    "came out as they did: name what decided it. Do not judge again, and name no number."
+    "You see texts and the verdicts that were given on them. Somebody asks why. Answer in one sentence that says what "
+    "the texts state, or do not state, that decided the verdicts. Do not judge again, and name no number."
 )
 FORM = record(why=TEXT)
 
@@ -19,7 +19,7 @@ def prompts(texts: Mapping[str, str], verdicts: Sequence[Verdict], *, texts_firs
     data, form = fence({**texts, "verdicts": judged}), bare_json(FORM, {"why": "SENTENCE"})
     if texts_first:
         return DATA_NOTICE, f"{data}\n{_TASK} {form}"
-    return f"{_TASK}\n{DATA_NOTICE}", f"{data}\nSay why in one sentence. {form}"
+    return f"{_TASK}\n{DATA_NOTICE}", f"{data}\nAnswer why in one sentence. {form}"
 
 
 def sentence_in(reply: str) -> str:
