@@ -137,7 +137,7 @@ def vendors(session: nox.Session) -> None:
 
 @nox.session(tags=["full"])
 def recipes(session: nox.Session) -> None:
-    """Run the programs of docs/recipes.md with the tools' own packages; promptfoo where npm has installed it."""
+    """Run the programs of examples/recipes with the tools' own packages; promptfoo where npm has installed it."""
     session.install("--group", "test", "--group", "recipes", "--editable", ".[openai]")
     session.run("python", "-m", "pytest", "--tb", "short", "-rs", "tests/recipes", *session.posargs)
 

@@ -1,4 +1,4 @@
-"""The workflow of docs/ci.md: its steps run in a shell as GitHub runs them, on a small set, with a judge on loopback."""
+"""The workflow that docs/ci.md shows: its steps run in a shell as GitHub runs them, on a small set, with a judge on loopback."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from ..support.openai_server import OpenAIServer, chat  # noqa: TID252
 from .test_pages import ROOT, filled
 
 yaml = pytest.importorskip("yaml")
-PAGE = ROOT / "docs" / "ci.md"
+WORKFLOW = ROOT / "examples" / "ci" / "answers.yml"
 ANSWER = 'import sys\nsys.stdout.write(open(sys.argv[1]).read().replace("None", "She wrote it."))\n'
-pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the checkout: docs/")
+pytestmark = pytest.mark.skipif(not WORKFLOW.is_file(), reason="needs the checkout: examples/")
 
 
 def steps(text):
@@ -27,7 +27,7 @@ def steps(text):
 
 @pytest.fixture
 def workflow():
-    return re.search(r"^```yaml\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)[1]
+    return WORKFLOW.read_text("utf-8")
 
 
 @pytest.fixture

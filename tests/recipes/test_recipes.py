@@ -1,8 +1,7 @@
-"""The programs of docs/recipes.md, each in a process of its own, with the tool's own package and no cloud."""
+"""The programs of examples/recipes, each in a process of its own, with the tool's own package and no cloud."""
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,8 +17,7 @@ from ..compat.judging import answer  # noqa: TID252 - under importlib mode tests
 from ..support.http_server import HTTPServer, Request  # noqa: TID252
 from ..support.openai_server import OpenAIServer  # noqa: TID252
 
-PAGE = Path(__file__).parents[2] / "docs" / "recipes.md"
-TITLED = re.compile(r'^```\w+ title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
 DATASET = {
     "id": "d", "name": "questions", "description": None, "metadata": {}, "created_at": "2026-01-01T00:00:00Z",
     "updated_at": "2026-01-01T00:00:00Z", "example_count": 1,
@@ -29,7 +27,7 @@ EXAMPLE = {
     "updated_at": "2026-01-01T00:00:00Z",
 }  # fmt: skip
 
-pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the checkout: docs/")
+pytestmark = pytest.mark.skipif(not RECIPES.is_dir(), reason="needs the checkout: examples/")
 
 
 @pytest.fixture
@@ -39,10 +37,7 @@ def judge(openai_server: Callable[..., OpenAIServer]) -> OpenAIServer:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the page's programs."""
-    for name, text in TITLED.findall(PAGE.read_text(encoding="utf-8")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    return tmp_path
+    return Path(shutil.copytree(RECIPES, tmp_path, dirs_exist_ok=True))
 
 
 def run(folder: Path, judge: OpenAIServer, *command: str, **environ: str) -> str:
@@ -97,12 +92,6 @@ def test_langfuse_experiment(folder: Path, judge: OpenAIServer, langfuse: HTTPSe
     assert "faithfulness_unscored: undefined" in printed
 
 
-def test_langfuse_traces(folder: Path, judge: OpenAIServer, langfuse: HTTPServer) -> None:
-    run(folder, judge, sys.executable, "on_langfuse_traces.py", **of_langfuse(langfuse))
-    sent = b"".join(request.body for request in langfuse.requests)
-    assert b"0af7651916cd43dd8448eb211c80319c-faithfulness" in sent
-
-
 @pytest.fixture
 def phoenix() -> HTTPServer:
     needs("phoenix.client", "arize-phoenix-client")
@@ -113,8 +102,6 @@ def phoenix() -> HTTPServer:
             said = {"data": {"dataset_id": "d", "version_id": "v", "examples": [EXAMPLE]}}
         elif request.path.endswith("/datasets/d"):
             said = {"data": DATASET}
-        elif "annotations" in request.path:
-            said = {"data": [{"id": "1"}]}
         return 200, json.dumps(said).encode()
 
     with HTTPServer(answered) as server:
@@ -127,16 +114,6 @@ def test_phoenix_experiment(folder: Path, judge: OpenAIServer, phoenix: HTTPServ
     printed = run(folder, judge, sys.executable, script.name, PHOENIX_COLLECTOR_ENDPOINT=phoenix.url)
     assert "'faithfulness'" in printed
     assert "'score': 1.0" in printed
-
-
-def test_phoenix_spans(folder: Path, judge: OpenAIServer, phoenix: HTTPServer) -> None:
-    unscored(judge)
-    run(folder, judge, sys.executable, "on_phoenix_spans.py", PHOENIX_COLLECTOR_ENDPOINT=phoenix.url)
-    sent = [each for request in phoenix.requests if request.body for each in json.loads(request.body)["data"]]
-    results = {each["name"]: each["result"] for each in sent}
-    assert results["faithfulness"]["label"] == "undefined"
-    assert "score" not in results["faithfulness"]
-    assert results["response_completeness"]["score"] == 1.0
 
 
 def test_pydantic_evals(folder: Path, judge: OpenAIServer) -> None:
