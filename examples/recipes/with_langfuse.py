@@ -1,7 +1,6 @@
 """An evaluator for Langfuse' `run_experiment`. An Unscored is a text score named `..._unscored`."""
 
 from langfuse import Evaluation, get_client
-
 from scores import outcomes
 
 

@@ -1,9 +1,8 @@
-"""A scorer for `mlflow.genai.evaluate`. An Unscored is a Feedback with an error, which MLflow leaves out of the mean."""
+"""A scorer for `mlflow.genai.evaluate`. An Unscored is an error, which MLflow leaves out of the mean."""
 
 import mlflow
 from mlflow.entities import Feedback
 from mlflow.genai.scorers import scorer
-
 from scores import outcomes
 
 

@@ -1,7 +1,6 @@
 """An evaluator for Phoenix' `run_experiment`. An Unscored has a label and no score. `dry_run` stores nothing."""
 
 from phoenix.client import Client
-
 from scores import outcomes
 
 

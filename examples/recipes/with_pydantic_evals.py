@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from pydantic_evals import Case, Dataset
 from pydantic_evals.evaluators import EvaluationReason, Evaluator, EvaluatorContext
-
 from scores import outcomes
 
 
