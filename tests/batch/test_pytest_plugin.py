@@ -75,8 +75,8 @@ def test_bad(assert_score):
 """
 
 
-def pytest_of_its_own(folder, *options):
-    (folder / "test_app.py").write_text(TEST)
+def run_pytest(folder, test, *options):
+    (folder / "test_app.py").write_text(test)
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environ["PYTHONPATH"] = str(Path(ragstone.__file__).parents[1])
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", "--rootdir", str(folder)]
@@ -87,9 +87,21 @@ def pytest_of_its_own(folder, *options):
 
 
 def test_the_plugin_is_loaded_where_it_is_asked_for(tmp_path):
-    out = pytest_of_its_own(tmp_path, "-p", "ragstone.pytest_plugin")
+    out = run_pytest(tmp_path, TEST, "-p", "ragstone.pytest_plugin")
     assert "1 failed, 1 passed" in out
     assert "AssertionError: context_relevancy is 0.500, at least 0.7 is wanted" in out
     assert "sentence 2: irrelevant: It rains." in out
     assert "# the line of the test" in out
     assert "def assert_score" not in out  # nor any other line of ours
+
+
+def test_a_slow_judge_is_seen_to_work(tmp_path):
+    quick = "from ragstone import pytest_plugin; pytest_plugin.SECONDS_BETWEEN_LINES = 0.01"
+    (tmp_path / "conftest.py").write_text(
+        f'pytest_plugins = ["ragstone.pytest_plugin"]\ndef pytest_configure(): {quick}\n'
+    )
+    slow = TEST.replace("request: {", 'request: __import__("time").sleep(0.5) or {')
+    assert slow != TEST
+    out = run_pytest(tmp_path, slow)
+    assert "\ntest_good: context_relevancy: the judge works for " in out
+    assert "1 failed, 1 passed" in out
