@@ -83,7 +83,7 @@ def run_pytest(folder, test, *options):
     done = subprocess.run(
         [*command, *options, str(folder)], cwd=folder, env=environ, capture_output=True, text=True, check=False
     )
-    return done.stdout
+    return done.stdout + done.stderr
 
 
 def test_the_plugin_is_loaded_where_it_is_asked_for(tmp_path):
