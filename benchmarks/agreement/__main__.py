@@ -1,6 +1,7 @@
 """How well scores agree with people: scores human-labelled rows and writes one table.
 
 python benchmarks/agreement FOLDER --judge local --out DIR
+python benchmarks/agreement FOLDER --replay FILE --out DIR
 python benchmarks/agreement table DIR
 python benchmarks/agreement summary RESULTS
 """
@@ -13,6 +14,7 @@ import click
 
 from ragstone import LLM, Embedder
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
+from ragstone.cli.recording import RecordingError, replayed
 from ragstone.registry import is_local, metric_names
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
@@ -31,7 +33,12 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 
 @click.command(epilog="Without a judge: `table DIR`, `summary RESULTS`, `fit RESULTS` (see README.md).")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
-@click.option("--judge", required=True, help=JUDGE_HELP)
+@click.option("--judge", help=JUDGE_HELP)
+@click.option(
+    "--replay",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Score by the replies that `ragstone score --record` kept, in place of a judge.",
+)
 @click.option("--embedder", help=EMBEDDER_HELP)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the results.")
 @click.option(
@@ -46,7 +53,8 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
               help="Calls in flight to a judge that is not in this process.")  # fmt: skip
 def _score(
     folder: Path,
-    judge: str,
+    judge: str | None,
+    replay: str | None,
     embedder: str | None,
     out: Path,
     metrics: Sequence[str],
@@ -62,7 +70,10 @@ def _score(
     Run the same command again after it was stopped: what was judged is not judged again.
     """
     options = parse_settings(settings_of, metric_names())
-    local = is_local(judge)
+    if (judge is None) == (replay is None):
+        raise click.UsageError("name one of --judge and --replay")
+    models, embedding = ({}, None) if replay is None else replayed(replay)
+    local = judge is not None and is_local(judge)
     settings = Settings(
         name=_file_name(name),
         metrics=metrics,
@@ -70,11 +81,16 @@ def _score(
         calls=1 if local else calls,
         at_once=1 if local else _AHEAD * calls,
         options={metric: each for metric, each in options.items() if each},
+        writer=models.get("writer"),
+        embedding=embedding,
     )
     data, scored = read_folder(folder), read_folder(folder, limit)
-    llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
-    wanted = local or embedder is not None or embeds(scored, settings)
-    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
+    if judge is None:
+        llm, vectors = models.get("judge"), models.get("embedder")
+    else:
+        llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
+        wanted = local or embedder is not None or embeds(scored, settings)
+        vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
     try:
         score_folder(data, scored, out, settings, llm, vectors, _of_floors())
     except (JudgeError, KeyboardInterrupt):
@@ -160,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (DataError, JudgeError, ValueError, TypeError) as error:
+    except (DataError, JudgeError, RecordingError, ValueError, TypeError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except click.exceptions.Abort:

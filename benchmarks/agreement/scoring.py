@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
+from ragstone.batch import Journal
 from ragstone.registry import metric_class
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
@@ -38,6 +39,8 @@ class Settings:
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
         history: Whether samples keep their history.
         options: Of the metrics, by name and option.
+        writer: What writes where the judge does not.
+        embedding: The metrics that get the embedder; None: all that take one.
     """
 
     name: str = OURS
@@ -46,6 +49,8 @@ class Settings:
     at_once: int = 1
     history: bool = True
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    writer: LLM | None = None
+    embedding: Collection[str] | None = None
 
     def wanted(self, rows: Sequence[Row]) -> list[str]:
         """Return the names of the metrics to score a file's rows by."""
@@ -94,13 +99,14 @@ def score_folder(
     keep_run(out / "run.json", settings.name, _run_info(settings, llm, embedder))
     _keep_labels(out / "rows.jsonl", data, of_floors)
     scores = out / "scores" / f"{settings.name}.jsonl"
-    for (file, name), metric in made.items():
-        fresh: list[Line] = []
-        try:
-            for line in _scored(scored[file], metric, out / "journal.db", settings):
-                fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
-        finally:
-            _merge(scores, fresh, file, name, metric.version)
+    with Journal(out / "journal.db") as journal:
+        for (file, name), metric in made.items():
+            fresh: list[Line] = []
+            try:
+                for line in _scored(scored[file], metric, journal, settings):
+                    fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
+            finally:
+                _merge(scores, fresh, file, name, metric.version)
 
 
 def _keep_labels(path: Path, data: Mapping[str, list[Row]], of_floors: Embedder | None) -> None:
@@ -127,13 +133,14 @@ def _merge(scores: Path, fresh: Sequence[Line], file: str, name: str, version: s
 
 def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedder: Embedder | None) -> Metric:
     options: dict[str, Any] = dict(settings.options.get(name, {}))
-    if embedder is not None and name in _EMBEDDING:
+    takes = name in (_EMBEDDING if settings.embedding is None else settings.embedding)
+    if embedder is not None and takes:
         options["embedder"] = embedder
     if rows[0].task == "sentences":
         options["splitter"] = GoldSplitter(rows)
     if name == "alignment_coverage":
         options.setdefault("source", "retrieved_contexts")  # `user_input` may be the question that a summary is for
-    return _CLASSES[name](llm=llm, **options)
+    return _CLASSES[name](llm=llm, writer=settings.writer, **options)
 
 
 def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInfo:
@@ -149,7 +156,7 @@ def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInf
     )
 
 
-def _scored(rows: Sequence[Row], metric: Metric, journal: Path, settings: Settings) -> Iterator[Line]:
+def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Settings) -> Iterator[Line]:
     failed = 0
     with tqdm(total=len(rows), desc=f"{rows[0].file if rows else ''} {metric.name}", unit="row", disable=None) as bar:
         for first in range(0, len(rows), settings.at_once):

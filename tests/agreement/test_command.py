@@ -9,9 +9,11 @@ import sys
 import pytest
 from agreement.files import Line, read_records
 
+from ragstone.report import Report
+
 from ..support.openai_server import embeddings  # noqa: TID252
 from .conftest import BENCHMARK
-from .data import tiny
+from .data import response_row, tiny, write
 
 ALL_AT_ONCE = {
     "ids": {"ids": [1]},
@@ -60,9 +62,30 @@ def test_whole_command(tmp_path, openai_server):
     assert [body for body in server.bodies[asked:] if body] == []  # a look at the models, and nothing else
 
 
+def test_replies_that_score_recorded_are_a_judge(tmp_path, openai_server):
+    def steady(body):
+        return embeddings([[1.0, len(text)] for text in body["input"]]) if "input" in body else reply(body)
+
+    server = openai_server(steady)
+    data = tmp_path / "rows.jsonl"
+    write(data, [response_row(i, i % 2, "binary") for i in range(6)])
+    results, recording, out = (tmp_path / name for name in ("results.jsonl", "recording.jsonl", "out"))
+    score = ["score", data, "--metric", "response_relevancy", "--llm", f"test-model@{server.url}", "--out", results]
+    subprocess.run([sys.executable, "-m", "ragstone", *score, "--record", recording], check=True)
+    asked = len(server.bodies)
+    done = run(data, "--replay", recording, "--metric", "response_relevancy", "--out", out)
+    assert done.returncode == 0, done.stderr
+    scored = {result.sample_id: result.outcome.value for result in Report.load(results).results()}
+    lines = read_records(out / "scores" / "ragstone.jsonl", Line)
+    assert {line.id: line.value for line in lines} == pytest.approx(scored, abs=1e-6)
+    assert len(server.bodies) == asked
+    assert "judge test-model" in (out / "table.md").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((), "name one of --judge and --replay"),
         (("--judge", "nobody"), "--judge nobody: 'nobody' is none of local,"),
         (("--judge", "local", "--name", "../x"), "--name ../x: is no file name"),
         (("--judge", "local", "--set", "context_relevancy.colour=red"), "has no option 'colour'"),
