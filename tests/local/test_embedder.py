@@ -1,8 +1,7 @@
-"""LocalEmbedder against stand-ins for onnxruntime and tokenizers: the arithmetic and the batches."""
+"""LocalEmbedder against stand-ins for onnxruntime and tokenizers: the arithmetic."""
 
 import sys
 import types
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,10 +16,8 @@ def hidden(token: int) -> np.ndarray:
 
 
 class Session:
-    shapes: ClassVar[list[tuple[int, int]]] = []  # of all batches
-
     def __init__(self, path, options, providers):
-        self.shapes.clear()
+        pass
 
     def get_inputs(self):
         return [types.SimpleNamespace(name=name) for name in ("input_ids", "attention_mask")]
@@ -30,7 +27,7 @@ class Session:
 
     def run(self, outputs, inputs):
         assert set(inputs) == {"input_ids", "attention_mask"}
-        self.shapes.append(inputs["input_ids"].shape)
+        assert inputs["attention_mask"].all()
         return [np.stack([np.stack([hidden(token) for token in row]) for row in inputs["input_ids"]])]
 
 
@@ -72,27 +69,14 @@ def expected(text):
     return mean / np.linalg.norm(mean)
 
 
-@pytest.mark.parametrize("texts", [["long text here", "b", "mid one", "x" * 300, "\ud800", "\0"]])
-def test_mean_of_the_real_tokens_of_length_one(embedder, texts):
+def test_mean_of_the_tokens_of_length_one(embedder):
+    texts = ["long text here", "b", "x" * 300, "\ud800", "\0"]
     rows = embedder.embed(texts)
-    assert rows.shape == (len(texts), DIM)
     assert rows.dtype == embedder.embed([]).dtype == np.float32
     assert embedder.embed([]).shape == (0, DIM)
     assert embedder.model == "local:my-model"
     clean = [text.encode("utf-8", "replace").decode() for text in texts]
     np.testing.assert_allclose(rows, [expected(text) for text in clean], atol=1e-5)
-
-
-def test_batches_are_bounded_and_rows_keep_their_order(embedder):
-    texts = [chr(97 + n % 26) * (1 + n * 7 % 300) for n in range(100)]
-    rows = embedder.embed(texts)
-    np.testing.assert_allclose(rows, [expected(text) for text in texts], atol=1e-5)
-    shapes = Session.shapes
-    assert all(n <= 32 and (n == 1 or n * length <= 512) for n, length in shapes)
-    assert len(shapes) < len(texts)
-    Session.shapes.clear()
-    embedder.embed(["short"] * 70)
-    assert Session.shapes == [(32, 6), (32, 6), (6, 6)]
 
 
 def test_missing_files(monkeypatch, tmp_path, embedder):

@@ -7,16 +7,7 @@ from ragstone.local.files import PullError, cache_folder, pull
 from ragstone.local.models import LocalEmbedder, LocalLLM
 
 
-def make_judge(path: str = "") -> LocalLLM:
-    """Make the judge of the name "local" or "local:PATH"."""
-    return LocalLLM(path or None)
-
-
-def make_embedder(path: str = "") -> LocalEmbedder:
-    """Make the embedder of the name "local" or "local:PATH"."""
-    return LocalEmbedder(path or None)
-
-
+make_judge, make_embedder = LocalLLM, LocalEmbedder  # of the names "local" and "local:PATH"
 __all__ = [
     "LocalEmbedder",
     "LocalLLM",

@@ -109,7 +109,6 @@ class Engine:
             was_stopped = was_stopped or stopped()
             return was_stopped
 
-        self.load()
         # Not in a variable: an exception's frames would keep the model alive after `unload`, even past exit.
         self._server.handle_chat_completions(body, receive)
         if was_stopped:

@@ -4,15 +4,18 @@ import asyncio
 import json
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
 
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.local.engine import Engine, Reply, Worker, cores
 from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, content_of, hub_model, installed, load_extra
+from ragstone.options import Count, checked
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -27,8 +30,6 @@ Candidates = Iterable[tuple[str, float]]
 """Next tokens with their probabilities."""
 
 _MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was made for; the rest of a longer text is not read
-_BATCH_TEXTS = 32
-_BATCH_TOKENS = 512  # padded; more takes memory (texts x tokens^2) and time: long texts are slower together
 
 
 class LocalLLM(BaseLLM):
@@ -75,18 +76,15 @@ class LocalLLM(BaseLLM):
         *,
         cache_prompt: bool = True,
     ) -> None:
-        threads = min(2, cores()) if threads is None else threads
-        if threads < 1:
-            raise ValueError(f"threads must be 1 or more, not {threads}")
-        if context_tokens < 2 * _REPLY_TOKENS:
-            raise ValueError(f"context_tokens must be {2 * _REPLY_TOKENS} or more, not {context_tokens}")
+        most: int = checked("threads", min(2, cores()) if threads is None else threads, Count)
+        checked("context_tokens", context_tokens, Annotated[int, Field(ge=2 * _REPLY_TOKENS)])
         name = "" if path is None else str(path)
         self._pulled = hub_model(name) if name.startswith("hf:") else None if name else LLM_FILE
         self._path = self._pulled.path if self._pulled else Path(name).expanduser()
         self.model = f"local:{self._path.stem}"
         self.max_input_tokens = context_tokens - _REPLY_TOKENS
         self._cache_prompt = cache_prompt
-        self._engine = Engine(self._path, threads=threads, context_tokens=context_tokens)
+        self._engine = Engine(self._path, threads=most, context_tokens=context_tokens)
         self._worker = Worker("ragstone-local-llm")
         self._leaving = threading.Event()
         # At exit too: llama.cpp's own threads must have ended before the process tears down.
@@ -167,8 +165,11 @@ class LocalLLM(BaseLLM):
             return reply
 
         if request.choices is None:
-            drawn = {"temperature": request.temperature, "seed": request.sample_index}
-            reply = chat("", drawn | {"max_tokens": _REPLY_TOKENS} | _schema_option(request.schema))
+            drawn: dict[str, Any] = {"temperature": request.temperature, "seed": request.sample_index}
+            if request.schema:
+                form = {"name": "reply", "schema": request.schema}
+                drawn["response_format"] = {"type": "json_schema", "json_schema": form}
+            reply = chat("", drawn | {"max_tokens": _REPLY_TOKENS})
             return LLMReply(reply.text, used[0], used[1], ended=reply.ended)
         first_token = {"max_tokens": 1, "logprobs": True, "top_logprobs": _CANDIDATES, "temperature": 0.0}
         probabilities = choice_probabilities(lambda beginning: chat(beginning, first_token).candidates, request.choices)
@@ -232,12 +233,6 @@ def _masses(ask: Callable[[str], Candidates], beginning: str, rest: Mapping[str,
     return masses
 
 
-def _schema_option(schema: dict[str, Any]) -> dict[str, Any]:
-    if not schema:
-        return {}
-    return {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema}}}
-
-
 def _finish(leaving: threading.Event, worker: Worker, engine: Engine) -> None:
     leaving.set()
     worker.stop()
@@ -248,19 +243,15 @@ class LocalEmbedder(BaseEmbedder):
     """The embedded embedder: all-MiniLM-L6-v2, 8-bit ONNX, 384 dimensions, English.
 
     A text's vector is the mean of its tokens' vectors (at most 256 tokens), divided by its length, so that the
-    dot product of two rows is their cosine. The same text gets the same vector, in any company. About 350
+    dot product of two rows is their cosine. The same text gets the same vector, in any company. About 300
     sentences a second on one core. The model is loaded by the first call; calls may run at once.
 
     Args:
         path: An ONNX export of a sentence-transformers model with mean pooling, with its `tokenizer.json`
             beside it; by default the files that `ragstone pull` fetched.
-        threads: Threads that compute one batch.
 
     Attributes:
         model: "local:" and the model's name.
-
-    Raises:
-        ValueError: `threads` is less than 1.
 
     Example:
         >>> LocalEmbedder().embed(["A dog barks.", "A cat purrs."]).shape  # doctest: +SKIP
@@ -271,12 +262,9 @@ class LocalEmbedder(BaseEmbedder):
 
     max_concurrency: int = 1  # more calls at once would only share the same cores
 
-    def __init__(self, path: str | Path | None = None, threads: int = 1) -> None:
-        if threads < 1:
-            raise ValueError(f"threads must be 1 or more, not {threads}")
-        self._path = None if path is None else Path(path).expanduser()
-        self._compute_threads = threads
-        self.model = f"local:{Path(EMBEDDER_FILE.name if path is None else path).stem}"
+    def __init__(self, path: str | Path | None = None) -> None:
+        self._path = Path(path).expanduser() if path else None
+        self.model = f"local:{Path(path or EMBEDDER_FILE.name).stem}"
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
 
@@ -297,12 +285,15 @@ class LocalEmbedder(BaseEmbedder):
         import numpy as np
 
         session, tokenizer = self._load()
-        rows = np.zeros((len(texts), session.get_outputs()[0].shape[-1]), dtype=np.float32)
-        tokens = [tokenizer.encode(_clean(text)).ids for text in texts]
         names = [item.name for item in session.get_inputs()]
-        order = sorted(range(len(texts)), key=lambda i: len(tokens[i]))  # alike lengths: little padding
-        for batch in _batches(order, [len(ids) for ids in tokens]):
-            rows[batch] = _embed_batch(session.run, names, [tokens[i] for i in batch])
+        rows = np.zeros((len(texts), session.get_outputs()[0].shape[-1]), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            clean = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates are not text to the tokenizer
+            ids = np.asarray([tokenizer.encode(clean).ids], dtype=np.int64)
+            inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+            (hidden,) = session.run(None, {name: inputs[name] for name in names})[0]
+            mean = hidden.mean(axis=0)
+            row[:] = mean / max(np.linalg.norm(mean), np.float32(1e-12))
         return rows
 
     def _load(self) -> tuple[Any, Any]:
@@ -314,9 +305,8 @@ class LocalEmbedder(BaseEmbedder):
                 tokenizer.enable_truncation(_MAX_TOKENS)
                 runtime = load_extra("onnxruntime")
                 options = runtime.SessionOptions()
-                options.intra_op_num_threads = self._compute_threads
-                options.inter_op_num_threads = 1
-                options.enable_mem_pattern = False  # a plan kept per shape of batch: memory that only grows
+                options.intra_op_num_threads = options.inter_op_num_threads = 1
+                options.enable_mem_pattern = False  # a plan kept per length of text: memory that only grows
                 session = runtime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
                 self._loaded = session, tokenizer
             return self._loaded
@@ -329,36 +319,3 @@ class LocalEmbedder(BaseEmbedder):
             if not file.is_file():
                 raise FileNotFoundError(f"no such model file: {file}")
         return files
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates are not text to the tokenizer
-
-
-def _batches(order: Sequence[int], lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Cut `order`, sorted by length, into batches whose padded size is bounded."""
-    batch: list[int] = []
-    for i in order:
-        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * lengths[i] > _BATCH_TOKENS):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def _embed_batch(run: Callable[..., Any], inputs: Sequence[str], tokens: list[list[int]]) -> "NDArray[np.float32]":
-    import numpy as np
-
-    ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, row_ids in enumerate(tokens):
-        ids[row, : len(row_ids)] = row_ids
-        mask[row, : len(row_ids)] = 1
-    arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    hidden = run(None, {name: arrays[name] for name in inputs})[0]
-    weights = mask[:, :, None].astype(np.float32)
-    mean = (hidden * weights).sum(axis=1) / weights.sum(axis=1)  # the tokenizer's [CLS] keeps the sum above 0
-    length = np.sqrt(np.square(mean).sum(axis=1, keepdims=True))
-    rows: NDArray[np.float32] = mean / np.maximum(length, np.float32(1e-12))
-    return rows
