@@ -39,8 +39,4 @@ def _made(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - lang
         raise ImportError(
             f"langchain:{model} needs langchain and its provider's package: pip install langchain"
         ) from error
-    try:
-        return make(model)
-    except ModuleNotFoundError as error:  # of LangChain 1.0, which names no command
-        package = (error.name or provider).partition(".")[0].replace("_", "-")
-        raise ImportError(f"langchain:{model} needs {package}: pip install {package}") from error
+    return make(model)

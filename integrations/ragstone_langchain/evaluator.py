@@ -1,7 +1,6 @@
 """Metrics wherever LangChain evaluates."""
 
 import asyncio
-import inspect
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from ragstone.metrics import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Unscored
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import is_list
 from ragstone.sample import Sample
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.messages import Unreadable
@@ -86,39 +85,49 @@ class RagEvaluator:
         self.keys = names if key is None else [key]
         self.__name__ = f"ragstone:{','.join(self.keys)}"  # LangSmith names the evaluator's trace by it
         self._reading = Reading(fields, retriever_tools)
-        self.__signature__ = _SIGNATURE  # LangSmith passes what is named in it
 
     def __repr__(self) -> str:
         return f"RagEvaluator({', '.join(self.keys)})"
 
-    def __call__(self, *unnamed: object, **arguments: object) -> dict[str, Any]:
+    def __call__(
+        self,
+        *,
+        inputs: object = None,
+        outputs: object = None,
+        reference_outputs: object = None,
+        context: object = None,
+        run: object = None,
+    ) -> dict[str, Any]:
         """Score one sample, blocking.
 
         Args:
-            unnamed: Nothing: a TypeError says so.
-            arguments: `inputs` and `outputs`, each a text, a message, a list of messages, a mapping, or a graph's state
-                (mapping, pydantic model or dataclass); `context`, also `contexts` or `retrieved_contexts`: a text, a
-                Document or a list of them; `reference_outputs`, in the same forms as outputs: the reference answer.
-                `run` is LangSmith's, for its error. Others are not read.
+            inputs: The question, or what has it: a text, a message, a list of messages, a mapping, or a graph's state
+                (mapping, pydantic model or dataclass).
+            outputs: The answer, or what has it, in the same forms.
+            reference_outputs: The reference answer, in the same forms.
+            context: A text, a Document or a list of them.
+            run: LangSmith's, for its error.
 
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
             `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON. Of several metrics `{"results": [...]}`.
         """
-        return self.result(_arguments(unnamed, **arguments))
+        error = getattr(run, "error", None)
+        return self.result(Arguments(inputs, outputs, reference_outputs, context, error=error))
 
-    async def acall(  # LangSmith passes what is named here
+    async def acall(
         self,
         *,
         inputs: object = None,
-        outputs: object,
+        outputs: object = None,
         reference_outputs: object = None,
+        context: object = None,
         run: object = None,
-        **contexts: object,
     ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        return await self.aresult(_arguments((), outputs, inputs, reference_outputs, run=run, **contexts))
+        error = getattr(run, "error", None)
+        return await self.aresult(Arguments(inputs, outputs, reference_outputs, context, error=error))
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
@@ -155,20 +164,18 @@ class RagEvaluator:
     def as_runnable(self) -> "Runnable[dict[str, Any], dict[str, Any]]":
         """Return it as a step of a chain, sync and async.
 
-        Its input is a chain's state with everything in it, or has `outputs` and any of `inputs`, `reference_outputs`
-        and `context`.
+        Its input is a chain's state with everything in it.
         """
         from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
 
-        name = self.__name__
-        return RunnableLambda(self._score_state, self._ascore_state, name=name)
+        return RunnableLambda(self._score_state, self._ascore_state, name=self.__name__)
 
     # Methods, not closures, so that the step can be pickled.
     def _score_state(self, state: object) -> dict[str, Any]:
-        return self.result(_in_chain(state))
+        return self(outputs=state)
 
     async def _ascore_state(self, state: object) -> dict[str, Any]:
-        return await self.aresult(_in_chain(state))
+        return await self.acall(outputs=state)
 
 
 def _sample(metric: Metric, arguments: Arguments, reading: Reading) -> Sample | Unscored:
@@ -199,40 +206,3 @@ def _result(key: str, judge: str, outcome: Outcome) -> dict[str, Any]:
             "usage": plain["usage"],
         },
     }
-
-
-def _keywords(
-    *, inputs: object = None, outputs: object, reference_outputs: object = None, run: object = None, **contexts: object
-) -> None:
-    """Have the signature of a call."""
-
-
-_SIGNATURE = inspect.signature(_keywords)
-
-
-def _in_chain(state: object) -> Arguments:
-    if not is_mapping(state) or "outputs" not in state:
-        return Arguments(outputs=state)
-    others = {name: value for name, value in state.items() if name != "outputs"}  # the question may stand beside
-    return Arguments(
-        state.get("inputs", others), state["outputs"], state.get("reference_outputs"), state.get("context")
-    )
-
-
-def _arguments(
-    unnamed: tuple[object, ...],
-    outputs: object = None,
-    inputs: object = None,
-    reference_outputs: object = None,
-    run: object = None,
-    **others: object,
-) -> Arguments:
-    if unnamed:
-        raise TypeError(
-            f"a RagEvaluator takes its arguments by name: evaluator(inputs=..., outputs=...); it was given "
-            f"{len(unnamed)} without. It scores one sample and is no summary evaluator: pass it as evaluators=[...]"
-        )
-    given = [others.pop(name, None) for name in ("context", "contexts", "retrieved_contexts")]
-    context = next((value for value in given if value is not None), None)
-    error = getattr(run, "error", None)
-    return Arguments(inputs, outputs, reference_outputs, context, error=error, others=tuple(others))

@@ -65,7 +65,7 @@ class MonitorMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if heard is not None and heard.is_sample:
             return  # a handler of the same monitor will submit it
         if heard is not None:
-            heard.count_no_more()
+            (heard.around or heard).alone = None  # what is around a sample is not counted
         metadata: Mapping[str, object] = config.get("metadata") or {}
         # LangGraph 1.1 and later say what the agent's run is, where the app has named it.
         run_id = getattr(getattr(runtime, "execution_info", None), "run_id", None)

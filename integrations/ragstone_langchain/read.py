@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from ragstone.blocks import text_of_blocks, texts_of_results
 from ragstone.errors import describe
 from ragstone.options import checked
-from ragstone.plain import as_list, is_list, is_mapping, to_plain
+from ragstone.plain import as_list, is_list, is_mapping, printable, to_plain
 from ragstone.plain import fields_of as fields_in
 from ragstone.run import Run, Skipped
 from ragstone.sample import Sample, SampleField, Turn, first_problem
@@ -32,7 +32,6 @@ from ragstone_langchain.messages import (
     read_message,
     read_messages,
     role_of,
-    said_in,
     turns_in,
     without_thoughts,
 )
@@ -85,7 +84,6 @@ _PLACES: Mapping[SampleField, Names] = {
 }
 """Where a field is that the user has named, its own place first: the same name may stand in several."""
 
-_MOST_KEYS = 12  # of a mapping that an error lists
 _DEPTH = 5  # {"output": {"state": {"messages": ...}}} and more
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
@@ -111,7 +109,7 @@ class Reading:
 
 def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:
     """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
-    reason, streamed = _ending(run)
+    reason = _ending(run)
     if reason is not None:
         return Skipped(reason)
     asked, output = as_list(run.inputs), as_list(run.output)
@@ -123,12 +121,9 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
     if found is None or isinstance(found, Sample):
         return found or Skipped("declined")
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
-    answer = streamed or fields.get("response") or _said_directly(run, fields.get("retrieved_contexts"))
-    if answer is not None:
-        fields["response"] = answer
     if "response" not in fields and run.error is None and not callable(reading.fields):
         if "user_input" in fields:
-            return Skipped("no_answer", _names_in(run.output))
+            return Skipped("no_answer", tuple(sorted(entries_of(run.output) or ())))
         return Skipped("no_question" if fields.get("retrieved_contexts") else "nothing_found")
     return sample_with(fields, run)
 
@@ -143,9 +138,9 @@ def sample_with(fields: Mapping[str, object], run: Run) -> Sample:
     return sample.model_copy(update={"history": tuple(history)}) if history else sample
 
 
-def _history(run: Run, question: str | None, answer: str | None) -> Sequence[object]:
-    history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question)
-    loaded = (earlier_turns(each.inputs, question) for each in run.walk() if holds_memory(each.inputs))
+def _history(run: Run, question: str | None, answer: str | None) -> Sequence[Turn]:
+    history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question, answer)
+    loaded = (earlier_turns(each.inputs, question, answer) for each in run.walk() if holds_memory(each.inputs))
     return history or next(filter(None, loaded), ())
 
 
@@ -154,75 +149,56 @@ def holds_memory(inputs: object) -> bool:
     return is_list(inputs) or (is_mapping(inputs) and not MEMORIES.isdisjoint(inputs))
 
 
-def earlier_turns(value: object, question: str | None, answer: str | None = None, *, asked: bool = False) -> list[Turn]:
-    """Return what was said before a question, oldest first: in a conversation, or in a state or memory that holds one.
+def earlier_turns(value: object, question: str | None, answer: str | None, *, asked: bool = False) -> Sequence[Turn]:
+    """Return what was said before a question, oldest first: in a conversation, or in a state that holds one.
 
-    With `asked` the value is what came with the question, so that all of a conversation without it is earlier, but
-    for the question with its answer, which the app may have added since.
+    A memory is all earlier, but for the question and its answer at its end. So are, with `asked`, the messages that
+    came with a question that is not one of them.
     """
-    if value is None or isinstance(value, str):
-        return []
-    entries = entries_of(value)
-    for name, inside in ({"messages": value} if entries is None else entries).items():
-        memory = name in MEMORIES
-        turns = turns_in(inside, memory=memory)
-        same = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
-        end = len(turns) if memory or (asked and name == "messages") else 0
-        own = [turn.content for turn in turns[same[-1] + 1 :]] in ([], [answer]) if same else False
-        if same and (own or not (asked and memory)):
-            end = same[-1]
-        if end:
-            return turns[:end]
-    return []
-
-
-def _names_in(outputs: object) -> tuple[str, ...]:
-    """Return the names that stand in outputs, the texts last: which of them is the answer the app's author knows."""
-    entries = entries_of(outputs) or {}
-    return tuple(sorted(entries, key=lambda name: (isinstance(entries[name], str), name not in _NO_ANSWERS)))
+    entries = {"messages": value} if is_list(value) else entries_of(value) or {}
+    for name, held in entries.items():
+        turns = turns_in(held)
+        said = [turn.content for turn in turns]
+        asked_at = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
+        if name in MEMORIES:
+            own = bool(asked_at) and said[asked_at[-1] + 1 :] in ([], [answer])
+            turns = turns[: asked_at[-1]] if own else turns
+        elif asked_at or not (asked and name == "messages"):
+            turns = turns[: asked_at[-1]] if asked_at else []
+        if turns:
+            return turns
+    return ()
 
 
 # --- how a run ended -------------------------------------------------------------------------------------------------
 
 
-def _ending(run: Run) -> tuple[str | None, str | None]:
-    """Return why a run came to no end of its own, or the answer of a stream that was left at its last piece."""
+def _ending(run: Run) -> str | None:
+    """Return why a run came to no end of its own; None where it did."""
     inside = [*run.walk()]
     cancelled = isinstance(run.error, _CANCELLED)
     left = cancelled or run.error is None
-    waits = left and any(each.error and _is_langgraph_s("GraphInterrupt", each.error) for each in inside)
-    if waits or _is_langgraph_s("GraphBubbleUp", run.error):
-        return "interrupted", None
-    models = [each for each in inside if each.kind == "model" and (each.open or isinstance(each.error, _CANCELLED))]
-    said = models[0].output if left and len(models) == 1 else None
-    if isinstance(said, str) and said.strip():
-        return None, without_thoughts(said)
+    if _is_langgraph_s("GraphBubbleUp", run.error) or (
+        left and any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
+    ):
+        return "interrupted"
     if cancelled:
-        return "cancelled", None
-    if run.error is None and any(each.open for each in inside):
-        return "abandoned", None
-    return ("interrupted" if run.error is None and _has_stopped(run) else None), None
+        return "cancelled"
+    if left and any(each.open for each in inside):
+        return "abandoned"
+    return "interrupted" if left and _has_stopped(run) else None
 
 
 def _has_stopped(run: Run) -> bool:
     """Say whether an agent has stopped before the tools that it calls, or after them, as a breakpoint makes it.
 
-    A last message of text and tool calls is an answer, and a tool's that of one that returns directly, except in the
-    state of a graph that can be resumed: nothing says of that whether it has ended.
+    A last message of text and tool calls is an answer, except in the state of a graph that can be resumed: nothing says
+    of that whether it has ended.
     """
     *_, last = [None, *last_turn(run.output)]
     if last is None or not (asks_for_tools(last) or role_of(last) == "tool"):
         return False
     return only_calls_tools(last) or ("thread_id" in run.metadata and read_message(run.output) is None)
-
-
-def _said_directly(run: Run, found: object) -> str | None:
-    """Return the text of a tool that ended its agent by `return_direct`, unless it is what was retrieved."""
-    *_, last = [None, *last_turn(run.output)]
-    if last is None or role_of(last) != "tool" or getattr(last, "status", None) == "error":
-        return None
-    text = said_in(last)
-    return None if any(str(one) in text for one in as_list(found)) else text
 
 
 def joined(before: Run, run: Run) -> Run:
@@ -238,9 +214,8 @@ def _is_langgraph_s(name: str, error: BaseException | None) -> bool:
 
 
 def _failed(run: Run) -> bool:
-    if run.error is None or isinstance(run.error, GeneratorExit):
-        return False
-    return not _is_langgraph_s("GraphBubbleUp", run.error)
+    steered = isinstance(run.error, GeneratorExit) or _is_langgraph_s("GraphBubbleUp", run.error)
+    return run.error is not None and not steered
 
 
 def _successful(run: Run) -> Iterator[Run]:
@@ -357,17 +332,14 @@ def entries_of(value: object) -> Mapping[str, object] | None:
     entries: Any = as_mapping(value)
     if entries is None:
         entries = dict(value) if isinstance(value, BaseModel) else fields_in(value)
-    if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
-        return entries_of(entries["value"])
     return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
 
 
 def kind(value: object) -> str:
     """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
     name = "None" if value is None else type(value).__name__
-    keys = [repr(key[:40]) for key in entries_of(value) or ()]
-    listed = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])])
-    return f"{name} with {listed}" if keys else name
+    keys = ", ".join(map(repr, entries_of(value) or ()))
+    return f"{name} with {printable(keys, 300)}" if keys else name
 
 
 def messages_of(state: object) -> "Sequence[BaseMessage]":
@@ -400,8 +372,6 @@ def in_state(
 
 def find_question(run: Run, originals: Names = ()) -> str | None:
     """Return the question: in the inputs by a usual name, else by one that may mean it, else in the outputs."""
-    if isinstance(run.inputs, str):
-        return run.inputs
     own, *others = QUESTIONS
     usual = (own, *originals, *others)
     state = None if isinstance(run.output, str) or read_message(run.output) is not None else run.output
@@ -423,19 +393,16 @@ def find_text(value: object, where: str, names: Names, *, asked: bool = False, d
     """
     if isinstance(value, str):
         return value if asked else without_thoughts(value)
-    if (message := read_message(value)) is not None:
-        if not asked and only_calls_tools(message):
-            raise Unreadable(f"{where} only calls tools and has no answer")
-        return said_in(message)
-    if messages := read_messages(value):
+    messages = read_messages(value)
+    if messages:
         return question_in(messages) if asked else answer_in(messages)
     if value is None or depth > _DEPTH:
         return None
-    if (entries := entries_of(value)) is None:
+    entries = entries_of(value)
+    if entries is None:
         raise Unreadable(f"{where} is {kind(value)}, not text")
     text = in_state(value, where, partial(_text_of, names=names, asked=asked, depth=depth))
-    structured = not asked and not is_mapping(value) and _NO_ANSWERS.isdisjoint(entries)
-    if text is None and structured and not hasattr(value, "interrupts"):  # as LangGraph packs a state
+    if text is None and not asked and isinstance(value, BaseModel) and _NO_ANSWERS.isdisjoint(entries):
         return _in_words(value)
     return text
 
@@ -597,11 +564,10 @@ def named_contexts(value: object, where: str, names: Names = CONTEXTS) -> list[s
 def _context(value: object, where: str) -> str:
     """Return the text of one context: a text, a document or a search's hit, with or without its score."""
     content = (value,) if isinstance(value, str) else content_of(value, ("page_content", *_TEXTS))
-    if not content:
+    text = next(iter(content), None)
+    if not isinstance(text, str):
         raise Unreadable(f"{where} is {kind(value)}, not text or a Document")
-    if not isinstance(content[0], str):
-        raise Unreadable(f"{where}: its page_content is {kind(content[0])}, not text")
-    return content[0]
+    return text
 
 
 def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple[object, ...]:
@@ -638,14 +604,12 @@ def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> li
 
 def _found_by_tool(content: object, artifact: object, *, named: bool) -> list[str] | None:
     """Return the texts of the Documents that a tool keeps, else what it says if it is named; None if it found none."""
-    if is_list(artifact) and not content_of(artifact):
-        kept = [_context(item, "a tool's artifact") for item in artifact if content_of(item)]
-    else:
-        stated = attempt(stated_contexts, artifact, "a tool's artifact")
-        kept = [] if stated is None or isinstance(stated, Unreadable) else stated
-    if not kept and named and artifact != []:
-        return _passages(content)
-    return kept if kept or named else None
+    kept = attempt(stated_contexts, artifact, "a tool's artifact")
+    if isinstance(kept, list) and kept:
+        return kept
+    if not named:
+        return None
+    return [] if artifact == [] else _passages(content)
 
 
 def _passages(content: object) -> list[str]:

@@ -42,7 +42,6 @@ class SharedModel(Shared, Generic[M]):
         self.model: str = name or self._text(_NAMES) or type(self._layers()[-1]).__name__
         self.identity = identity
         self._trace = trace
-        self._quiet = model
         is_home(model)
 
     def __repr__(self) -> str:
@@ -60,10 +59,8 @@ class SharedModel(Shared, Generic[M]):
         return _layers(self._shared)
 
     def _silent(self) -> M:
-        """Return a copy of the model from when it first carries callbacks: at once, or when the app adds some later."""
-        if not self._trace and self._quiet is self._shared:
-            self._quiet = without_callbacks(self._shared)
-        return self._quiet
+        """Return the model without the callbacks that it carries, of which the app may add some later."""
+        return self._shared if self._trace else without_callbacks(self._shared)
 
     def _invoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model from sync code, hidden from the app."""
@@ -127,9 +124,7 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
     if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
         held_items = cast("list[Any]", thing)
         items: list[Any] = [without_callbacks(item, depth + 1) for item in held_items]
-        if all(map(is_, items, held_items)):
-            return held_items
-        return tuple(items) if isinstance(thing, tuple) else items
+        return held_items if all(map(is_, items, held_items)) else type(held_items)(items)
     if not isinstance(thing, (dict, Runnable)):
         return thing
     held = cast("dict[str, Any]", thing if isinstance(thing, dict) else vars(thing))  # getattr would warn

@@ -83,7 +83,6 @@ QUESTIONS = {
     "mapping of one pair": {"messages": ("user", QUESTION)},
     "LangSmith, a graph": {"input": {"messages": [dumpd(HumanMessage(QUESTION))]}},
     "pydantic state with a deprecated field": DeprecatedModel(question=QUESTION, old="x"),
-    "a message under the name": {"question": AIMessage(QUESTION), "lang": "en"},
     "an unknown mapping under one name": {"input": {"lang": "en", "n": 3}, "messages": [("user", QUESTION)]},
 }
 ANSWERS = {
@@ -168,7 +167,7 @@ SEARCHES = {
     "several searches, each text once": (
         searched(
             ToolMessage("found", tool_call_id="1", artifact=DOCUMENTS),
-            ToolMessage("more", tool_call_id="2", artifact=(Document(SECOND), {"score": 1}, (Document("more"), 0.1))),
+            ToolMessage("more", tool_call_id="2", artifact=(Document(SECOND), (Document("more"), 0.1))),
             ToolMessage("2 + 2 = 4", tool_call_id="3", name="calculator", artifact={"value": 4}),
         ),
         (FIRST, SECOND, "more"),
@@ -221,7 +220,7 @@ REFUSED = [
         {"answer": AIMessage("", tool_calls=[CALL])},
         DOCUMENTS,
         {},
-        "response: outputs['answer'] only calls tools",
+        "response: outputs['answer'] is AIMessage, not text",
     ),
     (QUESTION, {"output": 3.5}, DOCUMENTS, {}, "response: outputs['output'] is float, not text"),
     (QUESTION, {"answer": ANSWER, "reference_contexts": [FIRST]}, None, {}, "retrieved_contexts: is not in context"),
@@ -229,7 +228,7 @@ REFUSED = [
     (QUESTION, ANSWER, 7, {}, "retrieved_contexts: context is int, not text or a Document"),
     (QUESTION, ANSWER, [FIRST, None], {}, "retrieved_contexts: context[1] is None, not text or a Document"),
     (QUESTION, ANSWER, {"docs": [7]}, {}, "retrieved_contexts: context['docs'][0] is int, not"),
-    (QUESTION, NO_TEXT, None, {}, "retrieved_contexts: outputs['docs'][0]: its page_content is int, not text"),
+    (QUESTION, NO_TEXT, None, {}, "retrieved_contexts: outputs['docs'][0] is dict, not text or a Document"),
     (QUESTION, TOOL_SAID, None, {"retriever_tools": ["other"]}, "retrieved_contexts: is not in context (None)"),
     (QUESTION, TOOL_FAILED, None, {"retriever_tools": ["search"]}, "retrieved_contexts: is not in "),
     (QUESTION, ANSWER, None, {"metric": CHOSEN}, "retrieved_contexts: is not in "),
