@@ -138,7 +138,7 @@ def test_token_counts_are_taken_only_where_they_are_counts():
         ([], "JSON that is not an object"),
         (b"<html>not sk-secret", r"did not answer with JSON \('<html>not \[hidden\]'\).*/v1"),
         (b"[" * 100_000, "answer with JSON"),
-        (b'{"a": "caf\xe9"}', "not UTF-8"),
+        (b'{"a": "caf\xe9"}', r"answer with JSON \('\{\"a\": \"caf\\\\xe9"),
     ],
 )
 def test_what_is_not_a_chat_completion_is_an_error(body, message):

@@ -93,7 +93,7 @@ def test_nobody_there():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (json.dumps(chat("caf\xe9"), ensure_ascii=False).encode("latin-1"), "not UTF-8"),
+        (json.dumps(chat("caf\xe9"), ensure_ascii=False).encode("latin-1"), "answer with JSON"),
         ({"error": {"message": "no credit"}}, "no credit"),
     ],
     ids=["latin-1", "error with 200"],

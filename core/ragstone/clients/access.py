@@ -94,8 +94,6 @@ def read_json(content: bytes, server: Access) -> dict[str, object]:
     start = server.redact(excerpt)
     try:
         value = json.loads(content)
-    except UnicodeDecodeError:
-        raise AnswerError(f"{server.shown} answered with bytes that are not UTF-8 ({start})") from None
     except (ValueError, RecursionError):
         raise AnswerError(
             f"{server.shown} did not answer with JSON ({start}):"

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from ragstone.blocks import text_of_blocks
 from ragstone.clients.access import Access, missing, read_json
 from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.adapting import (
@@ -190,7 +191,7 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
         return None
     message = as_dict(first.get("message"))
     return read_reply(
-        _text(message),
+        text_of_blocks(message.get("content"), pieces=True) or "",
         request,
         tool_calls=_tool_calls(message),
         reasoning=reasoning(message),
@@ -198,15 +199,6 @@ def read_completion(body: dict[str, object], request: LLMRequest) -> LLMReply | 
         usages=[body.get("usage")],
         logprobs=first.get("logprobs"),
     )
-
-
-def _text(message: dict[str, object]) -> str:
-    """Return a message's text, which is a string or a list of parts; "" where it has none."""
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = [as_dict(part).get("text") for part in cast("list[object]", content)]
-        content = "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
 
 
 def _tool_calls(message: dict[str, object]) -> list[str]:

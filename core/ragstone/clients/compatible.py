@@ -4,7 +4,6 @@ import copy
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragstone.clients.access import Access, AnswerError, missing, read_json, resolve, with_path
@@ -17,11 +16,12 @@ from ragstone.clients.chat import (
     refused,
     why_refused,
 )
-from ragstone.clients.connection import Ask, Connection, Options, load_openai
+from ragstone.clients.connection import Ask, Client, load_openai
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.judging.adapting import LeavesOut, as_rows
+from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_dict, as_list
-from ragstone.public import public_url, request_digest
+from ragstone.public import request_digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ _PROBE_TIMEOUT = 10.0
 _LONGEST_REASON = 300
 
 
-class OpenAICompatible(LeavesOut):
+class OpenAICompatible(Client, LeavesOut):
     """A model behind OpenAI's API: OpenAI itself, vLLM, llama.cpp's server, Ollama, LM Studio and others.
 
     The same class is a judge (`LLM`) and an embedder (`Embedder`), depending on the model. If the server supports it,
@@ -43,8 +43,7 @@ class OpenAICompatible(LeavesOut):
     `timeout` lasts. In a run, `evaluate` does instead.
 
     Safe to use from many threads and event loops at once: all calls run on one event loop in a thread of its own.
-    Connections are closed when the object goes away or the program ends; `close` and `aclose`, or `with` and
-    `async with`, do it sooner.
+    Connections are closed when the object goes away or the program ends; `close`, or `with`, does it sooner.
 
     Args:
         model: The model's name on the server.
@@ -95,17 +94,14 @@ class OpenAICompatible(LeavesOut):
         reasoning_effort: str | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        options = Options(timeout, max_retries, max_concurrency, max_reply_bytes)
-        _check(model, asking, gives_probabilities, options, batch_size)
-        self.max_concurrency = max_concurrency
-        self._connection = Connection(resolve(base_url, api_key, os.environ), options)
-        self.model = model
-        self.asking: Asking = asking
-        self.gives_probabilities = gives_probabilities
+        access = resolve(base_url, api_key, os.environ)
+        super().__init__(model, access, timeout, max_retries, max_concurrency, max_reply_bytes)
+        self.asking: Asking = checked("asking", asking, Asking)
+        self.gives_probabilities: bool = checked("gives_probabilities", gives_probabilities, Flag)
         self._extra_body = copy.deepcopy(dict(extra_body or {}))
         sampling = {"temperature": temperature, "seed": seed, "reasoning_effort": reasoning_effort}
         self._sampling = {name: value for name, value in sampling.items() if value is not None}
-        self._batch_size = batch_size
+        self._batch_size: int = checked("batch_size", batch_size, Count)
         self._top_logprobs = MOST_LOGPROBS
         self.max_input_tokens = max_input_tokens
 
@@ -130,12 +126,10 @@ class OpenAICompatible(LeavesOut):
         url = with_path(url)
         if model is not None:
             return cls(model, base_url=url, **settings)
-        hasty: dict[str, Any] = {
-            "timeout": min(settings.get("timeout", _PROBE_TIMEOUT), _PROBE_TIMEOUT),
-            "max_retries": 1,
-        }
-        with cls("unknown", base_url=url, **{**settings, **hasty}) as probe:
-            shown = probe._connection.access.shown
+        timeout = min(settings.get("timeout", _PROBE_TIMEOUT), _PROBE_TIMEOUT)
+        hasty: dict[str, Any] = {**settings, "timeout": timeout, "max_retries": 1}
+        with cls("unknown", base_url=url, **hasty) as probe:
+            shown = probe._access.shown
             try:
                 names = probe.models()
             except load_openai().OpenAIError as error:
@@ -147,20 +141,10 @@ class OpenAICompatible(LeavesOut):
         return cls(names[0], base_url=url, **settings)
 
     @property
-    def base_url(self) -> str:
-        """The server's address, without keys."""
-        return public_url(self._connection.access.url).rstrip("/")
-
-    @property
     def identity(self) -> str:
         """What makes this judge, for journals, beside model and address: a digest of what each request also holds."""
         also = {**self._sampling, **self._extra_body}
         return request_digest(also) if also else ""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The key, which is taken out of every error text."""
-        return self._connection.access.secrets
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request, blocking the calling thread.
@@ -169,11 +153,11 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not a chat completion.
         """
-        return self._connection.run(partial(self._chat, request))
+        return self._run(partial(self._chat, request))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request on the running event loop; otherwise as `generate`."""
-        return await self._connection.arun(partial(self._chat, request))
+        return await self._arun(partial(self._chat, request))
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; no text is no call, shape (0, 0).
@@ -182,11 +166,11 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not one vector for each text, all of one length.
         """
-        return self._connection.run(partial(self._vectors, list(texts))) if texts else as_rows([], [])
+        return self._run(partial(self._vectors, list(texts))) if texts else as_rows([], [])
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text on the running event loop; otherwise as `embed`."""
-        return await self._connection.arun(partial(self._vectors, list(texts))) if texts else as_rows([], [])
+        return await self._arun(partial(self._vectors, list(texts))) if texts else as_rows([], [])
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the server's models in its order, blocking the calling thread.
@@ -195,34 +179,7 @@ class OpenAICompatible(LeavesOut):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is not a list of models.
         """
-        return self._connection.run(self._names)
-
-    def close(self) -> None:
-        """Close the connections; calls in flight are cancelled, a later one opens new connections."""
-        self._connection.close()
-
-    async def aclose(self) -> None:
-        """Close the connections, as `close`."""
-        self._connection.close()
-
-    def __enter__(self) -> "OpenAICompatible":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> "OpenAICompatible":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        await self.aclose()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, base_url={self._connection.access.shown!r})"
+        return self._run(self._names)
 
     async def _chat(self, request: LLMRequest, ask: Ask) -> LLMReply:
         while True:
@@ -233,7 +190,7 @@ class OpenAICompatible(LeavesOut):
                 if not self._learn(call, error.status_code, error.body):
                     raise
             else:
-                return read_chat(content, request, self._connection.access)
+                return read_chat(content, request, self._access)
 
     def _learn(self, call: ChatCall, status: int, answer: object) -> bool:
         """Leave out from now on what a server's error refuses of a call; whether it is something of that kind."""
@@ -243,7 +200,7 @@ class OpenAICompatible(LeavesOut):
         asked = call.body.get("top_logprobs")
         fewer = fewer_logprobs(asked, answer) if name == "logprobs" and isinstance(asked, int) else None
         if fewer is None:
-            self._refused(name, self._connection.access.redact(why_refused(answer))[:_LONGEST_REASON])
+            self._refused(name, self._access.redact(why_refused(answer))[:_LONGEST_REASON])
         else:
             self._top_logprobs = min(self._top_logprobs, fewer)
         return True
@@ -251,7 +208,7 @@ class OpenAICompatible(LeavesOut):
     async def _vectors(self, texts: list[str], ask: Ask) -> "NDArray[np.float32]":
         import numpy as np
 
-        server = self._connection.access
+        server = self._access
         rows: list[NDArray[np.float32]] = []
         for start in range(0, len(texts), self._batch_size):
             piece = texts[start : start + self._batch_size]
@@ -265,23 +222,7 @@ class OpenAICompatible(LeavesOut):
         return np.concatenate(rows)
 
     async def _names(self, ask: Ask) -> tuple[str, ...]:
-        return read_models(await ask("/models"), self._connection.access)
-
-
-def _check(model: str, asking: str, gives_probabilities: object, options: Options, batch_size: object) -> None:
-    wrong = {
-        "model must be the name of a model on the server": not model,
-        "asking must be 'together' or 'one_by_one'": asking not in ("together", "one_by_one"),
-        "gives_probabilities must be True or False": not isinstance(gives_probabilities, bool),
-        "timeout must be a number of seconds above 0": not options.timeout > 0,
-        "max_retries must be 0 or more": options.max_retries < 0,
-        "max_concurrency must be 1 or more": options.max_concurrency < 1,
-        "batch_size must be a whole number, 1 or more": not isinstance(batch_size, int) or batch_size < 1,
-        "max_reply_bytes must be 1 or more": options.max_reply_bytes < 1,
-    }
-    for message, is_wrong in wrong.items():
-        if is_wrong:
-            raise ValueError(message)
+        return read_models(await ask("/models"), self._access)
 
 
 def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.float32]":

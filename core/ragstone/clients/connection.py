@@ -10,31 +10,27 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import Field
 
 from ragstone.bridge import begin, in_daemon, result
 from ragstone.clients.access import Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
+from ragstone.options import Count, Seconds, Text, checked
+from ragstone.public import public_url
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     import openai
+    from typing_extensions import Self
 
 T = TypeVar("T")
 Ask = Callable[..., Awaitable[bytes]]
 """Returns the body of the server's answer, given a path and a body (none: by GET); raises openai.APIError."""
 Flow = Callable[[Ask], Coroutine[Any, Any, T]]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a server is asked; `OpenAICompatible` says what each is."""
-
-    timeout: float
-    max_retries: int
-    max_concurrency: int
-    max_reply_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,43 +43,76 @@ class _Opened:
     tasks: "set[asyncio.Task[Any] | None]"  # of the calls; one that is cancelled ends later
 
 
-class Connection:
-    """Keeps a client of the `openai` package on ragstone's own event loop.
+class Client:
+    """A client of the `openai` package on ragstone's own event loop.
 
     Pooled connections belong to the loop that opened them; so they serve every thread and every event loop. All of it
     begins with the first call, and again with a call after closing or in a forked process.
     """
 
-    def __init__(self, access: Access, options: Options) -> None:
+    def __init__(
+        self,
+        model: str,
+        access: Access,
+        timeout: float,
+        max_retries: int,
+        max_concurrency: int,
+        max_reply_bytes: int = 10_000_000,
+    ) -> None:
         if importlib.util.find_spec("openai") is None:
             raise ImportError('the openai package is missing: pip install "ragstone[openai]"', name="openai")
-        self.access = access
-        self._options = options
+        self.model: str = checked("model", model, Text)
+        self.max_concurrency: int = checked("max_concurrency", max_concurrency, Count)
+        self._access = access
+        self._timeout: float = checked("timeout", timeout, Seconds)
+        self._max_retries: int = checked("max_retries", max_retries, Annotated[int, Field(strict=True, ge=0)])
+        self._max_reply_bytes: int = checked("max_reply_bytes", max_reply_bytes, Count)
         self._lock = threading.Lock()
         self._answered = False
         self._opened: _Opened | None = None
         self._close: Callable[[], object] = bool
 
-    def run(self, flow: Flow[T]) -> T:
+    @property
+    def base_url(self) -> str:
+        """The server's address, without keys."""
+        return public_url(self._access.url).rstrip("/")
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The key, which is taken out of every error text."""
+        return self._access.secrets
+
+    def close(self) -> None:
+        """Close the connections; calls in flight are cancelled, a later one opens new connections."""
+        with self._lock:
+            self._close()
+            self._opened = None
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, base_url={self._access.shown!r})"
+
+    def _run(self, flow: Flow[T]) -> T:
         """Run a flow, blocking the calling thread."""
         return result(self._begin(flow))
 
-    async def arun(self, flow: Flow[T]) -> T:
+    async def _arun(self, flow: Flow[T]) -> T:
         """Run a flow for the running event loop."""
         if "openai" not in sys.modules:  # a second or two, for which the loop should not stand still
             await in_daemon(load_openai)
         return await asyncio.wrap_future(self._begin(flow))
 
-    def close(self) -> None:
-        """Close the connections; calls in flight are cancelled."""
-        with self._lock:
-            self._close()
-            self._opened = None
-
     def _begin(self, flow: Flow[T]) -> "Future[T]":
         with self._lock:
             if self._opened is None or self._opened.pid != os.getpid():
-                self._opened = _open(self.access, self._options)
+                self._opened = self._open()
                 self._close = close = weakref.finalize(self, _close, self._opened)
                 close.atexit = False  # the loop's thread ends with the program
             opened = self._opened
@@ -92,20 +121,40 @@ class Connection:
         call.add_done_callback(opened.calls.discard)
         return call
 
+    def _open(self) -> _Opened:
+        package = load_openai()  # whole, before another thread can see a part of it
+        http = _bounded_client(self._access, self._max_reply_bytes)
+        theirs = not self._access.ambient
+        client: openai.AsyncOpenAI = package.AsyncOpenAI(
+            api_key=self._access.key,
+            base_url=self._access.url,
+            timeout=self._timeout,
+            max_retries=self._max_retries,
+            http_client=http,
+            default_headers={
+                "Accept-Encoding": "identity",  # a reply's size is then what is read of it
+                # else OPENAI_CUSTOM_HEADERS may bring another key
+                **({"Authorization": f"Bearer {self._access.key}"} if theirs else {}),
+            },
+        )
+        if theirs:  # OPENAI_ORG_ID and OPENAI_PROJECT_ID are no other server's business
+            client.organization = client.project = None
+        return _Opened(os.getpid(), client, http, asyncio.Semaphore(self.max_concurrency), set(), set())
+
     async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
         task = asyncio.current_task()
         opened.tasks.add(task)
         try:
             async with opened.slots:
-                return await asyncio.wait_for(flow(partial(self._ask, opened.client)), self._options.timeout)
+                return await asyncio.wait_for(flow(partial(self._ask, opened.client)), self._timeout)
         except (asyncio.TimeoutError, TimeoutError):
-            error = load_openai().APITimeoutError(opened.http.build_request("POST", self.access.url))
+            error = load_openai().APITimeoutError(opened.http.build_request("POST", self._access.url))
             raise self._explained(error) from None
         finally:
             opened.tasks.discard(task)
 
     async def _ask(self, client: "openai.AsyncOpenAI", path: str, body: dict[str, Any] | None = None) -> bytes:
-        tries: openai.RequestOptions = {"max_retries": 0 if TRIED_AGAIN.get() else self._options.max_retries}
+        tries: openai.RequestOptions = {"max_retries": 0 if TRIED_AGAIN.get() else self._max_retries}
         try:
             if body is None:
                 content = await client.get(path, cast_to=bytes, options=tries)
@@ -120,12 +169,12 @@ class Connection:
         """Return the error, its message without the key and, if the server was not reached, with its name."""
         if isinstance(error.__cause__, AnswerError):
             return error.__cause__
-        message = self.access.redact(error.message)
+        message = self._access.redact(error.message)
         if isinstance(error, load_openai().APITimeoutError):
-            message = f"no answer from {self.access.shown} within {self._options.timeout:g} s: raise timeout?"
+            message = f"no answer from {self._access.shown} within {self._timeout:g} s: raise timeout?"
         elif isinstance(error, load_openai().APIConnectionError):
-            cause = self.access.redact(str(error.__cause__ or message))
-            message = f"no answer from {self.access.shown} ({cause}): is the server running?"
+            cause = self._access.redact(str(error.__cause__ or message))
+            message = f"no answer from {self._access.shown} ({cause}): is the server running?"
             if self._answered:  # it broke, and may come back
                 vars(error)["retry_after"] = 0
         error.message = message
@@ -133,45 +182,17 @@ class Connection:
         return error
 
 
-def _open(access: Access, options: Options) -> _Opened:
-    load_openai()  # whole, before another thread can see a part of it
-    http = _bounded_client(access, options.max_reply_bytes)
-    client = _client(access, options, http)
-    return _Opened(os.getpid(), client, http, asyncio.Semaphore(options.max_concurrency), set(), set())
-
-
 def _close(opened: _Opened) -> None:
-    if opened.pid != os.getpid():  # what a forked process holds is its parent's
-        return
-    for call in list(opened.calls):
-        call.cancel()
-    begin(_closed(opened))
+    if opened.pid == os.getpid():  # what a forked process holds is its parent's
+        for call in opened.calls.copy():
+            call.cancel()
+        begin(_closed(opened))
 
 
 async def _closed(opened: _Opened) -> None:
     if tasks := {task for task in opened.tasks if task is not None}:
         await asyncio.wait(tasks)  # else one that is still to connect would ask a closed client
     await opened.client.close()
-
-
-def _client(access: Access, options: Options, http: Any) -> "openai.AsyncOpenAI":  # noqa: ANN401 - httpx's
-    theirs = not access.ambient
-    client: openai.AsyncOpenAI = load_openai().AsyncOpenAI(
-        api_key=access.key,
-        base_url=access.url,
-        timeout=options.timeout,
-        max_retries=options.max_retries,
-        http_client=http,
-        default_headers={
-            "Accept-Encoding": "identity",  # a reply's size is then what is read of it
-            # else OPENAI_CUSTOM_HEADERS may bring another key
-            **({"Authorization": f"Bearer {access.key}"} if theirs else {}),
-        },
-    )
-    if theirs:  # OPENAI_ORG_ID and OPENAI_PROJECT_ID are no other server's business
-        client.organization = None
-        client.project = None
-    return client
 
 
 def _bounded_client(server: Access, most: int) -> Any:  # noqa: ANN401 - httpx's

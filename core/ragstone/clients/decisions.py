@@ -9,18 +9,17 @@ from typing import Any, cast
 
 from ragstone.clients.access import AnswerError, read_json, resolve, with_path
 from ragstone.clients.compatible import OpenAICompatible
-from ragstone.clients.connection import Ask, Connection, Options
+from ragstone.clients.connection import Ask, Client
 from ragstone.judge import DecisionReply, DecisionRequest
 from ragstone.judging.prompt import fence
-from ragstone.options import Count, Seconds, checked
-from ragstone.plain import as_dict, is_list, is_mapping
-from ragstone.public import public_url
+from ragstone.options import Count, checked
+from ragstone.plain import as_count, as_dict, is_list, is_mapping
 
 Probabilities = Mapping[str, float] | None
 
 
-class _Decisions(ABC):
-    """What both clients share: a connection, and the facts that runs and journals ask for."""
+class _Decisions(Client, ABC):
+    """What both clients share."""
 
     _path: str
 
@@ -36,27 +35,14 @@ class _Decisions(ABC):
         max_concurrency: int = 16,
         max_input_tokens: int | None = None,
     ) -> None:
-        self.model = model
-        self.most_questions = checked("most_questions", most_questions, Count)
-        self.max_concurrency = checked("max_concurrency", max_concurrency, Count)
+        super().__init__(model, resolve(base_url, api_key, os.environ), timeout, max_retries, max_concurrency)
+        self.most_questions: int = checked("most_questions", most_questions, Count)
         self.max_input_tokens = max_input_tokens
-        options = Options(checked("timeout", timeout, Seconds), max_retries, max_concurrency, 10_000_000)
-        self._connection = Connection(resolve(base_url, api_key, os.environ), options)
-
-    @property
-    def base_url(self) -> str:
-        """The server's address, without keys."""
-        return public_url(self._connection.access.url).rstrip("/")
 
     @property
     def identity(self) -> str:
         """What makes this judge beside class, model and address: nothing."""
         return ""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The key, which is taken out of every error text."""
-        return self._connection.access.secrets
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request, blocking the calling thread.
@@ -65,11 +51,11 @@ class _Decisions(ABC):
             openai.OpenAIError: The server cannot be reached or refused, after the retries.
             AnswerError: The server's answer is none of this form.
         """
-        return self._connection.run(partial(self._decided, request))
+        return self._run(partial(self._decided, request))
 
     async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request on the running event loop; otherwise as `decide`."""
-        return await self._connection.arun(partial(self._decided, request))
+        return await self._arun(partial(self._decided, request))
 
     @abstractmethod
     def _questions(self, request: DecisionRequest) -> dict[str, Any]:
@@ -79,15 +65,8 @@ class _Decisions(ABC):
     def _answers(self, body: Mapping[str, object]) -> Mapping[str, Probabilities]:
         """Return the answers of a reply's body; KeyError, TypeError or ValueError where it is of another form."""
 
-    def close(self) -> None:
-        """Close the connections; calls in flight are cancelled, a later one opens new connections."""
-        self._connection.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.model!r}, base_url={self._connection.access.shown!r})"
-
     async def _decided(self, request: DecisionRequest, ask: Ask) -> DecisionReply:
-        server = self._connection.access
+        server = self._access
         body = read_json(await ask(self._path, {"model": self.model, **self._questions(request)}), server)
         try:
             answers = self._answers(body)
@@ -96,11 +75,7 @@ class _Decisions(ABC):
                 f"{server.shown}{self._path} answered in another form ({type(error).__name__}: {error})"
             ) from None
         used = as_dict(body.get("usage"))
-        return DecisionReply(answers, _count(used.get("input_tokens")), _count(used.get("output_tokens")))
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and value >= 0 else None
+        return DecisionReply(answers, as_count(used.get("input_tokens")), as_count(used.get("output_tokens")))
 
 
 def _list(value: object) -> Sequence[object]:
