@@ -195,14 +195,6 @@ def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
     held.let_go()
 
 
-def test_closing_loses_no_outcome() -> None:
-    for i in range(50):
-        with live(sinks=(sink := Kept())) as monitor:
-            for k in range(5):
-                monitor.submit(sample(f"{i}.{k}"))
-        assert (len(sink.records), sink.closed) == (5, 1)
-
-
 def test_the_last_report_has_the_last_numbers() -> None:
     with live(sinks=(sink := Kept())) as monitor:
         submit(monitor, range(30))

@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ragstone import Metric, Monitor, Report, Sample, Score
+from ragstone import Metric, Monitor, Sample, Score
 from ragstone.cli.main import cli
 from ragstone.live import Alarm, Alert, Record, Sampling, SQLiteSink
-from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, alerts_in, raise_alarms
+from ragstone.live.alarms import Tally, alerts_in
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
 from ragstone.results.connection import SqliteFile
 from ragstone.results.record import Watched
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Kept, live, metric
-from .live_app import RESULTS, app, change, rows
+from .kit import PATIENCE, Kept, live
+from .live_app import RESULTS, change, rows
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 ALERT = Alert("told", below=0.8)
@@ -144,25 +144,6 @@ def test_a_later_slice_needs_more_evidence() -> None:
     assert needed == sorted(set(needed))
 
 
-def test_slices_are_bounded_and_every_value_has_one() -> None:
-    def records(first: int, n: int) -> list[Record]:
-        score = Score(metric="told", value=1.0, reason="", version="1")
-        return [
-            Record(f"s{i}", score, alerts={"a": watched(0.8, slices=(f"value {i}",))}, scored_at=float(i))
-            for i in range(first, first + n)
-        ]
-
-    with closing(SQLiteSink(RESULTS)) as sink:
-        sink.write(records(0, MOST_SLICES + 20))
-        assert raise_alarms(sink.database) == []
-        sink.write(records(MOST_SLICES + 20, 1))
-        raise_alarms(sink.database)
-    found = counted("a")
-    assert len(found) == MOST_SLICES + 1
-    assert found[OTHER] == 21
-    assert rows(RESULTS, "SELECT number FROM tallies WHERE slice = ?", OTHER) == [(MOST_SLICES + 1,)]
-
-
 # --- what is counted ------------------------------------------------------------------------------------------------
 
 
@@ -256,14 +237,6 @@ def test_slices_are_watched_apart() -> None:
     assert counted("told below 0.2") == {"": 125}
 
 
-def test_a_run_name_is_found_by_either_key() -> None:
-    with told(alerts=Alert("told", below=0.8, by="run_name")) as monitor:
-        give(monitor, [1.0, 0.9], run_name="phone")
-        give(monitor, [1.0, 0.9], first=2, name="web")
-    assert set(counted("told below 0.8 by run_name")) == {"phone", "web"}
-    assert set(Report.load(RESULTS).by("run_name")["told"]) == {"phone", "web"}
-
-
 def test_a_score_that_is_handed_over_again_counts_once() -> None:
     class Twice(SQLiteSink):
         fails = 2
@@ -283,46 +256,6 @@ def test_a_score_that_is_handed_over_again_counts_once() -> None:
     assert counted() == {"": 100}
 
 
-TOGETHER = """
-from tests.live.test_alerts import *
-first = int(sys.argv[1])
-def on_alarm(alarm):
-    with open("alarms.txt", "a") as file:
-        file.write(alarm.alert + "\\n")
-with told(outbox=f"{first}.db", alerts=[ALERT, Alert("told", below=0.8, by="tenant")], on_alarm=on_alarm) as monitor:
-    for part in range(first, first + 300, 30):
-        give(monitor, [1.0] * 30, part, tenant=str(part))
-    say("healthy"); hear()
-    give(monitor, [0.0] * 200, first + 300, tenant="last")
-say("end")
-"""
-
-
-def test_processes_count_together_and_one_of_them_tells() -> None:
-    with app(f"sys.argv.append('0')\n{TOGETHER}") as one, app(f"sys.argv.append('10000')\n{TOGETHER}") as other:
-        assert (one.hear(), other.hear()) == ("healthy", "healthy")
-        assert counted() == {"": 600}
-        by_tenant = counted("told below 0.8 by tenant")
-        assert (set(by_tenant.values()), len(by_tenant)) == ({30}, 20)
-        assert sorted(rows(RESULTS, "SELECT number FROM tallies WHERE slice <> ''")) == [(i,) for i in range(1, 21)]
-        one.say()
-        other.say()
-        assert (one.hear(), other.hear()) == ("end", "end")
-        assert (one.end()[0], other.end()[0]) == (0, 0)
-    assert sorted(Path("alarms.txt").read_text().splitlines()) == ["told below 0.8", "told below 0.8 by tenant"]
-
-
-def test_where_others_judge_they_raise_the_alarm() -> None:
-    calls: list[Alarm] = []
-    taking = told(workers=0, outbox="outbox.db", on_alarm=calls.append)
-    with taking:
-        give(taking, [0.0] * 50)
-    assert (calls, Path(RESULTS).exists()) == ([], False)
-    with taking.judging(2) as judging:
-        assert judging.flush(PATIENCE)
-        soon(lambda: calls)
-
-
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 
@@ -338,24 +271,6 @@ def test_what_a_command_finds_is_announced_by_a_monitor() -> None:
     assert calls == alarms_of()
 
 
-def test_a_reset_while_it_is_told_begins_anew() -> None:
-    free = threading.Event()
-    calls: list[Alarm] = []
-
-    def on_alarm(alarm: Alarm) -> None:
-        calls.append(alarm)
-        assert free.wait(PATIENCE)
-
-    with told(on_alarm=on_alarm) as monitor:
-        give(monitor, [0.0] * 50)
-        give(monitor, [0.0] * 50, 50)
-        soon(lambda: calls)
-        assert CliRunner().invoke(cli, ["live", "alarms", RESULTS, "--reset"]).exit_code == 0
-        free.set()
-    assert len(calls) == 1
-    assert (counted(), alarms_of()) == ({"": 0}, [])
-
-
 def test_the_end_waits_for_who_is_told() -> None:
     calls: list[Alarm] = []
 
@@ -366,34 +281,6 @@ def test_the_end_waits_for_who_is_told() -> None:
     with told(on_alarm=on_alarm) as monitor:
         give(monitor, [0.0] * 50)
     assert len(calls) == 1
-
-
-def test_a_database_that_is_locked_for_a_while_loses_no_count() -> None:
-    class Locked(SQLiteSink):
-        fails = 1
-
-        def write(self, records: Any) -> None:
-            if self.fails:
-                self.fails -= 1
-                raise OSError("locked")
-            super().write(records)
-
-    with told(sinks=Locked(RESULTS)) as monitor:
-        give(monitor, [1.0] * 50)
-    assert counted() == {"": 50}
-
-
-def test_what_an_earlier_process_could_not_deliver_counts() -> None:
-    down = SQLiteSink("no folder/results.db")
-    down.name = (sink := SQLiteSink(RESULTS)).name
-    monitor = told(sinks=down, outbox="outbox.db")
-    for i in range(20):
-        monitor.submit(Sample(id=f"s{i}", response="1.0"))
-    soon(lambda: monitor.stats().scored == 20)
-    monitor.close(0.1)
-    with told(sinks=sink, outbox="outbox.db") as monitor:
-        assert monitor.flush(PATIENCE)
-    assert counted() == {"": 20}
 
 
 @pytest.mark.parametrize("kind", ["raises", "exits", "hangs"])
@@ -448,47 +335,25 @@ class Lower(Told):
     higher_is_better = False
 
 
-class Endless(Told):
-    bounds = (0.0, float("inf"))
-
-
 WRONG: list[tuple[Any, str]] = [
     (lambda: Alert("told", below=float("nan")), "below: nan should be a finite number"),
-    (lambda: Alert("told", below="0.8"), "below: '0.8' should be a valid number"),
     (lambda: Alert("", below=0.8), "metric: '' is blank"),
-    (lambda: Alert(Told(), below=0.8), "metric: .* should be a valid string"),
-    (lambda: Alert("told", below=0.8, by=""), "by: '' is blank"),
-    (lambda: Alert("told", below=0.8, by=3), "by: 3 should be a valid string"),
     (lambda: Alert("told", below=0.8, by="user_id"), "by: 'user_id' has too few samples"),
-    (
-        lambda: told(alerts=Alert("other", below=0.8)),
-        r"alerts: 'other' is not a metric of this monitor; it has \['told'\]",
-    ),
+    (lambda: told(alerts=Alert("other", below=0.8)), r"alerts: 'other' is not a metric of this monitor"),
     (lambda: told(alerts=Alert("told", below=1.0)), "below: is 1.0; told needs a number between 0 and 1"),
-    (lambda: told(alerts=Alert("told", below=0)), "below: is 0; told needs a number between 0 and 1"),
     (lambda: told(alerts=[ALERT, ALERT]), "two are called 'told below 0.8'"),
-    (lambda: told(alerts="told"), "alerts: contains str"),
+    (lambda: told(alerts="told"), r"alerts\[0\]: 'told' should be an instance of Alert"),
     (lambda: told(alerts=Alert("told", below=0.8, by="tags"), keep=["id"]), "'tags' is not in keep="),
-    (lambda: told(sinks=[]), "alerts: need a sink with a database"),
     (lambda: told(sinks=Kept()), "alerts: need a sink with a database"),
     (lambda: told(on_alarm=3), "on_alarm: is int"),
-    (
-        lambda: live(Lower(), SQLiteSink(RESULTS), alerts=ALERT),
-        "told needs two bounds, and higher scores must be better",
-    ),
-    (lambda: live(Endless(), SQLiteSink(RESULTS), alerts=ALERT), "told needs two bounds, and higher"),
+    (lambda: live(Lower(), SQLiteSink(RESULTS), alerts=ALERT), "told needs two bounds, and higher scores must be"),
 ]
 
 
-@pytest.mark.parametrize(("make", "message"), WRONG, ids=[message[:30] for _, message in WRONG])
-def test_what_cannot_be_is_refused_at_once(make: Any, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        make()
-
-
-def test_no_alert_and_nobody_to_tell_is_no_trouble() -> None:
-    with live(metric(), alerts=[]) as monitor:
-        assert monitor.flush(PATIENCE)
+def test_what_cannot_be_is_refused_at_once() -> None:
+    for make, message in WRONG:
+        with pytest.raises((ValueError, TypeError), match=message):
+            make()
 
 
 def test_a_database_that_hangs_while_alerts_count_holds_up_nothing_else() -> None:
@@ -510,18 +375,3 @@ def test_a_database_that_hangs_while_alerts_count_holds_up_nothing_else() -> Non
     assert monitor.flush(PATIENCE)
     assert monitor.close()
     assert counted() == {"": 50}
-
-
-def test_flushing_before_the_first_sample_waits_for_nothing() -> None:
-    monitor = told()
-    assert monitor.flush(PATIENCE)
-    assert monitor.close()
-
-
-def test_an_alarm_that_an_earlier_version_stored_is_announced() -> None:
-    with told() as monitor:
-        give(monitor, [0.0] * 10)
-    (alarm,) = alarms_of()
-    change(RESULTS, "UPDATE alarms SET announced = 0, alarm = ?", alarm.model_dump_json())
-    with closing(SQLiteSink(RESULTS)) as sink:
-        assert raise_alarms(sink.database) == [alarm.model_copy(update={"lowest": ()})]

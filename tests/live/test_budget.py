@@ -22,7 +22,6 @@ from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, submit, yes
-from .live_app import app, calls, results
 
 
 class Clock:
@@ -276,23 +275,3 @@ def test_an_account_that_hangs_holds_up_no_outcome() -> None:
     assert monitor.close()
     assert (monitor.stats().scored, monitor.stats().errors) == (1, {})
     assert spent(sink, "tokens_per_day") == 9_005
-
-
-@pytest.mark.usefixtures("own_folder")
-def test_processes_on_one_database_share_the_budget() -> None:
-    code = """
-from ragstone.live import Budget
-monitor = live(0.002, outbox=None, budget=Budget(calls_per_day=50))
-submit(monitor, range(os.getpid() * 100, os.getpid() * 100 + 100))
-assert monitor.close()
-say(monitor.stats().over_budget)
-"""
-    with app(code) as one, app(code) as two:
-        refused = int(one.hear()) + int(two.hear())
-    assert (calls().total(), len(results()), refused) == (50, 50, 150)
-
-
-def test_minutes_and_days_are_those_of_the_clock() -> None:
-    noon = 1_000 * 86_400 + 43_200
-    entries = Budget(calls_per_minute=3, calls_per_day=8).entries(noon + 65.5, calls=1, tokens=0, money=0.0)
-    assert [entry.starts_at for entry in entries] == [noon + 60, noon - 43_200]

@@ -13,7 +13,7 @@ from ragstone import Evidence, Score, Verdict
 from ragstone.live import Record, SQLSink
 from ragstone.live.alarms import alerts_in, raise_alarms
 from ragstone.live.database import DatabaseSink
-from ragstone.live.ledger import Entry, Ledger
+from ragstone.live.ledger import Entry, spend
 from ragstone.live.sink import SinkError
 from ragstone.report import ResultsError
 from ragstone.results.read import open_results
@@ -76,7 +76,7 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
         store.query(f"PRAGMA user_version = {version}")
     for attempt in (
         lambda: store.sink.write([score("late")]),
-        lambda: Ledger(store.sink.database).spend([Entry("calls_per_day", 0, 1, 10)]),
+        lambda: spend(store.sink.database, [Entry("calls_per_day", 0, 1, 10)]),
     ):
         for _ in range(2):
             with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 3\); "):
@@ -133,14 +133,14 @@ def test_another_programs_tables_are_left_alone(store: Case) -> None:
 
 
 def test_an_account_takes_all_or_none(store: Case) -> None:
-    ledger = Ledger(store.sink.database)
+    database = store.sink.database
     entries = [Entry("calls", NOW, 1, 5), Entry("money", NOW, 0.5, 0.4), Entry("tokens", NOW, 10, None)]
-    assert ledger.spend(entries) == "money"
-    assert ledger.spend([]) is None
-    assert ledger.spend([Entry("calls", NOW, 3, 5), Entry("calls", NOW, 3, 5)]) == "calls"
+    assert spend(database, entries) == "money"
+    assert spend(database, []) is None
+    assert spend(database, [Entry("calls", NOW, 3, 5), Entry("calls", NOW, 3, 5)]) == "calls"
     assert store.query("SELECT * FROM spending") == []
-    assert ledger.spend([*entries[::2], Entry("money", NOW, 0.4, 0.4)]) is None
-    assert ledger.spend([Entry("money", NOW, -0.3, 0.4)]) is None  # an estimate that was too high
+    assert spend(database, [*entries[::2], Entry("money", NOW, 0.4, 0.4)]) is None
+    assert spend(database, [Entry("money", NOW, -0.3, 0.4)]) is None  # an estimate that was too high
     assert store.query("SELECT name, amount FROM spending ORDER BY name") == [
         ("calls", 1.0),
         ("money", pytest.approx(0.1)),
@@ -149,21 +149,20 @@ def test_an_account_takes_all_or_none(store: Case) -> None:
 
 
 def test_an_account_forgets_after_two_days_but_nothing_that_it_spends_in(store: Case) -> None:
-    ledger = Ledger(store.sink.database)
-    assert ledger.spend([Entry("calls", 60, 1, 1)]) is None  # a clock that is behind
-    assert ledger.spend([Entry("calls", 60, 1, 1), Entry("tokens", 60, 1, None)]) == "calls"
-    assert ledger.spend([Entry("tokens", 60 + 2 * 86_400, 1, None)]) is None
+    database = store.sink.database
+    assert spend(database, [Entry("calls", 60, 1, 1)]) is None  # a clock that is behind
+    assert spend(database, [Entry("calls", 60, 1, 1), Entry("tokens", 60, 1, None)]) == "calls"
+    assert spend(database, [Entry("tokens", 60 + 2 * 86_400, 1, None)]) is None
     assert store.query("SELECT count(*) FROM spending") == [(2,)]
-    assert ledger.spend([Entry("tokens", 61 + 2 * 86_400, 1, None)]) is None
+    assert spend(database, [Entry("tokens", 61 + 2 * 86_400, 1, None)]) is None
     assert store.query("SELECT name, starts_at FROM spending WHERE starts_at < 100") == []
 
 
 SPENDER = """
 import time
-from ragstone.live.ledger import Entry
-from ragstone.live.ledger import Ledger
+from ragstone.live.ledger import Entry, spend
 
-ledger = Ledger(sink.database)
+database = sink.database
 now = int(time.time())
 ready()
 granted = 0
@@ -172,7 +171,7 @@ for i in range(60):
     entries += [Entry(name, 86_400 + i % 5, 1, None) for name in "abc"]
     if number % 2:
         entries.reverse()  # those that lock in the order in which they come would wait for each other
-    granted += ledger.spend(entries) is None
+    granted += spend(database, entries) is None
     if i % 10 == 0:
         sink.write([record(f"{number}-{i}"), record("shared"), record(f"shared-{i}")][:: 1 if number % 2 else -1])
 print(granted)
@@ -230,17 +229,17 @@ def refuses(attempt: Callable[[], object]) -> None:
 
 def test_a_server_that_crashes_and_comes_back(postgres: PostgresServer, make: Callable[[str], Case]) -> None:
     store = make("postgres")
-    sink, ledger = store.sink, Ledger(store.sink.database)
+    sink, database = store.sink, store.sink.database
     sink.write([score("before")])
     postgres.stop(signal.SIGQUIT)
     try:
         for _ in range(2):
             refuses(lambda: sink.write([score("lost")]))
-            refuses(lambda: ledger.spend([Entry("calls", 0, 1, 9)]))
+            refuses(lambda: spend(database, [Entry("calls", 0, 1, 9)]))
     finally:
         postgres.start()
     sink.write([score("after")])
-    assert ledger.spend([Entry("calls", 0, 1, 9)]) is None
+    assert spend(database, [Entry("calls", 0, 1, 9)]) is None
     postgres.stop(signal.SIGQUIT)  # between two writes, so that the connection is dead and nobody knows
     postgres.start()
     sink.write([score("again")])

@@ -1,6 +1,5 @@
 """What people say of answers afterwards: kept beside the outcomes."""
 
-import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -119,18 +118,6 @@ def test_a_sink_that_cannot_take_it_gets_it_again(place: Any) -> None:
         assert bad.words == good.words == [("s1", "thumbs_up", None)]
 
 
-def test_the_app_does_not_wait_for_the_outbox() -> None:
-    sink = Said()
-    with live(sinks=sink, outbox=OUTBOX) as monitor:
-        assert monitor.flush(PATIENCE)
-        with closing(sqlite3.connect(OUTBOX, isolation_level=None, timeout=PATIENCE)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            monitor.feedback("s1", "up")  # would never come back while it waited for the file
-            other.execute("ROLLBACK")
-        assert monitor.flush(PATIENCE)
-    assert sink.words == [("s1", "thumbs_up", None)]
-
-
 def test_it_survives_a_kill() -> None:
     code = "monitor = live(sinks=Down(RESULTS)); monitor.feedback('s1', 'up'); monitor.pause(); say('said'); hear()"
     with app(code) as process:
@@ -157,15 +144,3 @@ def test_what_a_process_wrote_that_delivers_nothing_goes_to_all_sinks_of_another
         assert monitor.flush(PATIENCE)
     assert sinks[0].words == sinks[1].words
     assert [word for _, word, _ in sinks[0].words] == ["thumbs_up", "thumbs_down"]
-
-
-@pytest.mark.parametrize(
-    ("retain", "error", "message"),
-    [
-        ("tomorrow", ValueError, "retain: 'tomorrow' is not a time; write 30m, 24h or 90d"),
-        (90, ValueError, "retain: 90 is not a time"),
-    ],
-)
-def test_what_is_no_time_is_refused(retain: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        live(retain=retain)

@@ -24,7 +24,7 @@ from ragstone.live import Budget, JSONLSink, Queue, Sampling, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
-from .kit import PATIENCE, Held, Kept, adds_up, live, metric, ours, sample, submit, yes
+from .kit import PATIENCE, Held, Kept, live, metric, ours, sample, submit, yes
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -85,24 +85,6 @@ def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> N
     assert monitor.close(PATIENCE).done
     assert monitor.stats().scored == 10
     assert stored(path) == sorted(["schild", *(f"s{i}" for i in range(10))])
-
-
-@forks
-def test_children_of_a_monitor_that_has_not_started(tmp_path: Path) -> None:
-    """As gunicorn does with --preload."""
-    path = tmp_path / "ragstone.db"
-    monitor = live(sinks=SQLiteSink(path), budget=Budget(calls_per_day=25))
-
-    def child(number: int) -> None:
-        for i in range(10):
-            monitor.submit(sample(f"{number}.{i}"))
-        assert monitor.close(PATIENCE).done
-        assert adds_up(monitor.stats())
-
-    for number in range(4):
-        in_child(lambda number=number: child(number))
-    assert len(stored(path)) == 25  # the account is the database's
-    assert not ours(monitor)
 
 
 @forks

@@ -2,13 +2,11 @@
 
 import asyncio
 import math
-import shutil
 import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -146,24 +144,6 @@ def test_a_sink_that_is_down_across_a_restart():
     assert set(calls().values()) == {1}
 
 
-def test_a_database_in_whose_place_another_program_s_file_is_put():
-    monitor = live()
-    submit(monitor, range(20))
-    assert monitor.flush()
-    Path(RESULTS).unlink()
-    with closing(sqlite3.connect(RESULTS)) as other:
-        other.execute("CREATE TABLE theirs (a)")
-    submit(monitor, range(20, 40))
-    soon(lambda: undelivered() == 20)
-    assert monitor.close(0.1) == FlushResult(remaining=0, undelivered=20)
-    (sink,) = monitor.stats().sinks.values()
-    assert (sink.written, sink.waiting, sink.lost) == (20, 20, 0)
-    Path(RESULTS).unlink()
-    with live() as monitor:
-        assert monitor.flush()
-    assert results() == list(range(20, 40))
-
-
 @pytest.mark.parametrize("entered", ["with", "lifespan"])
 def test_what_is_left_is_taken_up_at_the_start_with_no_new_sample(entered):
     with live(reply=hangs) as monitor:
@@ -206,9 +186,6 @@ def test_what_was_over_budget_is_not_kept():
         assert (monitor.stats().scored, monitor.stats().over_budget) == (3, 7)
     assert waiting() == []
     accounted(monitor)
-
-
-GARBAGE = b"no database" * 1000
 
 
 @contextmanager
@@ -279,24 +256,6 @@ def test_locked_when_the_monitor_closes():
     with live() as monitor:
         assert monitor.flush()
     assert results() == list(range(30))
-
-
-@pytest.mark.parametrize("gone", [False, True], ids=["garbage", "no_folder"])
-def test_a_file_that_is_no_outbox(gone):
-    Path("folder").mkdir()
-    path = Path("folder", OUTBOX)
-    path.write_bytes(GARBAGE)
-    monitor = live(outbox=path, waits=IMPATIENT)
-    if gone:
-        shutil.rmtree("folder")
-    submit(monitor, range(20))
-    assert monitor.flush()
-    assert monitor.close()
-    assert results() == list(range(20))
-    accounted(monitor)
-    assert monitor.stats().errors["outbox"] >= 1
-    assert path.parent.exists() == (not gone)
-    assert gone or path.read_bytes() == GARBAGE
 
 
 def test_submit_does_not_wait_for_the_file():

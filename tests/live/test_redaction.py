@@ -137,19 +137,6 @@ def test_texts_stay_out_of_the_record_unless_they_are_stored(reply: Any) -> None
 QUOTED = "The green heron nests in trees near the water."
 
 
-@pytest.mark.parametrize(
-    ("detail", "expected"),
-    [
-        (f"400: {QUOTED}!", "400: [text]!"),
-        (f"{QUOTED[:30]}... was too long", "[text]... was too long"),
-        (f"a {QUOTED[:23]}", f"a {QUOTED[:23]}"),
-        ("Who? Who nests?", "Who? [text]"),
-    ],
-)
-def test_what_a_message_quotes(detail: str, expected: str) -> None:
-    assert without_quotations(detail, [QUOTED, "Who nests?", "Who?", ""]) == expected
-
-
 @given(st.text("ab", max_size=60), st.lists(st.slices(60) | st.text("ab", max_size=9), max_size=5))
 def test_every_quotation_is_found(text: str, parts: list[str | slice]) -> None:
     detail = "".join(text[part] if isinstance(part, slice) else part for part in parts)

@@ -38,16 +38,6 @@ def test_the_rate_is_kept_and_what_a_low_one_chooses_a_higher_one_chooses_too() 
     assert all(low < high for low, high in itertools.pairwise(sets))
 
 
-def test_metrics_choose_the_same_samples_unless_told_otherwise() -> None:
-    together = Sampling(rate=0.3)
-    assert chosen(together) == chosen(together, "second")
-    apart = Sampling(rate=0.3, correlated=False)
-    first, second = chosen(apart), chosen(apart, "second")
-    assert near(len(first), 0.3)
-    assert near(len(second), 0.3)
-    assert near(len(first & second), 0.09)
-
-
 def test_another_seed_chooses_others() -> None:
     one, other = chosen(Sampling(rate=0.5, seed="1")), chosen(Sampling(rate=0.5, seed="2"))
     assert near(len(one & other), 0.25)

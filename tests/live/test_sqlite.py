@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.live import SQLiteSink
-from ragstone.live.ledger import Entry, Ledger
+from ragstone.live.ledger import Entry, spend
 from ragstone.live.sink import SinkError
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
@@ -61,7 +61,7 @@ def test_held_by_another(store: Case) -> None:
         other.execute("BEGIN IMMEDIATE")
         for attempt in (
             lambda: store.sink.write([score("after")]),
-            lambda: Ledger(store.sink.database).spend([Entry("calls_per_day", 0, 1, 10)]),
+            lambda: spend(store.sink.database, [Entry("calls_per_day", 0, 1, 10)]),
         ):
             with pytest.raises(SinkError, match=r"another process has held it for 0\.2 seconds"):
                 attempt()

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from ragstone import Sample
 from ragstone.cli.main import cli
 from ragstone.live import Health, SQLiteSink
-from ragstone.live.ledger import Entry, Ledger
+from ragstone.live.ledger import Entry, spend
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched
@@ -42,7 +42,7 @@ def fill(case: Case) -> None:
         )
     today = int(time.time() // 86_400) * 86_400
     spent = [Entry("calls_per_day", today, 1_234, None), Entry("calls_per_day", today - 86_400, 9, None)]
-    Ledger(sink.database).spend([*spent, Entry("money_per_day", today, 0.5, None)])  # type: ignore[arg-type]
+    spend(sink.database, [*spent, Entry("money_per_day", today, 0.5, None)])  # type: ignore[arg-type]
 
 
 def leave_in_outbox() -> None:

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Metric, Monitor, Sample, Unscored
+from ragstone import ContextRelevancy, Metric, Monitor, Sample, Unscored
 from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 
-from ..support.openai_server import HANG, OpenAIServer  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Second, adds_up, live, metric, ours, sample, submit, yes
 from .live_app import ran, rows
@@ -99,32 +98,6 @@ def test_a_call_that_is_given_up_is_cancelled_and_its_connection_closed(end: str
         assert gone.wait(PATIENCE)
     judge.close()
     soon(lambda: judges(monitor) == 0)
-
-
-def test_a_call_that_begins_when_nobody_wants_it_any_more_ends_at_once() -> None:
-    """A request may be out before its call is noted; a close in between must not leave it open."""
-    pytest.importorskip("openai")
-    from ragstone.clients import OpenAICompatible
-
-    entered, closed = threading.Event(), threading.Event()
-
-    class Late(BaseLLM):
-        model = "late"
-
-        def generate(self, request: LLMRequest, /) -> LLMReply:
-            entered.set()
-            assert closed.wait(PATIENCE)
-            return inner.generate(request)
-
-    with OpenAIServer(lambda body: HANG) as server:
-        inner = OpenAICompatible("m", base_url=server.url, api_key="none")
-        monitor = live(ContextRelevancy(llm=Late()), workers=1)
-        monitor.submit(sample(1))
-        assert entered.wait(PATIENCE)
-        monitor.close(0.0)
-        closed.set()
-        soon(lambda: judges(monitor) == 0)
-        inner.close()
 
 
 def test_pausing_and_resuming() -> None:
@@ -288,24 +261,6 @@ def test_a_lifespan_closes_off_the_loop() -> None:
     assert threading.get_ident() not in judged_on
 
 
-def test_an_app_that_is_cancelled_is_closed_all_the_same() -> None:
-    async def serve() -> None:
-        async with monitor.lifespan():
-            monitor.submit(sample(1))
-            await asyncio.sleep(3_600)
-
-    async def main() -> None:
-        task = asyncio.ensure_future(serve())
-        await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    monitor = live(sinks=(sink := Kept()))
-    asyncio.run(main())
-    assert sink.ids == {"s1"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Computing(Metric):
     """Computes as `work` does, and asks nobody."""
@@ -370,9 +325,3 @@ def test_what_computes_for_nobody_stops_at_its_next_round(ends) -> None:
         monitor.close(0.1)
     assert stopped.wait(PATIENCE)
     monitor.close()
-
-
-def test_a_long_text_is_split_with_empty_rounds_in_between() -> None:
-    metric = ContextRelevancy(llm=FakeLLM("{}"))
-    flow = metric.flow(Sample(user_input="Why?", retrieved_contexts=["It was so. " * 10_000]))
-    assert [next(flow) for _ in range(10)] == [()] * 10

@@ -22,12 +22,7 @@ TABLES = (
 )
 _MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
 
-MOST_SLICES = 1_000
-OTHER = "(other values)"
-"""The slice of all values beyond the first 1,000."""
-
 _MOST_LOWEST = 10
-_NOWHERE: dict[str, Any] = {"metric": "", "since": 0.0, "until": 0.0}  # of alarms that an earlier version stored
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 _ALONE = (
     "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
@@ -193,7 +188,7 @@ def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str
         found = [(*row[:4], None if row[4] is None else _alarm(connection, row[4])) for row in rows]
         if reset:
             connection.execute(
-                "UPDATE tallies SET samples = 0, total = 0, stakes = '[]' WHERE EXISTS "
+                "UPDATE tallies SET samples = 0, total = 0, stakes = '{}' WHERE EXISTS "
                 "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
             )
             connection.execute("DELETE FROM alarms")
@@ -238,7 +233,7 @@ def _count_slice(
     connection: Transaction, which: tuple[str, str, str], watched: Watched, scores: Sequence[tuple[float, float]]
 ) -> None:
     name, metric, part = which
-    part, tally = _load(connection, name, part)
+    tally = _load(connection, name, part)
     names = {"name": name, "slice": part}
     if connection.execute("SELECT 1 FROM alarms WHERE name = :name AND slice = :slice", names).fetchall():
         return
@@ -273,7 +268,7 @@ def _count_slice(
 
 def _alarm(connection: Transaction, text: str) -> Alarm:
     """Return a stored alarm, with the lowest scores that are still there."""
-    values = {**_NOWHERE, **json.loads(text)}
+    values = json.loads(text)
     name, part = values["alert"], values["slice"]
     lowest: list[LowScore] = []
     for sample_id, value, at, alerts in connection.execute(_LOWEST, values).fetchall():
@@ -285,15 +280,13 @@ def _alarm(connection: Transaction, text: str) -> Alarm:
     return Alarm.model_validate({**values, "lowest": lowest})
 
 
-def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
-    """Return the slice, or that of other values, and its tally."""
+def _load(connection: Transaction, name: str, part: str) -> Tally:
+    """Return the tally of a slice."""
     query = "SELECT number, samples, total, stakes FROM tallies WHERE name = :name AND slice = :slice"
+    for number, samples, total, rest in connection.execute(query, {"name": name, "slice": part}).fetchall():
+        return Tally(number, samples, total, **json.loads(rest))
     ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
-    for each in (part, OTHER) if n >= MOST_SLICES else (part,):
-        for number, samples, total, stakes in connection.execute(query, {"name": name, "slice": each}).fetchall():
-            rest = json.loads(stakes)
-            return each, Tally(number, samples, total, **(rest if isinstance(rest, dict) else {"stakes": rest}))
-    return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
+    return Tally(n + 1)
 
 
 def hold_count(connection: Transaction) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import ReservingMeter
-from ragstone.live.ledger import Entry, Ledger
+from ragstone.live.ledger import Entry, spend
 from ragstone.options import NotNegative, checked
+from ragstone.results.connection import Database
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0  # between two tries to reach the ledger
@@ -83,12 +84,12 @@ class Budget:
 
 
 class Account:
-    """A budget with its ledger, and what the evaluations in this process know of each other.
+    """A budget with its account in a database, and what the evaluations in this process know of each other.
 
     Before its first call, an evaluation reserves as many calls as it will make if it grows as the last one by its
     metric did, and gives back the rest when it ends. So an evaluation without room costs nothing, and mostly only the
     first ones by a metric are broken off half-way. Tokens and money are reserved for one round at a time. While the
-    ledger cannot be reached, evaluations wait before their next calls; none is refused.
+    database cannot be reached, evaluations wait before their next calls; none is refused.
 
     Attributes:
         clock: Tells the time.
@@ -99,7 +100,7 @@ class Account:
         most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
-    def __init__(self, budget: Budget, ledger: Ledger, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, budget: Budget, database: Database, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.failed: Callable[[Exception], object] = lambda _: None
         self.waiting: set[BudgetMeter] = set()
@@ -107,7 +108,7 @@ class Account:
         self.growth: dict[tuple[str, str], float] = {}
         self.most_calls = budget.most_calls
         self._budget = budget
-        self._ledger = ledger
+        self._database = database
 
     def spend(self, cost: Counter[str], at: float, *, limited: bool = True) -> str | None:
         """Enter a cost; return the limit that refuses it. Without `limited`, enter it whatever the limits."""
@@ -115,7 +116,7 @@ class Account:
         entries = self._budget.entries(at, calls=cost["calls"], tokens=cost["input"] + cost["output"], money=money)
         if not limited:
             entries = [entry._replace(limit=None) for entry in entries if entry.amount]
-        return self._ledger.spend(entries) if entries else None
+        return spend(self._database, entries)
 
 
 class BudgetMeter(ReservingMeter):

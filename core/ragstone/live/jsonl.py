@@ -1,16 +1,17 @@
 """Outcomes as lines of JSON."""
 
 import os
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from ragstone.live.sink import Sink, SinkError
 from ragstone.results.private_files import explain, lock_file, open_private, unlock_file
 from ragstone.results.record import encode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ragstone.results.record import Record
 
 
@@ -62,39 +63,27 @@ class JSONLSink(Sink):
         lines = "".join(f"{encode(record)}\n" for record in records).encode()
         try:
             with open_private(self.path, "a+b", buffering=0) as file:  # anew each time: it may be moved away
-                _append(file.fileno(), lines)
+                _append(file, lines)
         except OSError as error:
             problem = explain(self.path, f"cannot be written ({error.strerror or error})", "outcomes.jsonl")
             raise SinkError(f"{self.path}: {problem}") from error
 
 
-def _append(file: int, lines: bytes) -> None:
-    with _alone(file) as alone:
-        size = os.fstat(file).st_size
-        if size and _last_byte(file, size) != b"\n":
-            lines = b"\n" + lines
-        left = memoryview(lines)
-        try:
-            while left:  # once, as a rule; a disk that is filling up takes a part
-                left = left[os.write(file, left) :]
-        except OSError:
-            if alone and os.fstat(file).st_size > size:
-                os.ftruncate(file, size)
-            raise
-
-
-def _last_byte(file: int, size: int) -> bytes:
-    os.lseek(file, size - 1, os.SEEK_SET)  # writing appends all the same
-    return os.read(file, 1)
-
-
-@contextmanager
-def _alone(file: int) -> Generator[bool, None, None]:
+def _append(file: IO[bytes], lines: bytes) -> None:
     locked = False
     with suppress(OSError):  # some network disks have no locks; then a batch is still one write
-        locked = lock_file(file, wait=True)
+        locked = lock_file(file.fileno(), wait=True)
+    size = file.seek(0, os.SEEK_END)
     try:
-        yield locked
+        if size:
+            file.seek(-1, os.SEEK_END)  # writing appends all the same
+            lines = lines if file.read(1) == b"\n" else b"\n" + lines
+        while lines:  # once, as a rule; a disk that is filling up takes a part
+            lines = lines[file.write(lines) :]
+    except OSError:
+        if locked:
+            file.truncate(size)
+        raise
     finally:
         if locked:
-            unlock_file(file)
+            unlock_file(file.fileno())

@@ -48,39 +48,31 @@ class _RefusedError(Exception):
     """A limit refuses: nothing of the transaction is kept."""
 
 
-class Ledger:
-    """The account that all processes on one database share. Windows older than two days are forgotten.
+def spend(database: "Database", entries: "Sequence[Entry]") -> str | None:
+    """Enter all amounts, or none: then return the name of the limit that refused.
 
-    Args:
-        database: The database.
+    Atomic between all processes on the database. Windows older than two days are forgotten.
+
+    Raises:
+        SinkError: The database cannot be reached. Nothing is spent then, and the evaluation waits.
     """
-
-    def __init__(self, database: "Database") -> None:
-        self._database = database
-
-    def spend(self, entries: "Sequence[Entry]", /) -> str | None:
-        """Enter all amounts, or none: then return the name of the limit that refused. Atomic between processes.
-
-        Raises:
-            SinkError: The database cannot be reached. Nothing is spent then, and the evaluation waits.
-        """
-        if not entries:
-            return None
-        new = False
-        try:
-            with self._database.transaction() as connection:
-                # In one order everywhere, so that no two transactions wait for each other.
-                for entry in sorted(entries, key=lambda entry: (entry.name, entry.starts_at)):
-                    row = {"name": entry.name, "starts_at": entry.starts_at, "amount": entry.amount}
-                    connection.execute(_SPEND, row)
-                    ((amount,),) = connection.execute(_SPENT, row).fetchall()
-                    if entry.limit is not None and amount > entry.limit:
-                        raise _RefusedError(entry.name)
-                    new = new or amount == entry.amount
-                if new:
-                    # Never a window that is spent in, whatever the clock says.
-                    oldest = min(int(time.time()), *(entry.starts_at for entry in entries)) - _REMEMBERED
-                    connection.execute("DELETE FROM spending WHERE starts_at < :oldest", {"oldest": oldest})
-        except _RefusedError as refusal:
-            return str(refusal)
+    if not entries:
         return None
+    new = False
+    try:
+        with database.transaction() as connection:
+            # In one order everywhere, so that no two transactions wait for each other.
+            for entry in sorted(entries, key=lambda entry: (entry.name, entry.starts_at)):
+                row = {"name": entry.name, "starts_at": entry.starts_at, "amount": entry.amount}
+                connection.execute(_SPEND, row)
+                ((amount,),) = connection.execute(_SPENT, row).fetchall()
+                if entry.limit is not None and amount > entry.limit:
+                    raise _RefusedError(entry.name)
+                new = new or amount == entry.amount
+            if new:
+                # Never a window that is spent in, whatever the clock says.
+                oldest = min(int(time.time()), *(entry.starts_at for entry in entries)) - _REMEMBERED
+                connection.execute("DELETE FROM spending WHERE starts_at < :oldest", {"oldest": oldest})
+    except _RefusedError as refusal:
+        return str(refusal)
+    return None

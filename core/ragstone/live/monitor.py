@@ -3,14 +3,14 @@
 import os
 import time
 import warnings
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn, TypeVar, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
 
-from pydantic import InstanceOf
+from pydantic import BeforeValidator, InstanceOf
 
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.live.alarms import Alarm
@@ -35,18 +35,12 @@ _ASYNC_ONLY = (
     "{} has async methods only: a monitor calls them on its own event loop. If your app uses the same client, "
     "give the monitor another one, or define the sync methods"
 )
-_SAMPLING, _QUEUE = "; it is in sampling=Sampling({}=...)", "; it is in queue=Queue({}=...)"
-_RENAMED = {
-    "sample_rate": _SAMPLING.format("rate"),
-    **{name: _SAMPLING.format(name) for name in ("where", "always", "seed", "correlated")},
-    "max_queue": _QUEUE.format("size"),
-    "max_queue_bytes": _QUEUE.format("bytes"),
-    **{name: _QUEUE.format(name) for name in ("when_full", "workers", "timeout")},
-}
 _SECONDS_TO_CLOSE, _SECONDS_TO_CLOSE_OUTBOX = 20.0, 5.0
 
-K = TypeVar("K")
 T = TypeVar("T")
+_listed = BeforeValidator(lambda value: value if is_list(value) else [value])
+_Sinks = Annotated[list[InstanceOf[Sink]], _listed]
+_Alerts = Annotated[list[InstanceOf[Alert]], _listed]
 
 
 class Monitor:
@@ -118,13 +112,8 @@ class Monitor:
         retain: str | None = None,
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
-        **renamed: NoReturn,
     ) -> None:
-        for name in renamed:
-            raise TypeError(f"{name}: Monitor has no such option" + _RENAMED.get(name, ""))
-        named = isinstance(metrics, str) or (is_list(metrics) and any(isinstance(each, str) for each in metrics))
-        if named or any(each is not None for each in (llm, writer, embedder)):
-            metrics = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
+        made = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
         checked("sampling", sampling, InstanceOf[Sampling] | None)
         checked("queue", queue, InstanceOf[Queue] | None)
         sampling, queue = sampling or Sampling(), queue or Queue()
@@ -133,20 +122,12 @@ class Monitor:
         keep = frozenset(checked("keep", keep, set[Fact]))
         check_function("redact", redact)
         check_function("on_alarm", on_alarm)
-        by_key = _by_key(
-            "metrics",
-            cast("Sequence[Metric]", metrics),
-            Metric,
-            _metric_key,
-            "metrics, such as ContextRelevancy(llm=...)",
-        )
-        if not by_key:
-            raise ValueError("metrics: is empty; pass metrics, such as ContextRelevancy(llm=...)")
+        by_key = _by_key("metrics", made, attrgetter("name", "version"))
         if sinks is None:
             from ragstone.live.database import SQLiteSink
 
             sinks = SQLiteSink()
-        by_name = _by_key("sinks", sinks, Sink, attrgetter("name"), "sinks of ragstone.live, such as SQLiteSink(PATH)")
+        several = list(_by_key("sinks", checked("sinks", sinks, _Sinks), attrgetter("name")).values())
         path = _outbox_path(outbox)
         if path is None and not queue.workers:
             raise ValueError('queue: workers=0 needs a file through which another process judges: outbox="PATH"')
@@ -155,8 +136,8 @@ class Monitor:
         self.__setstate__(
             Settings(
                 metrics=by_key,
-                choices=sampling.choices(list(by_key.values())),
-                sinks=list(by_name.values()),
+                choices=sampling.choices(made),
+                sinks=several,
                 sampling=sampling,
                 queue=queue,
                 budget=budget,
@@ -165,12 +146,12 @@ class Monitor:
                 store_text=store_text,
                 keep=keep,
                 retain=checked("retain", retain, Period | None),
-                alerts=_alerts(alerts, by_key.values(), keep, by_name.values()),
+                alerts=_alerts(checked("alerts", alerts, _Alerts), made, keep, several),
                 on_alarm=on_alarm,
                 waits=self.waits,
             )
         )
-        for judge in {judge for metric in by_key.values() for judge in metric.models}:
+        for judge in {judge for metric in made for judge in metric.models}:
             if getattr(judge, "async_only", False):
                 warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
         _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
@@ -335,45 +316,27 @@ class Monitor:
         self._pipelines: dict[int, Pipeline] = {}  # another process starts with a queue of its own
 
 
-def _check_type(name: str, value: object, types: tuple[type, ...], instead: str) -> None:
-    if isinstance(value, type):
-        raise TypeError(f"{name}: is the class {value.__name__}; make an object: {value.__name__}(...)")
-    if not isinstance(value, types):
-        raise TypeError(f"{name}: is {type(value).__name__}; pass {instead}")
-
-
-def _by_key(name: str, items: T | Sequence[T], kind: type[Any], key: Callable[[T], K], instead: str) -> dict[K, T]:
-    """Return one or several things by what tells them apart; refuse what is none, and two alike."""
-    _check_type(name, items, (kind, Iterable), instead)
-    by_key: dict[K, T] = {}
-    for item in cast("Iterable[T]", [items] if isinstance(items, kind) else items):
-        if not isinstance(item, kind):
-            raise TypeError(f"{name}: contains {type(item).__name__}; pass {instead}")
-        if key(item) in by_key:
-            raise ValueError(f"{name}: two are called {key(item)!r}; leave one out, or give it another name")
-        by_key[key(item)] = item
+def _by_key(name: str, items: Sequence[T], key: Callable[[T], Any]) -> dict[Any, T]:
+    """Return things by what tells them apart; refuse two alike."""
+    by_key = {key(item): item for item in items}
+    if len(by_key) < len(items):
+        twice = next(each for each in by_key if sum(key(item) == each for item in items) > 1)
+        raise ValueError(f"{name}: two are called {twice!r}; leave one out, or give it another name")
     return by_key
 
 
 def _alerts(
-    alerts: Alert | Sequence[Alert], metrics: Iterable[Metric], keep: Collection[str], sinks: Iterable[Sink]
+    alerts: Sequence[Alert], metrics: Sequence[Metric], keep: Collection[str], sinks: Sequence[Sink]
 ) -> dict[Alert, tuple[float, float]]:
-    """Return the alerts, checked, each with the bounds of its metric."""
+    """Return the alerts, each with the bounds of its metric, or refuse what cannot be watched."""
     by_name = {metric.name: metric for metric in metrics}
-    checked = _by_key("alerts", alerts, Alert, attrgetter("name"), 'alerts, such as Alert("faithfulness", below=0.8)')
-    if checked and all(sink.database is None for sink in sinks):
+    if alerts and all(sink.database is None for sink in sinks):
         raise ValueError("alerts: need a sink with a database, such as SQLiteSink(PATH)")
-    for alert in checked.values():
+    for alert in _by_key("alerts", alerts, attrgetter("name")).values():
         if alert.metric not in by_name:
             raise ValueError(f"alerts: {alert.metric!r} is not a metric of this monitor; it has {sorted(by_name)}")
         alert.check(by_name[alert.metric], keep)
-    return {alert: by_name[alert.metric].bounds for alert in checked.values()}
-
-
-def _metric_key(metric: Metric) -> tuple[str, str]:
-    if metric.lacks_llm:
-        raise ValueError(f"metrics: {metric.name} has no judge; pass it one: llm=...")
-    return metric.name, metric.version
+    return {alert: by_name[alert.metric].bounds for alert in alerts}
 
 
 def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:

@@ -58,8 +58,7 @@ class Pending:
     def to_json(self) -> str:
         """Return what the outbox keeps: the sample, its origin and its metrics, all in ASCII. Never raises."""
         sample = sample_fields(self.sample)
-        todo = [choice if choice.drawn else choice[:4] for choice in self.todo]  # as earlier versions read it
-        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": todo})
+        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": self.todo})
 
     @classmethod
     def from_json(cls, sample_id: str, text: str, attempts: int) -> "Pending":

@@ -22,13 +22,12 @@ from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
 from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.health import Health
-from ragstone.live.ledger import Ledger
 from ragstone.live.pending import Pending
 from ragstone.live.redaction import RedactionFailed, snapshot
 from ragstone.live.settings import Settings
 from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
-from ragstone.live.worker import Task, TaskQueue, Workers
+from ragstone.live.worker import Load, Task, TaskQueue, Workers
 from ragstone.live.writes import Write, Writes
 from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
@@ -65,52 +64,6 @@ class RedactedError(Exception):
     """Stands for an exception whose text may quote what is to be redacted."""
 
 
-class DedupCache:
-    """The ids of the last samples, at most `most`. Any thread may use it.
-
-    Example:
-        >>> cache = DedupCache(10)
-        >>> cache.has("a"), cache.has("a")
-        (False, True)
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._lock = threading.RLock()  # re-entrant: a signal handler may ask while we look
-        self._seen: dict[int, None] = {}
-
-    def has(self, name: str) -> bool:
-        """Return whether an id was here lately, and remember it."""
-        key = hash(name)  # ids of a megabyte must not pile up
-        with self._lock:
-            known = key in self._seen
-            self._seen[key] = None
-            if len(self._seen) > self._most:
-                del self._seen[next(iter(self._seen))]
-            return known
-
-
-class _Load:
-    """How many tasks, and how many bytes of them. Any thread and any signal handler may use it."""
-
-    def __init__(self, tasks: int = 0, size: int = 0) -> None:
-        self._lock = threading.RLock()
-        self.tasks, self.bytes = tasks, size
-
-    def add(self, task: Task, sign: int = 1) -> None:
-        """Count a task; with the sign -1 it is taken back."""
-        with self._lock:
-            self.tasks += sign
-            self.bytes += sign * task.size
-
-    def takes(self, task: Task) -> bool:
-        """Whether there was room for a task, which is taken then."""
-        fits = self.tasks > 0 and self.bytes >= task.size
-        if fits:
-            self.add(task, -1)
-        return fits
-
-
 class Pipeline:
     """The way of samples through one process: sampling, snapshot, queue, workers, delivery. A forked child has its own.
 
@@ -130,7 +83,8 @@ class Pipeline:
         self._starting = threading.Lock()
         self._closing = threading.RLock()  # re-entrant: a signal handler may close while we close
         self._bell: SimpleQueue[None] = SimpleQueue()
-        self._recent = DedupCache(max(10_000, 2 * settings.queue.size))
+        self._recent: dict[int, None] = {}  # hashes of the last ids: ids of a megabyte must not pile up
+        self._noting = threading.RLock()  # re-entrant: a signal handler may submit while we note an id
         self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
         self.counters = Counters()
         self.queue = TaskQueue()
@@ -153,13 +107,12 @@ class Pipeline:
         }
         self.closed = False
         self.ended = threading.Event()
-        self._writes = Writes(settings.outbox, settings.waits, self.wake, self._outbox_opened, self._outbox_failed)
-        self._arrivals, self._room = _Load(), _Load()  # new tasks that wait to be written; room for them in memory
+        failed = partial(self.counters.failed, "outbox")
+        self._writes = Writes(settings.outbox, settings.waits, self.wake, self._outbox_opened, failed)
+        self._spooling = Load()  # tasks that wait to be written, and not to be judged here
         self._versions = dict(iter(settings.metrics))  # by name
         self._delivered_rows: set[int] = set()  # that wait to be removed from the file
         self._look_at = self._adopt_at = -1.0
-        self._empty_looks = self._enough_looks = 0  # how often nothing was left in the file, or it could not be used
-        self._hurry = self._put_off_too = False
 
     # --- taking samples, on the app's threads -----------------------------------------------------------------
 
@@ -216,9 +169,17 @@ class Pipeline:
         if self.closed:
             raise _NotTaken("closed")
         own = sample.id or own_id(sample.metadata)
-        if own and self._recent.has(own):
+        if own and self._is_recent(hash(own)):
             raise _NotTaken("same_id", "duplicate")
         return own or secrets.token_hex(16)
+
+    def _is_recent(self, key: int) -> bool:
+        with self._noting:
+            known = key in self._recent
+            self._recent[key] = None
+            if len(self._recent) > max(10_000, 2 * self._settings.queue.size):
+                del self._recent[next(iter(self._recent))]
+            return known
 
     def _origin(self) -> Mapping[str, str]:
         origin: dict[str, str] = {}
@@ -232,45 +193,39 @@ class Pipeline:
     def _enqueue(self, task: Task) -> None:
         if task.size > self._settings.queue.bytes:
             raise _NotTaken("too_large")
-        if self._is_full(task) and not self._makes_room(task):
-            if not self.closed:
-                raise _NotTaken("queue_full")
+        load = self._makes_room(task)
+        if load is None:
             self.counters.cut_off(len(task.todo))  # it waited for room when the monitor was closed
             return
-        self._arrivals.add(task)
-        self._writes.add(Write(partial(self._new_to_file, task), partial(self._new_from_memory, task)))
-        self.counters.waiting(len(self.queue) + self._arrivals.tasks)
+        load.add(task)
+        self._writes.add(Write(partial(self._new_to_file, task, load), partial(self._new_from_memory, task, load)))
+        self.counters.waiting(load.tasks)
         if self.ended.is_set():
             for write in self._writes.drain():
                 write.from_memory()
             for late in self.queue.drain():
                 self.done(late)
 
-    def _is_full(self, task: Task) -> bool:
-        waiting, size = len(self.queue) + self._arrivals.tasks, self._queued_bytes() + task.size
-        return waiting >= self._settings.queue.size or size > self._settings.queue.bytes
-
-    def _queued_bytes(self) -> int:
-        return self.queue.bytes + self._arrivals.bytes
-
-    def _makes_room(self, task: Task) -> bool:
-        """Make room for a task, by the monitor's rule; return whether there is some."""
+    def _makes_room(self, task: Task) -> Load | None:
+        """Return where there is room for a task, made by the monitor's rule; None when it was closed meanwhile."""
         queue = self._settings.queue
-        if queue.when_full == "spool":  # there will be no room in memory, so that it is only written
-            fits = self._arrivals.bytes + task.size <= queue.bytes
-            return fits and self._arrivals.tasks < max(_UNWRITTEN, queue.size)
-        while self._is_full(task):
+        load, most = self.queue.load if queue.workers else self._spooling, queue.size
+        if queue.when_full == "spool" and load.is_full(task, most, queue.bytes):
+            load, most = self._spooling, max(_UNWRITTEN, most)
+        while load.is_full(task, most, queue.bytes):
             if queue.when_full == "drop_oldest" and (oldest := self.queue.drain(1)):
                 self.counters.settle("dropped", "queue_full", len(oldest[0].todo))
                 oldest[0].todo.clear()
                 self.done(oldest[0])
-            elif queue.when_full != "block" or self.closed:
-                return False
+            elif self.closed:
+                return None
+            elif queue.when_full != "block":
+                raise _NotTaken("queue_full")
             elif _runs_a_loop():
                 raise _NotTaken("would_block_loop")
             else:
                 time.sleep(LOOK)
-        return True
+        return load
 
     # --- what comes of them -----------------------------------------------------------------------------------
 
@@ -321,8 +276,8 @@ class Pipeline:
 
     # --- the outbox -------------------------------------------------------------------------------------------
 
-    def _new_to_file(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
-        mine = self._room.takes(task)
+    def _new_to_file(self, task: Task, load: Load, outbox: "Outbox") -> Callable[[], object]:
+        mine = load is self.queue.load and not self.ended.is_set()
         new = outbox.add(task, mine=mine)
 
         def written() -> None:
@@ -333,18 +288,18 @@ class Pipeline:
                 self.queue.put(task)
             else:
                 self.counters.settle("spooled", "outbox", len(task.todo))
-            self._arrivals.add(task, -1)  # for a moment it is counted twice, rather than not at all
+            load.add(task, -1)  # for a moment it is counted twice, rather than not at all
 
         return written
 
-    def _new_from_memory(self, task: Task) -> None:
+    def _new_from_memory(self, task: Task, load: Load) -> None:
         if self.ended.is_set():
             self._judged_from_memory(task)
-        elif self._writes.path is None or self._room.takes(task):
+        elif load is self.queue.load:
             self.queue.put(task)
         else:
             self.counters.settle("dropped", "outbox_failed", len(task.todo))
-        self._arrivals.add(task, -1)
+        load.add(task, -1)
 
     def _judged_to_file(self, task: Task, outbox: "Outbox") -> Callable[[], object]:
         """Write down the outcomes of a task, and what of it is still to be done."""
@@ -381,75 +336,70 @@ class Pipeline:
         self._look_at = self._adopt_at = -1.0
         self._fall_behind()  # what an earlier process could not deliver
 
-    def _outbox_failed(self, error: Exception) -> None:
-        self.counters.failed("outbox", error)
-        self._empty_looks += 1
-
     def _fall_behind(self) -> None:
         for delivery in self.deliveries.values():
             delivery.behind = True
 
-    def _free(self) -> _Load:
-        """Return how many more tasks, and bytes, may wait in memory to be judged."""
-        queue = self._settings.queue
-        if not queue.workers or self.ended.is_set():
-            return _Load()
-        return _Load(queue.size - len(self.queue), queue.bytes - self.queue.bytes)
-
-    def _turn(self) -> None:
-        """Write what waits, and once a second, or in a hurry now, claim what is left if there is room."""
+    def _write(self) -> None:
+        """Write what waits, and once a second claim what is left if there is room."""
         with self._writes.held() as mine:
             if self._writes.path is None or self.ended.is_set() or not mine:
                 return
-            hurry, self._hurry = self._hurry, False
-            self._room = self._free()
-            written = self._writes.write()
-            if not self._settings.queue.workers:
-                return  # what cannot be written waits until it can
-            if not written:
-                self._room = self._free()
+            judges = self._settings.queue.workers > 0
+            if judges and time.monotonic() >= self._look_at:
+                self._writes.add(self._look([]))
+            if not self._writes.write() and judges:  # where others judge it waits until it can be written
                 self._writes.from_memory()
-            elif hurry or time.monotonic() >= self._look_at:
-                self._look()
 
-    def _look(self) -> None:
-        """Claim samples without an owner, and outcomes that a sink has not taken yet."""
-        now, room = time.monotonic(), self._free()
-        self._look_at = now + self._settings.waits.looks
-        most = max(0, min(room.tasks, _MOST_CLAIMED)) if room.bytes > 0 else 0
-        first_too = not len(self.queue)
+    def _look(self, more: list[bool], *, put_off: bool = False) -> Write:
+        """Claim samples without an owner, and outcomes that a sink has not taken yet, in turn with what is written.
 
-        def look(outbox: "Outbox") -> tuple[list[tuple[Pending, bool]], dict[str, list[Item]], dict[str, int]]:
-            if now >= self._adopt_at:
-                self._adopt_at = now + self._settings.waits.adoptions
-                if outbox.adopt():
-                    self._fall_behind()
-            if outbox.share_feedback(list(self.deliveries)):
+        Args:
+            more: Gets whether there may be more.
+            put_off: Whether to claim samples, too, that other processes put off.
+        """
+        return Write(partial(self._look_into_file, more, put_off), lambda: more.append(False))
+
+    def _look_into_file(self, more: list[bool], put_off: bool, outbox: "Outbox") -> Callable[[], object]:
+        now, queue, waits = time.monotonic(), self._settings.queue, self._settings.waits
+        self._look_at = now + waits.looks
+        most, most_bytes = queue.size - self.queue.load.tasks, queue.bytes - self.queue.load.bytes
+        if self.ended.is_set() or most_bytes <= 0:
+            most = 0
+        if now >= self._adopt_at:
+            self._adopt_at = now + waits.adoptions
+            if outbox.adopt():
                 self._fall_behind()
-            names, put_off = sorted(self._versions), self._put_off_too
-            claimed = outbox.claim(most, names, most_bytes=room.bytes, first_too=first_too, put_off_too=put_off)
-            behind = [name for name, delivery in self.deliveries.items() if delivery.behind]
-            undelivered = {
-                name: [Item(row, record) for row, record in outbox.undelivered(name, self._settings.waits.outcomes)]
-                for name in behind
-                if not self.deliveries[name].waiting() and not self._delivered_rows
-            }
-            return claimed, undelivered, outbox.records() if behind else {}
+        if outbox.share_feedback(list(self.deliveries)):
+            self._fall_behind()
+        claimed = outbox.claim(
+            max(0, min(most, _MOST_CLAIMED)),
+            sorted(self._versions),
+            most_bytes=most_bytes,
+            first_too=not len(self.queue),
+            put_off_too=put_off,
+        )
+        behind = {name: delivery for name, delivery in self.deliveries.items() if delivery.behind}
+        undelivered = {
+            name: [Item(row, record) for row, record in outbox.undelivered(name, waits.outcomes)]
+            for name, delivery in behind.items()
+            if not delivery.waiting() and not self._delivered_rows
+        }
+        in_outbox = outbox.records() if behind else {}
 
-        if (seen := self._writes.transact(look)) is None:
-            return
-        claimed, undelivered, in_outbox = seen
-        for pending, left_by_us in claimed:
-            self._claimed(pending, left_by_us=left_by_us)
-        for name, items in undelivered.items():
-            self.deliveries[name].behind = len(items) == self._settings.waits.outcomes
-            self.deliveries[name].put(items)
-        for name, delivery in self.deliveries.items():
-            delivery.in_outbox = in_outbox.get(name, 0) if delivery.behind else 0
-        if claimed or undelivered:
-            self._look_at = -1.0  # there may be more
-        elif most > 0 and not any(delivery.behind for delivery in self.deliveries.values()):
-            self._empty_looks += 1
+        def written() -> None:
+            for pending, left_by_us in claimed:
+                self._claimed(pending, left_by_us=left_by_us)
+            for name, items in undelivered.items():
+                self.deliveries[name].behind = len(items) == waits.outcomes
+                self.deliveries[name].put(items)
+            for name, delivery in self.deliveries.items():
+                delivery.in_outbox = in_outbox.get(name, 0) if delivery.behind else 0
+            if claimed or undelivered:
+                self._look_at = -1.0  # there may be more
+            more.append(bool(claimed) or any(delivery.behind for delivery in behind.values()))
+
+        return written
 
     def _claimed(self, pending: Pending, *, left_by_us: bool) -> None:
         """Queue what this monitor has a metric for, of another version if need be; leave the rest to others."""
@@ -482,8 +432,8 @@ class Pipeline:
             if judges and self._settings.budget is not None and self.workers.account is None:
                 from ragstone.live.database import memory_database  # loads sqlite3
 
-                ledger = Ledger(self._database or memory_database())
-                self.workers.account = Account(self._settings.budget, ledger, self._settings.waits.clock)
+                database = self._database or memory_database()
+                self.workers.account = Account(self._settings.budget, database, self._settings.waits.clock)
             if self.workers.account is not None:
                 self.workers.account.failed = partial(self.counters.failed, "budget")
             for delivery in self.deliveries.values() if judges else ():
@@ -508,7 +458,7 @@ class Pipeline:
         retain, remove_at = self._settings.retain, -1.0
         while not self.ended.is_set():
             try:
-                self._turn()
+                self._write()
                 self.workers.check_timeouts()
                 if time.monotonic() - reported >= _SECONDS_BETWEEN_REPORTS:
                     reported = time.monotonic()
@@ -527,29 +477,26 @@ class Pipeline:
         """Wait until nothing is left to do, as `Monitor.flush` says."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self.closed:
-            self._put_off_too, self._enough_looks = put_off, 0
             self.begin()
-        try:
-            while not self.ended.is_set() and not self._idle():
-                if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):
-                    break
-                time.sleep(LOOK)
-        finally:
-            self._put_off_too = False
+        more: list[bool] = []  # what was found in the file since nothing else was left to do
+        while not self.ended.is_set():
+            if self._busy():
+                more.clear()
+            elif self._writes.path is None or not self._settings.queue.workers or more == [False]:
+                break
+            else:
+                more.clear()
+                self._writes.add(self._look(more, put_off=put_off))
+            if not self.workers.allowed.is_set() or (deadline is not None and time.monotonic() >= deadline):
+                break
+            time.sleep(LOOK)
         return self._left()
 
-    def _idle(self) -> bool:
-        """Return whether nothing is left to do, also after two more looks into the file."""
-        deliveries, watch = self.deliveries.values(), self._watch
-        busy = self.counters.pending() or self.workers.unsettled or any(each.waiting() for each in deliveries)
-        busy = busy or (watch is not None and watch.busy()) or self._writes.busy()
-        if busy or self._writes.path is None or not self._settings.queue.workers:
-            self._enough_looks = 0
-            return not busy
-        self._enough_looks = self._enough_looks or self._empty_looks + 2  # the first may have begun before
-        self._hurry = True
-        self.wake()
-        return self._empty_looks >= self._enough_looks and not self._writes.busy()
+    def _busy(self) -> bool:
+        """Return whether anything is left to do, but for what others may have left in the file."""
+        watches = self._watch is not None and self._watch.busy()
+        delivers = any(delivery.waiting() for delivery in self.deliveries.values())
+        return bool(self.counters.pending() or self.workers.unsettled or delivers or watches or self._writes.busy())
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
@@ -631,7 +578,6 @@ class Pipeline:
 
     def _write_last(self, left: Iterable[Task]) -> None:
         """Write what waits, and what is left for whoever comes next."""
-        self._room = _Load()
         with self._writes.held() as mine:  # after a batch that is being written, which may queue further tasks
             for task in [*left, *self.queue.drain()]:
                 self._writes.add(Write(partial(self._judged_to_file, task), partial(self._judged_from_memory, task)))
@@ -666,7 +612,8 @@ class Pipeline:
         account = self.workers.account
         ledger = 0 if account is None else min(stats.pending, len(account.waiting))
         reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
-        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=self._queued_bytes(), reasons=reasons)
+        queued = self.queue.load.bytes + self._spooling.bytes
+        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=queued, reasons=reasons)
 
 
 def _say(feedback: Feedback, outbox: "Outbox") -> None:

@@ -183,16 +183,8 @@ def without_quotations(detail: str, texts: Iterable[str]) -> str:
     for text in texts:
         length = min(_QUOTED, len(text))
         if length >= _SHORTEST:
-            for start in _candidates(detail, text, length):
+            for start in range(len(detail) - length + 1):
                 if detail[start : start + length] in text:
                     quoted.update(range(start, start + length))
     runs = groupby(range(len(detail)), key=quoted.__contains__)
     return "".join("[text]" if hidden else "".join(detail[place] for place in places) for hidden, places in runs)
-
-
-def _candidates(detail: str, text: str, length: int) -> list[int]:
-    """Return where a quotation may begin. Each one holds a whole block of half its length; few blocks match."""
-    half = (length + 1) // 2
-    blocks = [at for at in range(0, len(detail) - half + 1, half) if detail[at : at + half] in text]
-    last = len(detail) - length
-    return sorted({start for at in blocks for start in range(max(0, at + half - length), min(at, last) + 1)})

@@ -8,7 +8,7 @@ from typing import cast
 
 from ragstone.live.pending import Choice
 from ragstone.metrics.base import Metric
-from ragstone.options import Flag, Share, checked
+from ragstone.options import Share, checked
 from ragstone.sample import Sample
 
 Predicate = Callable[[Sample], object]
@@ -29,7 +29,6 @@ class Sampling:
             (`metadata["feedback"]` is "thumbs_down", "down", "negative", False or a number below 0),
             "empty_retrieval" (no context with text), or a function of the sample.
         seed: Changes which samples are chosen.
-        correlated: Whether metrics of the same rate score the same samples.
 
     Raises:
         ValueError: A rate is not from 0 to 1, a rule is not known, or another option is not of its type.
@@ -48,7 +47,6 @@ class Sampling:
     where: Predicate | None = None
     always: str | Predicate | Sequence[str | Predicate] = ()
     seed: str | int = ""
-    correlated: bool = True
 
     def __post_init__(self) -> None:
         for rate in self.rate.values() if isinstance(self.rate, Mapping) else (self.rate,):
@@ -57,7 +55,6 @@ class Sampling:
         seed = cast("object", self.seed)
         if not isinstance(seed, (str, int)):
             raise TypeError(f"seed: is {type(seed).__name__}; pass text or a whole number")
-        checked("correlated", self.correlated, Flag)
         for rule in self._always():
             if isinstance(rule, str) and rule not in _RULES:
                 use = f"use {', '.join(_RULES)}, or a function of the sample"
@@ -95,8 +92,7 @@ class Sampling:
     def _draws(self, choice: Choice, sample_id: str) -> bool:
         if choice.rate in (0.0, 1.0):
             return choice.rate == 1.0
-        salt = self.seed if self.correlated else f"{self.seed}\0{choice.metric}"
-        text = f"{salt}\0{sample_id}".encode("utf-8", "surrogatepass")
+        text = f"{self.seed}\0{sample_id}".encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, digest_size=8).digest(), "big") / 2**64 < choice.rate
 
     def _always(self) -> Sequence[str | Predicate]:

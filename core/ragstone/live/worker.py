@@ -67,21 +67,41 @@ def _size(value: Any) -> int:  # noqa: ANN401 - of JSON
     return sum(map(_size, value)) if is_list(value) else getsizeof(value)
 
 
+class Load:
+    """How many tasks wait, and how many bytes of them. Any thread and any signal handler may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
+        self.tasks = self.bytes = 0
+
+    def add(self, task: Task, sign: int = 1) -> None:
+        """Count a task; with the sign -1 it is taken back."""
+        with self._lock:
+            self.tasks += sign
+            self.bytes += sign * task.size
+
+    def is_full(self, task: Task, most: int, most_bytes: int) -> bool:
+        """Whether a task would be one too many."""
+        return self.tasks >= most or self.bytes + task.size > most_bytes
+
+
 class TaskQueue:
-    """Tasks that wait, first in, first out, and their bytes. Any thread and any signal handler may use it."""
+    """Tasks that wait, first in, first out. Any thread and any signal handler may use it.
+
+    Attributes:
+        load: These tasks, and those that are to come once they are written.
+    """
 
     def __init__(self) -> None:
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
-        self.bytes = 0
+        self.load = Load()
 
     def __len__(self) -> int:
         return self._tasks.qsize()
 
     def put(self, task: Task) -> None:
         """Add a task."""
-        with self._lock:
-            self.bytes += task.size
+        self.load.add(task)
         self._tasks.put(task)
 
     def get(self, *, block: bool = True) -> Task | None:
@@ -92,8 +112,7 @@ class TaskQueue:
         """
         task = self._tasks.get(block)
         if task is not None:
-            with self._lock:
-                self.bytes -= task.size
+            self.load.add(task, -1)
         return task
 
     def drain(self, most: int | None = None) -> list[Task]:

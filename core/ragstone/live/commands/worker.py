@@ -2,11 +2,9 @@
 
 import shlex
 import signal
-import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,15 +31,17 @@ from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ragstone.live import Sink
     from ragstone.live.outbox import Contents
 
-GIVE_UP_AFTER = 100
-"""Evaluations in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
-
 _LOOK = 0.1  # seconds between two looks at the monitor
-_SINK_PATIENCE = 30.0
+_PATIENCE = 30.0  # seconds in which something must have been done, where nothing is in hand
 _FAILURES_OF_THE_JUDGE = ("judge_error", "timeout", "over_budget", "cancelled")
+_WAYS = {
+    "again": "run this again when it takes them",
+    "sqlite": "ragstone live worker --outbox {} --db {}",
+    "sql": "ragstone live worker --outbox {} --db {} (with the password if it has one)",
+    "unreadable": "there is no way, they cannot be read",
+}
 _MOST_WAITING = 100  # samples taken at once: several workers on one outbox share what is left
 
 
@@ -112,7 +112,7 @@ def worker(
         its_monitor = _made(path, left, follow=follow, **options)
     ended = _work(its_monitor, follow=follow)
     left, stats = _contents(path), its_monitor.stats()
-    for line in _why_left(left, ended, stats):
+    for line in _why_left(left, ended, stats, outbox):
         click.echo(printable(line, 1_000), err=True)
     reasons = stats.reasons.get("unscored", {})
     open_ = left.waiting() + sum(left.records.values())
@@ -124,8 +124,6 @@ def worker(
         unscored = f"unscored {stats.unscored:,}" + (f" ({listed})" if listed else "")
         over_budget = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
         click.echo(f"scored {stats.scored:,}, {unscored}{over_budget}, left {open_:,}")
-    for name in left.records:
-        click.echo(f"{printable(name)}: {_way(name, outbox, again=name in stats.sinks)}", err=True)
     if ended == "interrupted":
         ctx.exit(130)
     failed = sum(reasons.get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
@@ -186,20 +184,17 @@ def _made(
         [("--db", database_file(db))],
         [("--outbox", str(path)), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
-    sink = _sink(db, contents.records)
+    sink = database_sink(db, "--db ", new=True)
+    try:
+        with closing(sink), sink.database.transaction():  # before a judge is paid for what it would not take
+            pass
+    except SinkError as error:
+        raise NotThere(f"--db {error}") from None
     metrics = (
         make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=4 * workers)
         if wanted
         else [_Nothing(llm=NullJudge())]
     )
-    versions = {metric.name: metric.version for metric in metrics}
-    for name, version in contents.metrics:
-        if versions.get(name, version) != version:
-            click.echo(
-                f"Note: {printable(name)} is scored as version {versions[name]}; the app's is {printable(version)}. "
-                "To score as the app does: --monitor MODULE:NAME",
-                err=True,
-            )
     queue = Queue(size=_MOST_WAITING, workers=workers)
     return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, queue=queue)
 
@@ -210,75 +205,37 @@ class _Nothing(ContextRelevancy):
     name = "nothing"
 
 
-def _sink(db: str, waiting: Mapping[str, int]) -> "Sink":
-    """Return the sink; its database was opened once, before a judge is paid for what it would not take."""
-    sink = database_sink(db, "--db ", new=True)
-    try:
-        with closing(sink), sink.database.transaction():
-            pass
-    except SinkError as error:
-        n = waiting.get(sink.name, 0)
-        more = f". {n:,} outcomes wait for it and go to no other: mend it or move it away, and run this again"
-        raise NotThere(f"--db {error}{more if n else ''}") from None
-    return sink
-
-
 def _work(monitor: Monitor, *, follow: bool) -> str:
-    """Have the monitor score until there is a reason to end, and return it; then what is in hand is finished."""
+    """Have the monitor score until nothing is left, or it is asked to end; then what is in hand is finished."""
     asked: list[str] = []
-    flushing = threading.Thread(target=partial(monitor.flush, put_off=True), name="ragstone-flush", daemon=True)
-    fails = _Failing()
-    with _signals(asked):
-        flushing.start()
-        ended = ""
-        while not ended:
-            time.sleep(_LOOK)
+    before: list[int] = []
+    with _signals(monitor, asked):
+        while not asked:
+            monitor.flush(_PATIENCE, put_off=not before)
             stats = monitor.stats()
-            if asked:
-                ended = asked[0]
-            elif not follow:
-                ended = fails.why(stats) if flushing.is_alive() else "done"
-        if ended != "done":
-            monitor.pause()
-            still = 0
-            while still < 3:  # between two evaluations of a sample none is in hand
-                still = 0 if monitor.stats().in_hand else still + 1
-                time.sleep(_LOOK / 3)
+            written = sum(sink.written for sink in stats.sinks.values())
+            done = [stats.scored, stats.unscored, stats.over_budget, stats.spooled, written]
+            if done == before and not (follow or stats.in_hand):
+                break
+            before = done
+            time.sleep(1.0 if follow else _LOOK)
+        still = 0
+        while asked and still < 3:  # between two evaluations of a sample none is in hand
+            still = 0 if monitor.stats().in_hand else still + 1
+            time.sleep(_LOOK / 3)
         monitor.close()
-    return ended
-
-
-class _Failing:
-    """Watches for what keeps failing, so that it makes no sense to go on."""
-
-    def __init__(self) -> None:
-        self._evaluated = self._put_off = self._written = 0
-        self._written_at = time.monotonic()
-
-    def why(self, stats: Stats) -> str:
-        """Return "judge" or "sink"; "" while there is hope."""
-        if (evaluated := _evaluated(stats)) != self._evaluated:
-            self._evaluated, self._put_off = evaluated, stats.spooled
-        if stats.spooled - self._put_off >= GIVE_UP_AFTER:
-            return "judge"
-        written, now = sum(sink.written for sink in stats.sinks.values()), time.monotonic()
-        if written != self._written or not any(sink.waiting for sink in stats.sinks.values()):
-            self._written, self._written_at = written, now
-        return "sink" if now - self._written_at > _SINK_PATIENCE else ""
-
-
-def _evaluated(stats: Stats) -> int:
-    return stats.scored + stats.unscored + stats.over_budget
+    return asked[0] if asked else ""
 
 
 @contextmanager
-def _signals(asked: list[str]) -> Generator[None, None, None]:
-    """Have Ctrl-C and SIGTERM ask for the end; a second one ends at once."""
+def _signals(monitor: Monitor, asked: list[str]) -> Generator[None, None, None]:
+    """Have Ctrl-C and SIGTERM ask for the end, and the monitor judge nothing more; a second one ends at once."""
 
     def once(number: int, frame: "FrameType | None") -> None:
         del frame
         signal.signal(number, before[number])
         asked.append("interrupted" if number == signal.SIGINT else "terminated")
+        monitor.pause()
 
     before: dict[int, Any] = {number: signal.signal(number, once) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -288,10 +245,8 @@ def _signals(asked: list[str]) -> Generator[None, None, None]:
             signal.signal(number, handler)
 
 
-def _why_left(left: "Contents", ended: str, stats: Stats) -> Generator[str, None, None]:
-    if ended == "judge":
-        yield f"Gave up: the judge failed {GIVE_UP_AFTER} times in a row. `ragstone doctor` tries a judge."
-    if ended in ("interrupted", "terminated"):
+def _why_left(left: "Contents", ended: str, stats: Stats, outbox: str) -> Generator[str, None, None]:
+    if ended:
         yield "Stopped: what was in hand was finished."
     for name, sink in stats.sinks.items():
         if sink.last_error and (sink.lost or left.records.get(name)):
@@ -299,23 +254,13 @@ def _why_left(left: "Contents", ended: str, stats: Stats) -> Generator[str, None
     for (name, version), n in left.metrics.items():
         yield f"{n:,} wait to be scored by {printable(name)} (version {printable(version)})"
     for name, n in left.records.items():
-        yield f"{n:,} outcomes wait for {printable(name)}"
+        kind, _, place = name.partition(":")
+        way = _WAYS.get("again" if name in stats.sinks else kind, "start the app, or --monitor MODULE:NAME")
+        way = way.format(shlex.quote(outbox), shlex.quote(place))
+        yield f"{n:,} outcomes wait for {printable(name)}; to deliver them: {printable(way, 10_000)}"
     if left.elsewhere:
         yield f"{left.elsewhere:,} samples are being scored by another process"
     if left.unreadable:
         yield f"{left.unreadable:,} samples cannot be read"
     for place, n in stats.errors.items():
         yield f"{place}: failed {n:,} times"
-
-
-def _way(name: str, outbox: str, *, again: bool) -> str:
-    """Say what delivers the outcomes that wait for a sink: they go to one of its name and to no other."""
-    kind, _, place = name.partition(":")
-    if kind == "unreadable":
-        return "what waits for it cannot be read, and stays in the outbox"
-    if again:
-        return "to deliver what waits for it, run this again when it takes outcomes; no other sink gets them"
-    if kind not in ("sqlite", "sql"):
-        return "to deliver what waits for it, start the app, or name the app's monitor (--monitor MODULE:NAME)"
-    command = printable(f"ragstone live worker --outbox {shlex.quote(outbox)} --db {shlex.quote(place)}", 10_000)
-    return f"to deliver what waits for it: {command}" + (" (with the password if it has one)" if kind == "sql" else "")
