@@ -4,78 +4,49 @@ import ast
 import codecs
 import csv
 import gzip
-import importlib
 import io
-import itertools
 import json
 import math
+import os
 import re
 import sys
-import tokenize
-import zlib
 from collections import Counter
-from collections.abc import (
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import date
-from decimal import Decimal
-from functools import partial
+from functools import lru_cache
+from importlib import import_module
+from itertools import chain
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, AnyStr, Literal, cast
-from uuid import UUID
+from typing import Any, cast
 
 from pydantic import ValidationError
 
 from ragstone.errors import RagstoneError, describe
-from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
+from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import KNOWN_NAMES, MEANT, OTHER_NAMES, BadLine, Row, Sample, first_problem
 
-__all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "parse_line", "rows_of"]
+__all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "rows_of"]
 
 SAMPLE_FIELDS = tuple(KNOWN_NAMES)
 NAMING = "fields={FIELD: KEY, ...}"
 """How Python names the keys of fields."""
-PRESETS: Mapping[str, Mapping[str, str]] = {
-    "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
-}
-"""Fields of rows whose names mean something else than usual, by what they come from."""
-# A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]), None.
+# A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]).
 _LIST_BEGINS = re.compile(
     r"(?:array\(\s*)?\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"]|\[\s*['\"]|None\s*[,\]]|[A-Za-z_][\w.]*\((?:\w+\s*=|['\"\[]))"
-    r"|\(\s*['\"]"
-)
-_LONGEST_LITERAL = (
-    1_000_000  # characters of a list or mapping as Python writes it: its syntax tree is 50 times as large
 )
 _TEXT_NAMES = ("page_content", "text", "content")  # of frameworks' documents
-_MARKS = ";\t,"
 _LISTED = 20
-LARGEST = 100_000_000
-"""The bytes of a line, or a row of Parquet or Arrow that are read at most; of a cell of CSV half as many characters."""
-_SPLIT = "split it, or read it by rows_of(..., largest=...)"
-_BLANK_LINES = 1_000_000  # at a file's start
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 _NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
 _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
 _DEEPEVAL_CONTEXTS = "retrievalcontext"  # DeepEval writes the texts of this column with "|" between them
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
-_PYARROWS = (LookupError, MemoryError, NotImplementedError, TypeError)  # what it raises of damaged files, too
-_CHUNK = 1_000  # rows of a table that are Python objects at a time
-_PARQUET_CHUNK = 16  # of Parquet, whose rows are unpacked before their size is known
+_CHUNK = 100  # rows of Arrow and Parquet that are Python objects at a time
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # before what spreadsheets save as "Unicode text"
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
-Form = Literal["object", "json", "table"]
 Rows = Iterator[Row | BadLine]
 
 
@@ -90,11 +61,7 @@ class SourceError(RagstoneError, ValueError):
 
 
 def rows_of(
-    source: Source,
-    fields: Mapping[str, str] | str | None = None,
-    *,
-    naming: str = NAMING,
-    largest: int = LARGEST,
+    source: Source, fields: Mapping[str, str] | None = None, *, naming: str = NAMING
 ) -> Rows | AsyncIterator[Row | BadLine]:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
@@ -106,22 +73,18 @@ def rows_of(
 
             - Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of ragas,
               a test case of DeepEval). It may have no end.
-            - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table, RecordBatch or RecordBatchReader.
-            - The path of a file: .jsonl, .ndjson, .json (lines or one list), .csv, .tsv, .parquet, .arrow or .feather,
-              each also with .gz behind it. The content decides where the name says nothing. Parquet and Arrow need
-              pyarrow.
-            - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
-            - "-": standard input; the content says which of these files it is.
+            - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table or RecordBatchReader.
+            - The path of a file: JSON lines, one JSON list, CSV, TSV or Parquet (which needs pyarrow), also packed
+              by gzip. The content says which it is.
+            - "-": standard input.
 
             In tables NaN and its like are as good as absent, and a text in the column of contexts is a list of them, as
             JSON or as Python writes it, or the only one (in DeepEval's `retrieval_context`, "|" stands between them).
             In CSV an empty cell is absent. A context may be a document (`page_content`, `text`, `content`).
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward: "outputs.answer", "inputs.0.text". A row
-            without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
-            rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
+            without it is a bad line. A text that is named here for `retrieved_contexts` is one context.
         naming: How the user writes such a mapping, for messages.
-        largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
         An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
@@ -139,29 +102,43 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields, naming, largest)
+    reader = RowReader(fields, naming)
     if isinstance(source, (str, PathLike)):
-        return _file_rows(Path(source), reader)
+        path = os.path.expanduser(source)  # noqa: PTH111 - a text with NUL is no path, and is said below
+        if path != "-" and not os.path.exists(path):  # noqa: PTH110
+            raise SourceError(f"{path[:100]!r}: there is no such file; pass the path of one, or a list of samples")
+        return _file_rows(path, reader)
     kind = type(source).__name__
     table: Any = source
-    if hasattr(source, "iter_rows") and hasattr(source, "columns"):  # polars
-        cells = table.select(reader.columns(list(table.columns), kind)).iter_rows(named=True)
-        return (reader.row(number, item, "table") for number, item in enumerate(cells, 1))
-    if hasattr(source, "itertuples") and hasattr(source, "columns"):  # pandas, which is not imported for it
-        return _frame_rows(table, reader.columns(list(table.columns), kind), reader)
-    names: object = getattr(getattr(source, "schema", None), "names", None)
-    if is_list(names):  # Arrow
-        columns = reader.columns(names, kind)
-        batches = table if hasattr(source, "read_next_batch") else [table]
-        return _batch_rows(table.to_batches() if hasattr(source, "to_batches") else batches, columns, reader)
-    _refuse_single(source)
+    items: Iterable[object] | None = None
+    if hasattr(source, "iter_rows"):  # polars
+        items = table.select(reader.columns(table.columns, kind)).iter_rows(named=True)
+    elif hasattr(source, "itertuples"):  # pandas, which is not imported for it
+        columns = reader.columns(list(table.columns), kind)
+        cells = table[columns].itertuples(index=False, name=None)
+        items = (dict(zip(columns, values, strict=True)) for values in cells)
+    elif hasattr(source, "to_batches") or hasattr(source, "read_next_batch"):  # Arrow
+        batches = table.to_batches(max_chunksize=_CHUNK) if hasattr(source, "to_batches") else table
+        items = _arrow_items(batches, reader.columns(table.schema.names, kind))
+    elif is_list(names := getattr(source, "column_names", None)):  # a Hugging Face dataset
+        reader.columns(names, kind)
+        items = table
+    if items is not None:
+        return (reader.row(number, item, table=True) for number, item in enumerate(items, 1))
+    if is_mapping(source):
+        keys = _listed(list(source))
+        raise TypeError(
+            f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
+        )
     if isinstance(source, AsyncIterable):
         return _arriving(source, reader)
-    names = getattr(source, "column_names", None)  # of a Hugging Face dataset
-    if is_list(names):
-        reader.columns(names, kind)
-    form: Form = "table" if is_list(names) else "object"
-    return (reader.row(number, item, form) for number, item in enumerate(source, 1))
+    single = isinstance(source, (Sample, Row, bytes, bytearray)) or hasattr(source, "read")
+    if single or not hasattr(source, "__iter__"):
+        raise TypeError(
+            f"samples: is {kind}; pass an iterable of Samples or dicts, a DataFrame, a Dataset, an Arrow Table, or the "
+            "path of a file"
+        )
+    return (reader.row(number, item) for number, item in enumerate(table, 1))
 
 
 async def _arriving(source: AsyncIterable[object], reader: "RowReader") -> AsyncIterator[Row | BadLine]:
@@ -171,40 +148,11 @@ async def _arriving(source: AsyncIterable[object], reader: "RowReader") -> Async
         yield reader.row(number, item)
 
 
-def _refuse_single(source: object) -> None:
-    kind = type(source).__name__
-    if is_mapping(source):
-        keys = _listed(list(source))
-        raise TypeError(
-            f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
-        )
-    single = isinstance(source, (Sample, Row, bytes, bytearray)) or hasattr(source, "read")
-    if single or not isinstance(source, (Iterable, AsyncIterable)):
-        raise TypeError(
-            f"samples: is {kind}; pass an iterable of Samples or dicts, a DataFrame, a Dataset, an Arrow Table, or the "
-            "path of a file"
-        )
-
-
 class RowReader:
     """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
 
-    def __init__(
-        self,
-        fields: Mapping[str, str] | str | None = None,
-        naming: str = NAMING,
-        largest: int = LARGEST,
-    ) -> None:
-        self.largest = largest
-        self._fields: dict[str, str] = {}
-        self._naming = naming
-        self._by_names: dict[tuple[object, ...], Mapping[str, tuple[str, ...]]] = {}
-        self._unread = ""
-        named: object = {} if fields is None else fields
-        if isinstance(named, str):
-            if named not in PRESETS:
-                raise ValueError(f"fields: {named!r} is none of {', '.join(PRESETS)}, nor a mapping")
-            named = PRESETS[named]
+    def __init__(self, fields: Mapping[str, str] | None = None, naming: str = NAMING) -> None:
+        named: object = fields or {}
         if not is_mapping(named):
             raise TypeError(f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}")
         for field, name in named.items():
@@ -212,7 +160,10 @@ class RowReader:
                 raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
-            self._fields[str(field)] = name
+        self._fields = dict(fields or {})
+        self._naming = naming
+        self._names_in = lru_cache(maxsize=_LISTED)(self._found_in)
+        self._unread = ""
 
     def columns(self, names: Sequence[object], table: str) -> list[str]:
         """Return which of a table's columns hold fields of a sample, or raise `SourceError`."""
@@ -220,87 +171,60 @@ class RowReader:
         for field, name in self._fields.items():
             if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
-        try:
-            found = self._names_in(tuple(names))
-        except ValueError as error:
-            raise SourceError(f"{table}: {error}") from None
+        if not self.knows(names):
+            raise SourceError(f"{table}: no column holds a field of a sample; {there}: name them with {self._naming}")
+        found = self._names_in(tuple(names))
         columns = list(dict.fromkeys(_column(name, names) for known in found.values() for name in known))
-        of_a_sample = [name for field, known in found.items() if field not in _NO_SAMPLE for name in known]
-        if not of_a_sample:
-            way_out = f"name them with {self._naming}"
-            raise SourceError(f"{table}: no column holds a field of a sample; {there}: {way_out}")
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
-        self._unread = self._hint([name for name in names if name not in columns])
+        self._unread = self._unread_of(names)
         return columns
 
     def knows(self, names: Iterable[object]) -> bool:
-        """Whether some of these may be a sample's fields."""
+        """Whether some of these are a sample's fields.
+
+        Raises:
+            SourceError: Two of them mean one field.
+        """
         there = tuple(names)
-        try:
-            found = self._names_in(there)
-        except ValueError:
-            return True
+        found = self._names_in(there)
         known = [name for field, known in found.items() if field not in _NO_SAMPLE for name in known]
         return any(_column(name, there) in there for name in known)
 
-    def _names_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
+    def _found_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
         """Return for each field the names that hold it, those before the others that are read first.
 
         Raises:
-            ValueError: Two names mean one field, and neither is one of the known ones.
+            SourceError: Two names mean one field, and neither is one of the known ones.
         """
-        found = self._by_names.get(there)
-        if found is None:
-            found = self._found_in(there)
-            if len(self._by_names) < _LISTED:
-                self._by_names[there] = found
-        return found
-
-    def _found_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
-        meant = {name: _FIELDS.get(_bare(name)) for name in there if isinstance(name, str)}
+        taken = self._fields.values()
+        free = [name for name in there if isinstance(name, str) and name not in taken]
         for field, known in KNOWN_NAMES.items():
+            exact = tuple(name for name in known if name in free)
+            alike = tuple(name for name in free if _FIELDS.get(_bare(name)) == field)
             if field in self._fields:
                 found[field] = (self._fields[field],)
-                continue
-            exact = tuple(name for name in known if name in there)
-            alike = [] if exact else [name for name, other in meant.items() if other == field]
-            if len(alike) > 1:
-                raise ValueError(f"{field}: {_listed(alike)} both mean it; say which with {self._naming}")
-            if exact or alike:
-                found[field] = exact or tuple(alike)
-        taken = set(self._fields.values())
-        return {
-            field: tuple(name for name in names if field in self._fields or name not in taken)
-            for field, names in found.items()
-        }
+            elif not exact and len(alike) > 1:
+                raise SourceError(f"{field}: {_listed(alike)} both mean it; say which with {self._naming}")
+            elif exact or alike:
+                found[field] = exact or alike
+        return found
 
-    def _hint(self, names: Sequence[object]) -> str:
+    def _unread_of(self, names: Sequence[object]) -> str:
         """Return which names hold no field, and how to say that one does."""
-        led_into = {name.partition(".")[0] for name in self._fields.values()}
-        names = [name for name in names if name not in led_into]
-        if not names:
-            return ""
-        ways: list[str] = []
-        for name in names:
-            field = MEANT.get(str(name).lower())
-            if field is not None:
-                named = (
-                    f"--field {field}={name}" if self._naming.startswith("--") else f"fields={{{field!r}: {name!r}}}"
-                )
-                ways.append(named)
-        return f"also has {_listed(names)}: {' '.join(ways) or f'name them with {self._naming}'}"
+        read = {_column(name, names) for known in self._names_in(tuple(names)).values() for name in known}
+        unread = [name for name in names if name not in read]
+        return f"also has {_listed(unread)}: name them with {self._naming}" if unread else ""
 
-    def row(self, number: int, item: object, form: Form = "object") -> Row | BadLine:
+    def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:
         """Return the row of one item.
 
         Args:
             number: Its place, from 1.
             item: A `Sample`, `Row` or `BadLine`, which stay as they are (a `BadLine` of no line gets this one); a
                 mapping, or an object with fields.
-            form: Where it comes from. In "json" a NaN is not absent, but wrong. In a "table" a text for
-                `retrieved_contexts` is a JSON list of contexts or one context.
+            table: Whether a text for `retrieved_contexts` is a JSON list of contexts or one context.
         """
         if isinstance(item, BadLine):
             return replace(item, line=item.line or number)
@@ -311,10 +235,9 @@ class RowReader:
         try:
             values = item if is_mapping(item) else fields_of(item)
             if values is None:
-                wanted = "an object {...}" if form == "json" else "a Sample or a dict"
-                return BadLine(number, f"is {type(item).__name__}, not {wanted}")
-            sample = self._sample(number, values, form)
-            return Row(number, sample, unread=self._unread_of(values) if number == 1 else "")
+                return BadLine(number, f"is {type(item).__name__}, not a Sample or a dict")
+            sample = self._sample(number, values, table=table)
+            return Row(number, sample, unread=self._unread or self._unread_of(list(values)) if number == 1 else "")
         except ValidationError as error:
             return BadLine(number, first_problem(error))
         except ValueError as error:
@@ -322,38 +245,32 @@ class RowReader:
         except Exception as error:  # a user's object may raise anything when it is looked into
             return BadLine(number, describe(error, most=200))
 
-    def _unread_of(self, row: Mapping[Any, object]) -> str:
-        read = {name for names in self._names_in(tuple(row)).values() for name in names}
-        return self._unread or self._hint([name for name in row if name not in read])
-
-    def _sample(self, number: int, row: Mapping[Any, object], form: Form) -> Sample:
-        values: dict[str, Any] = {}
+    def _sample(self, number: int, row: Mapping[Any, object], *, table: bool) -> Sample:
+        values: dict[str, Any] = {"id": str(number)}
         for field, names in self._names_in(tuple(row)).items():
             for name in names:
-                value = _at(row, name, field, form)
-                if form != "json":
-                    value = _cell(value)
+                value = _cell(_at(row, name, field))
                 if value is not None:
-                    values[field] = self._value(field, name, value, form)
+                    values[field] = self._value(field, name, value, table=table)
                     break
         if not values.keys() - _NO_SAMPLE:
-            if form == "table":
-                raise ValueError("every cell is empty that could hold a field of a sample")
             raise ValueError(
-                f"none of a sample's fields; the row has {_listed(list(row))}: name them with {self._naming}"
+                f"none of a sample's fields has a value; the row has {_listed(list(row))}: name them with "
+                f"{self._naming}"
             )
-        values.setdefault("id", str(number))
         return Sample(**values)
 
-    def _value(self, field: str, name: str, value: object, form: Form) -> object:
+    def _value(self, field: str, name: str, value: object, *, table: bool) -> object:
         if field == "id":
-            return _id(value, form)
+            # a column of whole numbers of which one is missing comes as floats
+            value = int(value) if table and isinstance(value, float) and value.is_integer() else value
+            return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
         if field == "history":
             return _history(value)
         if field == "metadata":
             return _metadata(value, name)
         if field == "retrieved_contexts":
-            if isinstance(value, str) and form == "table":
+            if isinstance(value, str) and table:
                 value = _contexts(value, name)
             elif isinstance(value, str) and field in self._fields:
                 value = [value]
@@ -379,13 +296,12 @@ def _column(name: str, names: Sequence[object]) -> str:
     return name if name in names else name.partition(".")[0]
 
 
-def _at(row: Mapping[Any, object], name: str, field: str, form: Form) -> object:
+def _at(row: Mapping[Any, object], name: str, field: str) -> object:
     """Return a row's value; what a name with dots, such as "outputs.answer", leads to."""
     if name in row:
         return row[name]
     value: object = row
     for part in name.split("."):
-        value = _json_cell(value, form) if value is not row else value
         if is_mapping(value) and part in value:
             value = value[part]
         elif is_list(value) and part.isdecimal() and int(part) < len(value):
@@ -401,18 +317,9 @@ def _items(value: object) -> object:
 
 def _context_text(item: object) -> object:
     """Return the text of a document, which may be a mapping or an object; anything else as it is."""
-    if isinstance(item, str):
-        return item
-    document: object = item
-    for _ in range(2):  # some have it in "document" or "node"
-        fields = document if is_mapping(document) else fields_of(document) or {}
-        for name in _TEXT_NAMES:
-            if isinstance(text := fields.get(name, getattr(document, name, None)), str):
-                return text
-        document = fields.get("document", fields.get("node"))
-        if document is None:
-            break
-    return item
+    fields: Mapping[Any, object] = item if is_mapping(item) else {}
+    texts = [fields.get(name, getattr(item, name, None)) for name in _TEXT_NAMES]
+    return next((text for text in texts if isinstance(text, str)), item)
 
 
 def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
@@ -425,135 +332,58 @@ def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _json_cell(value: object, form: Form) -> object:
-    """Return a value as JSON has it: a table's cell may hold that as text."""
-    value = value if form == "json" else _cell(value)
-    if form == "table" and isinstance(value, str):
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
-
-
 def _contexts(text: str, column: str) -> object:
     """Return the contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
     bare = text.strip()
-    if bare.startswith("["):
-        with suppress(ValueError, RecursionError):
-            return json.loads(text)
-    if _LIST_BEGINS.match(bare):
-        if is_list(found := _python_value(text)):
+    if bare.startswith(("[", "(")):
+        if is_list(found := _json(bare)):
             return found
-        if not bare.startswith("("):  # which a quotation in brackets begins with, too
-            raise ValueError(
-                f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
-                "characters), or is one of numpy's or of objects; write it as JSON (json.dumps)"
-            )
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            found = ast.literal_eval(bare)
+            # texts that stand side by side, as numpy writes an array, would be one text to Python
+            if is_list(found) and "".join(repr(found).split()) == "".join(bare.split()):
+                return found
+    if _LIST_BEGINS.match(bare):
+        raise ValueError(
+            f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
+            "characters), or is one of numpy's or of objects; write it as JSON (json.dumps)"
+        )
     return text.split("|") if _bare(column) == _DEEPEVAL_CONTEXTS else [text]
-
-
-def _python_value(text: str) -> object:
-    """Return a list or mapping that Python wrote as text; None where it is none.
-
-    Texts that stand side by side, as numpy writes an array, would be one text to Python: such a list is none.
-    """
-    if len(text) > _LONGEST_LITERAL:
-        return None
-    try:
-        value: object = ast.literal_eval(text.strip())
-        kinds = [token.type for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline)]
-    except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
-        return None
-    kinds = [kind for kind in kinds if kind not in (tokenize.NL, tokenize.NEWLINE)]
-    return None if (tokenize.STRING, tokenize.STRING) in itertools.pairwise(kinds) else value
 
 
 def _history(value: object) -> object:
     """Return the turns that a value holds, which may be JSON text, without those of the system and of tools."""
-    if isinstance(value, str):
-        with suppress(ValueError, RecursionError):  # what is no JSON is refused as text
-            value = json.loads(value)
-    turns: object = getattr(value, "tolist", lambda: value)()  # numpy's, as pandas reads Parquet
+    turns = _json(value) if isinstance(value, str) else _items(value)
     if not is_list(turns) or not all(map(is_mapping, turns)):
         raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
     return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
 
 
 def _metadata(value: object, name: str) -> object:
-    """Return an object, which may be text of JSON or of Python; any other value under its name."""
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        found = _python_value(value)
-        with suppress(ValueError, RecursionError):
-            found = json.loads(value)
-        value = found if is_mapping(found) else value
-    return value if is_mapping(value) else {name: value}
-
-
-def _id(value: object, form: Form) -> object:
-    if isinstance(value, float) and value.is_integer() and form == "table":
-        return str(int(value))  # a column of whole numbers of which one is missing comes as floats
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return str(value) if number or isinstance(value, (UUID, date, Decimal)) else value
+    """Return an object, which may be JSON text; any other value under its name."""
+    found = _json(value) if isinstance(value, str) else value
+    return found if is_mapping(found) else {name: value}
 
 
 def _listed(names: Sequence[object]) -> str:
     return ", ".join(repr(name)[:40] for name in names[:_LISTED]) or "(none)"
 
 
-def parse_line(line: bytes) -> object:
-    """Return a line's JSON value; a `BadLine` where it has none, or where a key appears twice in one object."""
+def _json(text: str | bytes) -> object:
+    """Return a text's JSON value; a `BadLine` where it has none."""
     try:
-        return json.loads(line.decode("utf-8"), object_pairs_hook=_distinct)
-    except UnicodeDecodeError as error:
-        guess = ": it looks like UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else ""
-        return BadLine(0, f"not UTF-8 at byte {error.start + 1}{guess}")
-    except json.JSONDecodeError as error:
-        return BadLine(0, f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}")
-    except (ValueError, RecursionError) as error:  # an integer of too many digits; brackets in brackets
-        return BadLine(0, f"not usable JSON: {str(error)[:100]}")
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # also an integer of too many digits; brackets in brackets
+        return BadLine(0, f"not JSON: {str(error)[:100]}")
 
 
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any] | BadLine:
-    """Return a JSON object; a `BadLine` for one with a key twice, of which Python's parser would take the last."""
-    row = dict(pairs)
-    if len(row) != len(pairs):
-        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        return BadLine(0, f"the key {twice[:40]!r} appears twice in one object")
-    return next((value for value in row.values() if isinstance(value, BadLine)), row)
-
-
-def _file_rows(path: Path, reader: RowReader) -> Rows:
-    """Return the rows of a file, lazily and in constant memory (a file that is one JSON list is read whole)."""
-    if str(path) == "-":
-        return _opened_rows(path, "", reader)
-    if _ADDRESS.match(str(path)):
-        raise SourceError(f"{str(path)[:100]!r}: is an address; download it first, and pass the file's path")
-    with suppress(RuntimeError):  # there is no such user
-        path = path.expanduser()
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = "".join((suffixes[:-1] if suffixes[-1:] == [".gz"] else suffixes)[-1:])
-    try:
-        there = path.exists()
-    except (OSError, ValueError):  # a text that is too long for a path, or holds NUL
-        there = False
-    if not there:
-        raise SourceError(f"{str(path)[:100]!r}: there is no such file; pass the path of one, or a list of samples")
-    if path.is_dir():
-        return _folder_rows(path, reader)
-    if kind in _ARROW:
-        _pyarrow(path)
-    if path.is_file():  # a pipe can be opened only once
-        with _explained(path), path.open("rb"):
-            pass
-    return _opened_rows(path, kind, reader)
-
-
-def _opened_rows(path: Path, kind: str, reader: RowReader) -> Rows:
-    """Yield the rows of a file. Where its name says nothing of its kind, its content does."""
-    with _explained(path), _opened(path) as file:
+def _file_rows(path: str, reader: RowReader) -> Rows:
+    """Yield the rows of a file, in constant memory (one that is a JSON list is read whole)."""
+    name = "standard input" if path == "-" else path
+    with _explained(name), _opened(path) as file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
-        read = _READERS[kind if kind in _READERS else _kind_of(body.peek(200), path)]
-        rows = read(body, reader, path)
+        rows = _rows_in(body, reader, name)
         bad: list[BadLine] = []
         for row in rows:
             if isinstance(row, Row):
@@ -565,297 +395,129 @@ def _opened_rows(path: Path, kind: str, reader: RowReader) -> Rows:
             if len(bad) == _LOOKED_AT:
                 break
         if not bad:
-            raise SourceError(f"{_name(path)}: is empty: it holds no rows")
-        where = f"its first {len(bad)} rows" if len(bad) == _LOOKED_AT else f"its {len(bad)} row(s)"
-        raise SourceError(f"{_name(path)}: no sample in {where}; line {bad[0].line}: {bad[0].problem}")
+            raise SourceError(f"{name}: is empty: it holds no rows")
+        raise SourceError(f"{name}: no sample in its first {len(bad)} row(s); line {bad[0].line}: {bad[0].problem}")
 
 
-def _opened(path: Path) -> AbstractContextManager[io.BufferedReader]:
-    if str(path) != "-":
-        return path.open("rb")
+def _opened(path: str) -> io.BufferedReader:
+    if path != "-":
+        return Path(path).open("rb")
     try:  # not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit
-        return nullcontext(open(sys.stdin.fileno(), "rb", closefd=False))
+        return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # it is no file, as in tests
-        return nullcontext(io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer)))
-
-
-def _name(path: Path) -> str:
-    return "standard input" if str(path) == "-" else str(path)
-
-
-def _kind_of(start: bytes, path: Path) -> str:
-    r"""Return the kind of a file that begins with these bytes.
-
-    Example:
-        >>> [_kind_of(start, Path()) for start in (b"[\n{", b"question\tanswer\n", b"PAR1", b"question,answer")]
-        ['.jsonl', '.tsv', '.parquet', '.csv']
-    """
-    if start.startswith(b"PAR1"):
-        return ".parquet"
-    if start.startswith((b"PK\x03\x04", b"%PDF", b"<")):  # Excel, Word and zip; PDF; HTML
-        raise SourceError(
-            f"{_name(path)}: is neither JSON, CSV, TSV, Parquet nor Arrow; save a table as CSV, and unpack an archive"
-        )
-    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file; a stream, as Hugging Face writes it
-        return ".arrow"
-    if start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"", b"{", b"["):
-        return ".jsonl"
-    if b"\0" in start and not start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise SourceError(f"{_name(path)}: is neither JSON, CSV, TSV, Parquet nor Arrow")
-    return ".tsv" if b"\t" in start.split(b"\n")[0] else ".csv"
+        return io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer))
 
 
 @contextmanager
-def _explained(path: Path, form: str = "") -> Generator[None, None, None]:
+def _explained(name: str) -> Generator[None, None, None]:
     try:
         yield
     except SourceError:
         raise
-    except (OSError, EOFError, ValueError, zlib.error, *_PYARROWS) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        why = why or type(error).__name__
-        raise SourceError(f"{_name(path)}: cannot be read{form}: {why}") from error
+    except Exception as error:  # pyarrow raises many kinds of damaged files
+        why = str(getattr(error, "strerror", None) or error) or type(error).__name__
+        raise SourceError(f"{name}: cannot be read: {why}") from error
 
 
-def _lines(file: IO[AnyStr], largest: int) -> Iterator[AnyStr]:
-    """Yield a file's lines; none is read that is longer than `largest`."""
-    for number in itertools.count(1):
-        line = file.readline(largest + 1)
-        if not line:
-            return
-        if len(line) > largest:
-            raise SourceError(f"line {number:,} is longer than {largest:,} bytes; {_SPLIT}")
-        yield line
+def _rows_in(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
+    """Return the rows of a file of whatever kind; its content says which it is, and of damaged JSON its name."""
+    start = file.peek(200)[:200]
+    if start.startswith(b"PAR1"):
+        return _parquet_rows(file, reader, name)
+    is_json = Path(name.lower().removesuffix(".gz")).suffix in (".json", ".jsonl", ".ndjson")
+    if is_json or start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
+        return _json_rows(file, reader, name)
+    if b"\0" in start and start[:2] not in _WIDE:
+        raise SourceError(f"{name}: is neither JSON, CSV nor Parquet; save a table as CSV, and unpack an archive")
+    return _csv_rows(file, reader, name)
 
 
-def _json_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
+def _json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     """Yield the rows of JSON objects, one a line, or of one list of them. Blank lines are skipped."""
-    bodies = enumerate((line.removeprefix(codecs.BOM_UTF8).strip() for line in _lines(file, reader.largest)), 1)
-    head = itertools.islice(bodies, _BLANK_LINES)
-    first = next(((number, body) for number, body in head if body), (0, b""))
-    if not first[0] and next(bodies, None) is not None:
-        raise SourceError(f"{_name(path)}: its first {_BLANK_LINES:,} lines are blank")
-    lines: Iterator[tuple[int, bytes]] = ((number, body) for number, body in bodies if body)
-    head_lines = [first] if first[0] else []
-    is_whole = first[1].startswith(b"[") or _is_cut(first[1])
-    if _is_other(first[1], reader):
-        head_lines.extend(itertools.islice(lines, 1))
-        is_whole = len(head_lines) == 1  # one more line, and they are rows
-    if is_whole:
-        held = [*head_lines, *lines]
-        value: object = None
-        with suppress(ValueError, RecursionError):  # where it is no JSON, it may be lines of which one holds a list
-            value = json.loads(b"\n".join(body for _, body in held), object_pairs_hook=_distinct)
-        if is_mapping(value):
-            value = [value] if reader.knows(value) else _list_in(value, path)
-        if is_list(value):
-            yield from (reader.row(number, item, "json") for number, item in enumerate(value, 1))
-            return
-        head_lines, lines = held, iter(())
-    for number, body in itertools.chain(head_lines, lines):
-        item = parse_line(body)
-        if number == 1 and is_mapping(item) and "ragstone_results" in item:
-            raise SourceError(f"{_name(path)}: holds results; `ragstone report`, `explain` and `compare` read them")
-        yield reader.row(number, item, "json")
+    blank = codecs.BOM_UTF8 + b" \t\r\n"
+    lines: Iterator[tuple[int, bytes]] = (
+        (number, line.strip()) for number, line in enumerate(file, 1) if line.strip(blank)
+    )
+    for number, line in lines:
+        value = _json(line)
+        if is_mapping(value) and "ragstone_results" in value:
+            raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
+        lines = chain([(number, line)], lines)
+        if not is_mapping(value) or not reader.knows(value):  # it may be the beginning of a list, or hold one
+            held = list(lines)
+            whole = _json(b"\n".join(line for _, line in held))
+            if is_mapping(whole):
+                whole = [whole] if reader.knows(whole) else _list_in(whole, name)
+            if is_list(whole):
+                yield from (reader.row(number, item) for number, item in enumerate(whole, 1))
+                return
+            lines = iter(held)
+        break
+    yield from (reader.row(number, _json(line)) for number, line in lines)
 
 
-def _is_cut(first: bytes) -> bool:
-    """Whether a first line is the begin of an object that goes on in the next ones."""
-    return first.startswith(b"{") and isinstance(parse_line(first), BadLine)
-
-
-def _is_other(first: bytes, reader: RowReader) -> bool:
-    """Whether a first line is an object that is no sample: where it is all there is, it may hold them."""
-    item = parse_line(first) if first.startswith(b"{") else None
-    return is_mapping(item) and "ragstone_results" not in item and not reader.knows(item)
-
-
-def _list_in(value: Mapping[Any, object], path: Path) -> object:
+def _list_in(value: Mapping[Any, object], name: str) -> object:
     """Return the one list of objects in an object; the object itself, as the only row, where there is none."""
-    lists = {name: each for name, each in value.items() if is_list(each) and each and all(map(is_mapping, each))}
+    lists = {key: each for key, each in value.items() if is_list(each) and each and all(map(is_mapping, each))}
     if len(lists) > 1:
         raise SourceError(
-            f"{_name(path)}: is one object with lists under {_listed(list(lists))}; pass the one with the samples, "
+            f"{name}: is one object with lists under {_listed(list(lists))}; pass the one with the samples, "
             f"such as json.load(open(PATH))[{next(iter(lists))!r}]"
         )
     return next(iter(lists.values())) if lists else [value]
 
 
-def _csv_rows(file: io.BufferedReader, reader: RowReader, path: Path, delimiter: str) -> Rows:
-    start = file.peek(2)[:2]
-    wide = start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as spreadsheets save "Unicode text"
+def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
+    wide = file.peek(2)[:2] in _WIDE
     encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
     with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as lines:
-        texts, delimiter, skipped = _sniffed(_lines(lines, reader.largest), delimiter, reader)
-        records = _records(texts, delimiter, reader.largest, skipped)
-        header = next((names for _, names in records if names), None)
-        if header is None:
+        first = next((line for line in lines if line.strip()), None)
+        if first is None:
             return
-        if isinstance(header, BadLine):
-            raise SourceError(
-                f"{_name(path)}: the first line, which names the columns, cannot be read: {header.problem}"
-            )
-        names = [name.strip() for name in header]
-        columns = reader.columns(names, _name(path))
-        places = {name: names.index(name) for name in columns}
-        records = ((line, cells) for line, cells in records if cells)
-        for number, (line, cells) in enumerate(records, 1):
-            row = reader.row(number, _csv_item(cells, places, len(names)), "table")
-            if isinstance(row, BadLine):
-                row = BadLine(number, f"the record that begins on line {line} of the file: {row.problem}")
-            yield row
+        mark = "\t" if "\t" in first else ","
+        for each in ",;\t":
+            if reader.knows([cell.strip() for cell in next(csv.reader([first], delimiter=each))]):
+                mark = each
+        csv.field_size_limit(2**31 - 1)  # of the whole process; 131,072 characters are too few for a context
+        records = csv.reader(chain([first], lines), delimiter=mark, strict=True)  # else an open quote swallows the rest
+        names = [cell.strip() for cell in next(records)]
+        places = {column: names.index(column) for column in reader.columns(names, name)}
+        for number, item in enumerate(_csv_items(records, places, len(names)), 1):
+            yield reader.row(number, item, table=True)
 
 
-def _sniffed(lines: Iterator[str], delimiter: str, reader: RowReader) -> tuple[Iterator[str], str, int]:
-    """Return the lines, what separates their cells, and how many lines were passed over.
-
-    That is what the first line says ("sep=;", as spreadsheets write it); else the first of the usual marks by which the
-    line of names has a name that is known.
-    """
-    passed = 0
-    for line in lines:
-        bare = line.strip()
-        if not bare:
-            passed += 1
-            continue
-        if re.fullmatch(r"(?i)sep=.", line.rstrip("\r\n")):
-            return lines, line[4], passed + 1
-        for mark in (delimiter, *_MARKS):
-            names = [name.strip() for name in next(csv.reader([bare], delimiter=mark))]
-            if len(names) > 1 and reader.knows(names):
-                return itertools.chain([line], lines), mark, passed
-        return itertools.chain([line], lines), delimiter, passed
-    return lines, delimiter, passed
-
-
-def _csv_item(cells: list[str] | BadLine, places: Mapping[str, int], width: int) -> dict[str, str | None] | BadLine:
-    if isinstance(cells, BadLine):
-        return cells
-    if len(cells) != width:
-        return BadLine(0, f"has {len(cells)} cells, and there are {width} columns")
-    values = {name: cells[place] or None for name, place in places.items()}
-    for name, cell in values.items():
-        if cell and not cell.isascii() and any("\udc80" <= character <= "\udcff" for character in cell):
-            return BadLine(0, f"{name}: is not UTF-8; save the file as UTF-8")
-    return values
-
-
-def _records(
-    lines: Iterator[str], delimiter: str, largest: int, passed: int
-) -> Iterator[tuple[int, list[str] | BadLine]]:
-    """Yield the line on which each record begins, and its cells."""
-    # One for the whole process; 131,072 characters are too few for a context. It keeps each in four bytes.
-    csv.field_size_limit(largest // 2)
-    records = csv.reader(lines, delimiter=delimiter, strict=True)  # else an open quote swallows the rest unsaid
+def _csv_items(records: Iterator[list[str]], places: Mapping[str, int], width: int) -> Iterator[object]:
     while True:
-        line = passed + records.line_num + 1
         try:
-            record: list[str] | BadLine = next(records)
-        except StopIteration:
+            cells = next(records)
+            "".join(cells).encode()
+        except StopIteration:  # noqa: PERF203 - a record that is none is one of many
             return
         except csv.Error as error:
-            record = BadLine(0, f"is not CSV: {error}")
-        yield line, record
+            yield BadLine(0, f"is not CSV: {error}")
+        except UnicodeEncodeError:
+            yield BadLine(0, "is not UTF-8; save the file as UTF-8")
+        else:
+            if len(cells) == width:
+                yield {name: cells[place] or None for name, place in places.items()}
+            elif cells:
+                yield BadLine(0, f"has {len(cells)} cells, and there are {width} columns")
 
 
-def _pyarrow(path: Path, module: str = "ipc") -> Any:  # noqa: ANN401
+def _parquet_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     try:
-        return importlib.import_module(f"pyarrow.{module}")
+        parquet: Any = import_module("pyarrow.parquet")
     except ImportError:
-        raise SourceError(f"{_name(path)}: reading Parquet and Arrow needs pyarrow: pip install pyarrow") from None
+        raise SourceError(f"{name}: reading Parquet needs pyarrow: pip install pyarrow") from None
+    with parquet.ParquetFile(file) as table:
+        columns = reader.columns(table.schema_arrow.names, name)
+        items = _arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns)
+        for number, item in enumerate(items, 1):
+            yield reader.row(number, item, table=True)
 
 
-def _parquet_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
-    with _explained(path, " as Parquet"), _pyarrow(path, "parquet").ParquetFile(_seekable(file)) as table:
-        columns = reader.columns(table.schema_arrow.names, _name(path))
-        yield from _batch_rows(table.iter_batches(batch_size=_PARQUET_CHUNK, columns=columns), columns, reader)
-
-
-def _arrow_rows(file: io.BufferedReader, reader: RowReader, path: Path) -> Rows:
-    with _explained(path, " as Arrow"):
-        batches, names = _batches(file, path)
-        yield from _batch_rows(batches, reader.columns(names, _name(path)), reader)
-
-
-def _batches(file: io.BufferedReader, path: Path) -> tuple[Iterator[Any], list[str]]:
-    """Return the batches of an Arrow file or stream, and its columns."""
-    ipc = _pyarrow(path)
-    if file.peek(6)[:6] != b"ARROW1":
-        stream = ipc.open_stream(file)
-        return iter(stream), stream.schema.names
-    table = ipc.open_file(_seekable(file))
-    return map(table.get_batch, range(table.num_record_batches)), table.schema.names
-
-
-def _seekable(file: io.BufferedReader) -> IO[bytes]:
-    return file if file.seekable() else io.BytesIO(file.read())
-
-
-def _folder_rows(path: Path, reader: RowReader) -> Rows:
-    """Return the rows of a data set that Hugging Face's `save_to_disk` wrote: Arrow streams, which state.json names."""
-    with _explained(path):
-        if (splits := path / "dataset_dict.json").is_file():
-            names = as_list(as_dict(json.loads(splits.read_bytes())).get("splits"))
-            raise SourceError(f"{path}: holds the splits {_listed(names)}; name the folder of one of them")
-        if not (path / "state.json").is_file():
-            raise SourceError(f"{path}: is a folder; name a file in it, or a folder that Dataset.save_to_disk wrote")
-        files = as_list(as_dict(json.loads((path / "state.json").read_bytes())).get("_data_files"))
-    _pyarrow(path)
-    return _shard_rows([path / Path(str(as_dict(each).get("filename"))).name for each in files], reader, path)
-
-
-def _shard_rows(files: Sequence[Path], reader: RowReader, path: Path) -> Rows:
-    def batches(columns: list[str]) -> Iterator[Any]:
-        for each in files:
-            with each.open("rb") as file:
-                rows, names = _batches(file, each)
-                columns[:] = columns or reader.columns(names, str(path))
-                yield from rows
-
-    with _explained(path, " as Arrow"):
-        columns: list[str] = []
-        yield from _batch_rows(batches(columns), columns, reader)
-
-
-_READERS: dict[str, Callable[[io.BufferedReader, RowReader, Path], Rows]] = {
-    ".jsonl": _json_rows,
-    ".ndjson": _json_rows,
-    ".json": _json_rows,
-    ".csv": partial(_csv_rows, delimiter=","),
-    ".tsv": partial(_csv_rows, delimiter="\t"),
-    ".parquet": _parquet_rows,
-    ".arrow": _arrow_rows,
-    ".feather": _arrow_rows,
-}
-_ARROW = (".parquet", ".arrow", ".feather")
-
-
-def _batch_rows(batches: Iterable[Any], columns: Sequence[str], reader: RowReader) -> Rows:
-    number = 0
+def _arrow_items(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[object]:
     for batch in batches:
-        wanted = batch.select(list(columns))
-        try:
-            wanted.validate(full=True)  # reading a value of a damaged one may end the process
-        except ValueError as error:
-            raise SourceError(f"the rows from {number + 1:,} on are damaged: {error}") from None
-        for start in range(0, wanted.num_rows, _CHUNK):
-            part = wanted.slice(start, _CHUNK)
-            if part.nbytes > reader.largest:
-                _check_sizes(part, number + 1, reader.largest)
-            for item in part.to_pylist():
-                number += 1
-                yield reader.row(number, item, "table")
-
-
-def _check_sizes(part: Any, first: int, largest: int) -> None:  # noqa: ANN401 - of pyarrow
-    for place in range(part.num_rows):
-        if part.slice(place, 1).nbytes > largest:
-            raise SourceError(f"row {first + place:,} is larger than {largest:,} bytes; {_SPLIT}")
-
-
-def _frame_rows(frame: Any, columns: Sequence[str], reader: RowReader) -> Rows:  # noqa: ANN401
-    for start in range(0, len(frame), _CHUNK):
-        part = frame.iloc[start : start + _CHUNK]
-        cells = zip(*(part[column].tolist() for column in columns), strict=True)
-        for number, values in enumerate(cells, start + 1):
-            yield reader.row(number, dict(zip(columns, values, strict=True)), "table")
+        wanted = batch.select(columns)
+        wanted.validate(full=True)  # reading a value of a damaged one may end the process
+        yield from wanted.to_pylist()

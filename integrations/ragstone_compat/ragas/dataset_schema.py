@@ -64,7 +64,7 @@ class EvaluationDataset:
         samples: list[SingleTurnSample] = []
         for number, record in enumerate(rows_in(data), 1):
             texts = {name: value for name, value in record.items() if name not in _NOT_READ}
-            row = reader.row(number, texts, "table")
+            row = reader.row(number, texts, table=True)
             if isinstance(row, BadLine):
                 raise ValueError(f"row {number}: {row.problem}")
             fields = row.sample.model_dump(include=set(_FIELDS), exclude_unset=True)
