@@ -72,7 +72,7 @@ def test_many_rows_are_drawn_when_they_are_seen(show):
     frame = page.locator("#samples > .scroll")
     frame.evaluate("each => { each.scrollTop = each.scrollHeight }")
     page.wait_for_function("document.querySelector('#samples tbody').lastChild.querySelector('button') !== null")
-    assert page.locator("#samples td.heat").last.inner_text() >= "0.999"
+    assert page.locator("#samples td.heat").last.inner_text() >= "0.833"
     page.get_by_label("Find text").fill("q119")
     assert all("q119" in each for each in ids(page))
 

@@ -78,27 +78,6 @@ def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, los
     assert passes <= 0.05
 
 
-def test_enough_samples_without_a_drop_pass():
-    """Of 400 pairs 1 in 40 breaks and 1 in 40 mends; 200 that all tie hide no more than 18 in 1,000."""
-    assert only(*of_differences(*[0.0] * 200, bounds=(0.0, 1.0))).status == 0
-    rare = [*[-1.0] * 10, *[1.0] * 10, *[0.0] * 380]
-    assert only(*of_differences(*rare), allowed=0.05).status == 0
-
-
-@pytest.mark.parametrize("higher", [True, False])
-@pytest.mark.parametrize("differences", [[-0.5] * 3, [-0.5, -0.4, -0.45, -0.5, -0.55], [-0.6, -0.5], [-1.0] * 4])
-def test_a_few_pairs_tell_nothing_whichever_way_they_differ(differences, higher):
-    for sign in (1, -1):
-        runs = of_differences(*(sign * each for each in differences), base=0.0, higher_is_better=higher)
-        found = only(*runs)
-        comparison = compare(*runs)
-        if sign * (1 if higher else -1) > 0:
-            assert found.status == 3
-            assert re.search(r"About (\d+) samples would do", found.sentence), found.sentence
-        assert "no difference is shown" in str(comparison)
-        assert comparison.metrics["demo"].better is None
-
-
 @given(
     st.lists(st.integers(-4, 4).map(lambda n: n / 40), min_size=1, max_size=30),
     st.sampled_from([0.0, 0.02, 0.05]),
@@ -128,17 +107,6 @@ def test_all_that_is_said_says_the_same(differences, allowed, higher, bounds):
     assert "nan" not in f"{comparison}{said}".lower()
 
 
-@pytest.mark.parametrize("higher", [True, False])
-def test_a_drop_that_is_shown_and_allowed_is_not_called_no_worse(higher):
-    sign = 1 if higher else -1
-    runs = of_differences(*[-0.01 * sign, -0.02 * sign] * 200, base=0.5, bounds=(0.0, 1.0), higher_is_better=higher)
-    found, comparison = only(*runs, allowed=0.05), compare(*runs)
-    assert (found.status, found.word) == (0, "worse, but allowed")
-    assert found.sentence.startswith("worse by this judge, but no more than allowed: ")
-    assert "by this judge, a is better" in str(comparison)
-    assert "**worse, but allowed**" in markdown(comparison, [found])
-
-
 @pytest.mark.parametrize("differences", [[0.0] * 20, [-0.5] * 3, [0.02] * 30, [*[-1.0] * 2, *[0.0] * 30]])
 def test_so_many_samples_as_it_asks_for_do_tell(differences):
     found = only(*of_differences(*differences), allowed=0.05)
@@ -150,19 +118,6 @@ def test_so_many_samples_as_it_asks_for_do_tell(differences):
     assert only(*of_differences(*differences * fewer), allowed=0.05).status == 3
 
 
-def test_without_bounds_nobody_knows_what_equal_differences_hide():
-    found = only(report([0.5] * 200), report([0.5] * 200))
-    assert (found.status, "bounds" in found.sentence) == (3, True)
-    draw = random.Random(1)
-    spread = [draw.gauss(0.5, 0.05) for _ in range(200)]
-    assert only(report([0.5] * 200), report(spread)).status == 0
-
-
-def test_a_difference_on_the_limit_is_settled_by_no_number():
-    found = only(report([0.5] * 40), report([0.38, 0.58] * 20))
-    assert (found.status, "no reasonable number" in found.sentence) == (3, True)
-
-
 def test_lower_is_better_turns_the_difference():
     metrics = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
     low, high = report([0.4] * 300, metrics=metrics), report([0.5] * 300, metrics=metrics)
@@ -171,12 +126,6 @@ def test_lower_is_better_turns_the_difference():
     assert (found.status, "+0.100" in found.sentence, "a rise of 0.02" in found.sentence) == (1, True, True)
     few = only(low, report([0.5] * 3 + [None] * 297, metrics=metrics))
     assert (few.status, "+0.100" in few.sentence, few.word) == (3, True, "cannot tell")
-
-
-@pytest.mark.parametrize("scores", [[], [0.9]])
-def test_too_few_pairs_cannot_tell(scores):
-    found = only(report([*scores, *[0.5] * 5]), report([*scores, *[None] * 5]))
-    assert (found.status, f"{len(scores)} sample" in found.sentence) == (3, True)
 
 
 def test_unscored_samples_do_not_hide_a_drop():
@@ -198,6 +147,17 @@ def both(base, new):
     return compare(*(Report.of([*records(a), *records(b, metric="other")], metrics) for a, b in (base, new)))
 
 
+@pytest.mark.parametrize("higher", [True, False])
+def test_a_drop_that_is_shown_and_allowed_is_not_called_no_worse(higher):
+    sign = 1 if higher else -1
+    runs = of_differences(*[-0.01 * sign, -0.02 * sign] * 200, base=0.5, bounds=(0.0, 1.0), higher_is_better=higher)
+    found, comparison = only(*runs, allowed=0.05), compare(*runs)
+    assert (found.status, found.word) == (0, "worse, but allowed")
+    assert found.sentence.startswith("worse by this judge, but no more than allowed: ")
+    assert "by this judge, a is better" in str(comparison)
+    assert "**worse, but allowed**" in markdown(comparison, [found])
+
+
 def test_of_several_metrics_worse_goes_before_cannot_tell():
     same, lower, noisy = [0.5] * 200, [0.1] * 200, [0.1, 0.9] * 100
     ends = [status_of(check_drops(both((same, same), new), 0.02)) for new in
@@ -212,12 +172,6 @@ def test_drops_by_name():
     assert [(c.name, c.status) for c in check_drops(comparison, None, {"other": 0.02})] == [("other", 1)]
     with pytest.raises(ValueError, match="a has no metric mine; it has demo, other"):
         check_drops(comparison, 0.02, {"mine": 0.1})
-
-
-@pytest.mark.parametrize("drop", [-0.01, math.nan, math.inf])
-def test_what_is_no_drop_is_refused(drop):
-    with pytest.raises(ValueError, match="not a number of 0 or more"):
-        check_drops(compare(report([0.5]), report([0.5])), drop)
 
 
 def test_a_metric_that_the_new_run_lacks_is_never_passed_over():

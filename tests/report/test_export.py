@@ -1,10 +1,9 @@
-"""Tables of results: CSV that no spreadsheet runs, Parquet, pandas and polars with nothing that is NaN."""
+"""Tables of results: CSV that no spreadsheet runs, and pandas with nothing that is NaN."""
 
 import csv
 import io
 import json
 import math
-import sys
 
 import pytest
 
@@ -94,33 +93,3 @@ def test_pandas(two):
     assert frame["user_input"][0] == "=1+1"  # no spreadsheet
     assert not any(isinstance(cell, float) and math.isnan(cell) for column in frame for cell in frame[column])
     assert len(Report.of([]).to_pandas()) == 0
-
-
-def test_polars(two):
-    polars = pytest.importorskip("polars", reason="pip install polars")
-    frame = two.to_polars()
-    assert frame.columns == list(COLUMNS)
-    assert frame["value"].to_list() == [0.5, -0.25, 1.0, None]
-    assert frame["passed"].to_list() == [None, None, True, None]
-    assert Report.of([]).to_polars().schema == frame.schema, "an empty one has the same types"
-    assert frame.schema["row"] == polars.Int64
-
-
-def test_parquet(two, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pip install pyarrow")
-    two.to_parquet(tmp_path / "a.parquet")
-    rows = parquet.read_table(tmp_path / "a.parquet").to_pylist()
-    assert [row["value"] for row in rows] == [0.5, -0.25, 1.0, None]
-    assert [row["passed"] for row in rows] == [None, None, True, None]
-    assert rows[0]["user_input"] == "=1+1"
-    rich("\udcff\x00").to_parquet(tmp_path / "c.parquet")
-    assert parquet.read_table(tmp_path / "c.parquet").num_rows == 27
-
-
-def test_what_is_not_installed_is_said(two, tmp_path, monkeypatch):
-    exports = {"pandas": two.to_pandas, "polars": two.to_polars, "pyarrow": lambda: two.to_parquet(tmp_path / "a")}
-    for missing, export in exports.items():
-        monkeypatch.setitem(sys.modules, missing, None)
-        with pytest.raises(ImportError, match=f"needs {missing}, .* pip install"):
-            export()
-    assert list(tmp_path.iterdir()) == []

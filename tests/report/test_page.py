@@ -23,25 +23,13 @@ def live(values, at=NOON, **changes):
     ]
 
 
-def test_nothing_was_scored_yet():
-    assert "Nothing was submitted since 1970-01-01 00:01 UTC." in text_of(Report(MemoryResults([]), since=60.0))
-
-
 def test_what_it_says_of_a_metric():
     text = text_of(Report.of(live([0.25, 0.75, None]), name="a.db"))
     for words in ("demo: 0.500 on average.", "3 samples, 3 outcomes submitted from 2026-", "demo 0.500", "2/3", "2 of 3 scored",
-                  "judged by judge", "unscored by demo: 1 timeout; first: q2: after 60 s", "0.25 – 0.3 0.500 1", "minute"):  # fmt: skip
+                  "judged by judge", "unscored by demo: 1 timeout; first: q2: after 60 s", "minute"):  # fmt: skip
         assert words in text
     assert "weighted" not in text
     assert "never averaged" not in text
-
-
-def test_nothing_scored_is_no_mean():
-    html = report([None, None]).html()
-    assert "demo – – 0/2" in words_of(html)
-    assert "nan" not in words_of(html).lower()
-    (metric,) = data_of(html)["metrics"]
-    assert (metric["mean"], metric["interval"], metric["bins"]) == (None, None, [])
 
 
 def test_versions_and_judges_stand_apart_and_the_newest_first():
@@ -109,13 +97,13 @@ def test_the_table_holds_each_text_once_and_what_lowered_a_score_first():
     assert "green" not in str(bare)
 
 
-def test_of_many_rows_the_lowest_and_others_by_chance_are_in_the_table():
+def test_of_many_rows_the_lowest_are_in_the_table():
     given = [(i * 7_919 % 13_001) / 13_001 for i in range(13_001)]
     data = data_of(report(given).html())
     found = [row["records"][0] for row in data["rows"]]
     assert (data["total"], len(found)) == (13_001, 10_000)
     assert [each["row"] for each in found] == sorted(each["row"] for each in found)
-    assert set(sorted(given)[:5_000]) <= {each["value"] for each in found}
+    assert set(sorted(given)[:10_000]) == {each["value"] for each in found}
 
 
 def test_a_long_text_is_cut_and_says_so():
@@ -125,10 +113,3 @@ def test_a_long_text_is_cut_and_says_so():
     assert len(page) < 100_000
     assert "(20,000 of 1,000,000 characters)" in page
     assert "(400 of 1,000,000 characters)" in page
-
-
-def test_the_sample_stands_once_in_its_row(tmp_path):
-    given = [Record("a", scored(0.1, metric)) for metric in ("demo", "other")]
-    path = tmp_path / "a.jsonl"
-    Report.of(given, samples=[Sample(response="It is green.")]).to_json(path)
-    assert Report.load(path).html().count("It is green.") == 1

@@ -57,8 +57,8 @@ class Scorer:
         'row bigint, sample_id strin'
     """
 
-    columns: Mapping[str, str] = {name: kind for name, (kind, _) in COLUMNS.items()}
-    spark_schema = ", ".join([f"{name} {_SPARK[kind]}" for name, (kind, _) in COLUMNS.items()])
+    columns: Mapping[str, str] = COLUMNS
+    spark_schema = ", ".join([f"{name} {_SPARK[kind]}" for name, kind in COLUMNS.items()])
 
     def __init__(
         self, metrics: Metric | str | Sequence[Metric | str], *, share: int = 1, **options: Unpack[RunOptions]

@@ -2,17 +2,15 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone._version import __version__
 from ragstone.page.page import page
 from ragstone.page.samples import Samples
-from ragstone.report.aggregates import Aggregates, Facet, MetricSummary
+from ragstone.report.aggregates import Aggregates, MetricSummary
 from ragstone.report.statistics import DAY, Interval, Mean, bucket_start, bucket_width
-from ragstone.report.tables import DASH, Shown, count, interval, moment, number, percent
-from ragstone.results.record import Record
-from ragstone.sample import BadLine, Sample
+from ragstone.report.tables import Shown, count, interval, moment, number, percent
+from ragstone.sample import BadLine
 
 MEANINGS = {
     "supported": "the text says it, or it follows from the text",
@@ -44,106 +42,91 @@ _WEIGHTS = (
     "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
     "chance, so weighted means and all shares stand for the whole traffic."
 )
+_REFUSED = "refused, and no context holds an answer. A right refusal scores 0, and that is no fault of the answer."
 _APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
 _THUMBS = "Only some people give feedback, so these means do not stand for the whole traffic."
 
 
-class Scored(Protocol):
-    """What the page needs of a `Report`."""
-
-    name: str
-    since: float | None
-    bad_rows: tuple[BadLine, ...]
-
-    def aggregates(self) -> Aggregates:
-        """Return all outcomes added up."""
-        ...
-
-    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet]) -> Aggregates:
-        """Call a function with each row's records, and return all outcomes added up."""
-        ...
-
-    def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record."""
-        ...
-
-    def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-        """Return the title, head and rows of a table that has all metrics."""
-        ...
-
-    def remarks(self) -> Iterator[str]:
-        """Yield what there is to say beside the table."""
-        ...
-
-
-def report_html(report: Scored, *also: Shown) -> str:
+def report_html(
+    report: Shown,
+    aggregates: Aggregates,
+    samples: Samples,
+    also: Sequence[Shown],
+    *,
+    name: str,
+    since: float | None,
+    bad_rows: Sequence[BadLine],
+) -> str:
     """Return the page of a report.
 
     Args:
-        report: The report.
-        *also: What stands before its scores, such as a comparison with another run or means corrected by labels.
+        report: The report, for its table and what it says beside it.
+        aggregates: All its outcomes added up.
+        samples: Its rows.
+        also: What stands before its scores, such as a comparison with another run or means corrected by labels.
+        name: What it is called; "" without a name.
+        since: When the samples were submitted at the earliest, in seconds since 1970 (UTC); None: at any time.
+        bad_rows: The rows of the input that held no sample.
     """
-    aggregates = report.aggregates()
-    samples = Samples(aggregates, report.sample)
-    aggregates = report.read(samples.add, aggregates.slices)
-    summaries = aggregates.named()
+    summaries = aggregates.named() if aggregates.rows else {}
     # Metrics in their order; of one metric the newest first.
     metrics = [each.info.name for each in summaries.values()]
     order = sorted(summaries, key=lambda name: (metrics.index(summaries[name].info.name), -(summaries[name].last or 0)))
-    order = order if aggregates.rows else []
+    ordered = [summaries[name] for name in order]
     period = aggregates.period()
     _, head, rows = report.table()
-    cells = {name: rest for name, *rest in rows}
+    cells = {row[0]: row for row in rows}
+    facts = list(_facts(aggregates, period))
+    nothing = "Nothing was scored."
+    if since is not None:
+        nothing = f"Nothing was submitted since {moment(since)} UTC."
+        facts.append(f"none before {moment(since)}")
+    elif bad_rows:
+        nothing = f"Nothing was scored. {count(len(bad_rows), 'row')}, and none held a sample."
+    refused = [f"{count(n, 'sample')} {_REFUSED}"] if (n := aggregates.unanswerable) else []
+    conclusion = _conclusion(dict(zip(order, ordered, strict=True))) if order else nothing
     data = {
         "view": "report",
-        "title": report.name or "ragstone report",
-        "conclusion": next(filter(None, (each.conclusion() for each in also)), _conclusion(report, order, summaries)),
-        "facts": list(_facts(report, aggregates, period)),
+        "title": name or "ragstone report",
+        "conclusion": next(filter(None, (each.conclusion() for each in also)), conclusion),
+        "facts": [*facts, f"written {moment(time.time())} UTC by ragstone {__version__}"],
         "also": [each.data() for each in also],
         "metrics": [_metric(name, summaries[name], period) for name in order],
-        "table": {"head": head, "rows": [(name, *cells[name]) for name in order if name in cells]},
-        "remarks": list(_remarks(report, aggregates)),
-        "notes": list(_notes([summaries[name] for name in order])),
+        "table": {"head": head, "rows": [cells[name] for name in order if name in cells]},
+        "remarks": [*refused, *report.remarks()],
+        "notes": list(_notes(ordered)),
         "meanings": MEANINGS,
-        "slices": list(_slices(aggregates, [summaries[name] for name in order])),
-        "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in report.bad_rows[:_MOST]],
+        "slices": list(_slices(aggregates, ordered)),
+        "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in bad_rows[:_MOST]],
     }
-    title = f"{report.name[:100]}: ragstone report" if report.name else "ragstone report"
+    title = f"{name[:100]}: ragstone report" if name else "ragstone report"
     return page(title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
 
 
-def _conclusion(report: Scored, order: Sequence[str], summaries: Mapping[str, MetricSummary]) -> str:
-    scored = {name: summaries[name] for name in order if summaries[name].mean is not None}
-    if not order:
-        what = "scored" if report.since is None else f"submitted since {moment(report.since)} UTC"
-        bad = f" {count(len(report.bad_rows), 'row')}, and none held a sample." if report.bad_rows else ""
-        return f"Nothing was {what}.{bad}"
-    if not scored:
+def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
+    lost = {name: each.info.lost(each.mean) for name, each in summaries.items() if each.mean is not None}
+    if not lost:
         return "No sample has a score: the reasons are below."
-    name = max(scored, key=lambda each: scored[each].info.lost(scored[each].mean or 0.0))
-    weakest = scored[name]
+    name = max(lost, key=lost.__getitem__)
+    weakest = summaries[name]
+    which = "" if len(lost) < 2 else ", the weakest metric"
     why = ""
     if weakest.main_cause is not None:
         cause, rows = weakest.main_cause
         why = f" In {rows:,} of {count(weakest.rows, 'sample')}: {_words(cause)}."
-    which = "" if len(scored) < 2 else ", the weakest metric"
     return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
 
-def _facts(report: Scored, aggregates: Aggregates, period: tuple[float, float] | None) -> Iterator[str]:
+def _facts(aggregates: Aggregates, period: tuple[float, float] | None) -> Iterator[str]:
     yield f"{count(aggregates.rows, 'sample')}, {count(aggregates.cost.outcomes, 'outcome')}"
     if period is not None:
         yield f"submitted from {moment(period[0])} to {moment(period[1])}"
-    if report.since is not None:
-        yield f"none before {moment(report.since)}"
-    judges = dict.fromkeys(each.info.judge or "unknown" for each in aggregates)
-    if judges:
+    if judges := dict.fromkeys(each.info.judge or "unknown" for each in aggregates):
         yield f"judged by {', '.join(judges)}"
-    yield f"written {moment(time.time())} UTC by ragstone {__version__}"
 
 
 def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | None) -> dict[str, object]:
-    info, bins = summary.info, summary.spread.bins()
+    info = summary.info
     low, high = summary.ends
     return {
         "name": name,
@@ -159,7 +142,6 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
-        "bins": [(f"{each.low:.4g} {DASH} {each.high:.4g}", each.share, each.n) for each in bins],
         **(_over_time(summary, period) if period is not None and summary.over_time.buckets else {}),
     }
 
@@ -204,15 +186,6 @@ def _mean(estimate: Interval) -> str:
     return f"{number(estimate.mean)} ({estimate.n:,})"
 
 
-def _remarks(report: Scored, aggregates: Aggregates) -> Iterator[str]:
-    if (n := aggregates.unanswerable) > 0:
-        yield (
-            f"{count(n, 'sample')} refused, and no context holds an answer. A right “I don't know” scores 0, and that "
-            "is no fault of the answer."
-        )
-    yield from report.remarks()
-
-
 def _notes(summaries: Sequence[MetricSummary]) -> Iterator[str]:
     if summaries:
         yield _INTERVALS
@@ -225,24 +198,15 @@ def _notes(summaries: Sequence[MetricSummary]) -> Iterator[str]:
 
 
 def _slices(aggregates: Aggregates, metrics: Sequence[MetricSummary]) -> Iterator[dict[str, object]]:
-    """Yield means by run names, tags, feedback and what else was asked for, where there are two values or more."""
-    for facet, by_key in aggregates.slices.items():
-        if max(map(len, by_key.values()), default=0) > 1:
-            title = facet.removesuffix("s").replace("_", " ")
-            note = _THUMBS if facet == "feedback" else ""
-            yield _slice(title, [aggregates.by(facet, each.info) for each in metrics], note)
-    for key in aggregates.metadata_keys():
-        yield _slice(key[:80], [aggregates.by_metadata(key, each.info) for each in metrics], "")
-
-
-def _slice(title: str, means: Sequence[Mapping[str, Interval]], note: str) -> dict[str, object]:
-    """Return one matrix: a row for each value, the worst first, and a column for each metric."""
-    values = list(dict.fromkeys(value for by_value in means for value in by_value))
-    rows: list[object] = []
-    for value in values[:_MOST]:
-        found = [by_value.get(value) for by_value in means]
-        rows.append((value or "none", [None if e is None else (e.mean, e.n, e.low, e.high) for e in found]))
-    return {"title": title, "note": note, "rows": rows, "more": max(0, len(values) - _MOST)}
+    """Yield a matrix for each slicing: a row for each value, the worst first, and a column for each metric."""
+    for (of_metadata, name), by_key in aggregates.slices().items():
+        means = [by_key[each.info.key] for each in metrics]
+        rows: list[object] = []
+        for value in dict.fromkeys(value for by_value in means for value in by_value):
+            found = [by_value.get(value) for by_value in means]
+            rows.append((value or "none", [e and (e.mean, e.n, e.low, e.high) for e in found]))
+        note = _THUMBS if (of_metadata, name) == (False, "feedback") else ""
+        yield {"title": name[:80], "note": note, "rows": rows}
 
 
 def _words(name: str) -> str:

@@ -1,7 +1,6 @@
 """The page's table of samples: its rows are records as results files hold them, and the viewer reads them."""
 
 import heapq
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,9 +19,7 @@ _VERDICTS = 100
 
 
 class Samples:
-    """Rows as they are read: all of them, or of many the lowest half of `MOST` and as many others by chance.
-
-    Each is held as its JSON.
+    """Rows as they are read, each as its JSON: all of them, or of many the lowest `MOST`.
 
     Args:
         aggregates: All outcomes added up, for the ends of scales, and feedback.
@@ -35,22 +32,16 @@ class Samples:
         self._infos = {each.info.key: replace(each.info, bounds=each.ends) for each in aggregates}
         self._n = 0
         self._most = _TEXT if aggregates.rows <= _MANY else _TEXT_OF_MANY  # characters of a text
-        self._low: list[tuple[float, int, str]] = []  # a heap, the best row first
-        self._others: list[tuple[int, str]] = []
-        self._chance = random.Random(0)  # noqa: S311 - the same rows each time
+        self._rows: list[tuple[float, int, str]] = []  # a heap, the best row first
 
     def add(self, records: Sequence[Record]) -> None:
         """Take the records of one row."""
         lost = max(self._lost(key, of_metric) for key, of_metric in by_metric(records).items())
         self._n += 1
-        half = MOST // 2
-        if len(self._low) < half:
-            heapq.heappush(self._low, (lost, -self._n, self._row(records)))
-        elif (lost, -self._n) > self._low[0][:2]:
-            _, n, row = heapq.heapreplace(self._low, (lost, -self._n, self._row(records)))
-            self._keep(-n, row)
-        else:
-            self._keep(self._n, records)
+        if len(self._rows) < MOST:
+            heapq.heappush(self._rows, (lost, -self._n, self._row(records)))
+        elif lost > self._rows[0][0]:
+            heapq.heapreplace(self._rows, (lost, -self._n, self._row(records)))
 
     def _lost(self, key: Key, records: Sequence[Record]) -> float:
         if key not in self._infos:  # a monitor wrote it since
@@ -58,18 +49,9 @@ class Samples:
         worst = Worst.of(records, self._infos[key])
         return 2.0 if worst is None else self._infos[key].lost(worst.value)
 
-    def _keep(self, n: int, row: str | Sequence[Record]) -> None:
-        """Keep one of the other rows, as probable as each of them."""
-        place = len(self._others)
-        if place == MOST // 2:
-            place = self._chance.randrange(self._n - MOST // 2)
-        if place >= MOST // 2:
-            return
-        self._others[place : place + 1] = [(n, row if isinstance(row, str) else self._row(row))]
-
     def data(self) -> str:
         """Return the rows in their order, and how many there are in all, as entries of a JSON object."""
-        rows = sorted([*self._others, *((-n, row) for _, n, row in self._low)])
+        rows = sorted((-n, row) for _, n, row in self._rows)
         return f'"total": {self._n}, "rows": [{",".join(row for _, row in rows)}]'
 
     def _row(self, records: Sequence[Record]) -> str:

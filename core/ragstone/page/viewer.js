@@ -63,11 +63,9 @@ function marked(text, marks) {
 
 function markOf(piece, over) {
   const [, , attributes, run] = over[0];
-  const second = over.find((mark) => mark[2].style !== attributes.style);
   const title = [...new Set(over.map((mark) => mark[2].title).filter(Boolean))].join("; ");
-  const style = second ? `${attributes.style};border-bottom:3px solid hsl(${second[4]} 60% 50%)` : attributes.style;
   const here = over.some((mark) => mark[2].class) ? "here" : null;
-  const made = make("mark", { ...attributes, title, style, class: here, role: run && "button", tabindex: run && 0 }, piece);
+  const made = make("mark", { ...attributes, title, class: here, role: run && "button", tabindex: run && 0 }, piece);
   if (run) {
     made.addEventListener("click", run);
     made.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); run(); } });
@@ -90,9 +88,8 @@ function save(name, lines) {
 // What a browser keeps of a page; not all of them do.
 function memory(key) {
   return {
-    works: true,
-    read() { try { return JSON.parse(localStorage.getItem(key)); } catch { this.works = false; return null; } },
-    write(value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { this.works = false; } },
+    read() { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } },
+    write(value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* the download is all there is */ } },
   };
 }
 
@@ -161,8 +158,6 @@ function report() {
 
   function scoreOf(metric) {
     const mean = make("p", { class: "mean" }, metric.mean === null ? "\u2013" : number(metric.mean));
-    const bins = metric.bins.map(([range, part, n]) => [range, barOf(part / Math.max(...metric.bins.map((each) => each[1]))), `${number(100 * part, 1)} %`, whole(n)]);
-    const over = (metric.time || []).map(([, when, value, low, high, n]) => [when, number(value), low === null ? "\u2013" : `${number(low)} \u2013 ${number(high)}`, whole(n)]);
     return make("article", { class: "score" },
       make("h3", null, make("span", { class: "swatch", style: `--hue:${metric.hue}` }), bdi(metric.name)),
       metric.question ? make("p", { dir: "auto" }, metric.question) : "",
@@ -172,13 +167,7 @@ function report() {
       metric.unscored.length ? make("p", { class: "word" }, `unscored: ${metric.unscored.map(([why, n]) => `${whole(n)} ${why}`).join(", ")}`) : "",
       metric.weeks ? make("p", null, metric.weeks) : "",
       lineOf(metric),
-      metric.facts.map((fact) => soft(bdi(fact))),
-      bins.length ? folded("Distribution of scores", tableOf(`Distribution of ${metric.name}`, ["score", "bar", "share", "how many"], bins, 2)) : "",
-      over.length > 1 ? folded(`Mean score per ${metric.unit} (UTC)`, tableOf(`${metric.name} per ${metric.unit}`, ["from", "mean", "95 % interval", "scored"], over)) : "");
-  }
-
-  function barOf(part) {
-    return draw("svg", { viewBox: "0 0 100 10", class: "bar", "aria-hidden": "true" }, draw("rect", { width: 100 * part, height: 10 }));
+      metric.facts.map((fact) => soft(bdi(fact))));
   }
 
   // The mean and its interval on the metric's scale.
@@ -207,37 +196,17 @@ function report() {
   // One matrix for each facet: a row a value, a column a metric.
   function slices() {
     if (!data.slices.length) return "";
-    const parts = data.slices.map(({ title, note, rows, more }) => {
-      const moved = changesBy(title);
+    const parts = data.slices.map(({ title, note, rows }) => {
       const cells = rows.map(([value, means]) => make("tr", null, make("th", { scope: "row" }, bdi(value)), means.map((mean, i) => {
         if (mean === null) return make("td", { class: "number" }, "\u2013");
-        const pairs = moved[value] && moved[value][i];
-        const change = pairs ? ` (${signed(pairs[0] / pairs[1])}, ${count(pairs[1], "pair")})` : "";
         return heat(make("td", { class: "number", title: `${count(mean[1], "sample")}${mean[2] === null ? "" : `, 95 % interval ${number(mean[2])} to ${number(mean[3])}`}` },
-          number(mean[0]), change, make("span", { class: "soft" }, ` n ${whole(mean[1])}`)), mean[0], metrics[i]);
+          number(mean[0]), make("span", { class: "soft" }, ` n ${whole(mean[1])}`)), mean[0], metrics[i]);
       })));
       const head = make("tr", null, make("th", { scope: "col" }, bdi(title)), metrics.map((metric) => make("th", { scope: "col", class: "number" }, bdi(metric.name))));
       const inner = make("table", null, make("caption", null, "By ", bdi(title)), make("thead", null, head), make("tbody", null, cells));
-      return [make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `By ${title}` }, inner), note ? soft(note) : "", more ? soft(`and ${count(more, "value")} more`) : ""];
+      return [make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `By ${title}` }, inner), note ? soft(note) : ""];
     });
-    return card("Slices", { id: "slices" }, against ? soft("In brackets: the mean change of the samples that both runs score.") : "", parts.flat());
-  }
-
-  // By value, the sum of each metric's changes and how many pairs they are of; of all samples, or of none.
-  function changesBy(title) {
-    const sums = {};
-    for (const row of against && data.total === data.rows.length ? data.rows : []) {
-      const values = row.slices[title] || [];
-      for (const value of values.length ? values : ["none"]) {
-        row.raw.forEach((change, i) => {
-          if (change === null) return;
-          const of = ((sums[value] ||= metrics.map(() => null))[i] ||= [0, 0]);
-          of[0] += change;
-          of[1] += 1;
-        });
-      }
-    }
-    return sums;
+    return card("Slices", { id: "slices" }, parts.flat());
   }
 
   // --- its samples
@@ -265,15 +234,14 @@ function report() {
         const before = against.old[row.id] || [], n = seen.get(row.id) || 0;
         seen.set(row.id, n + 1);
         row.before = before[n] || null;
-        row.raw = metrics.map((metric, i) => change(row, metric, i));
-        row.changes = row.raw.map((each, i) => (each === null || metrics[i].up ? each : -each));
+        row.changes = metrics.map((metric, i) => change(row, metric, i));
       }
     }
 
     function change(row, metric, i) {
       const at = against.metrics.findIndex((each) => String(each.key) === String(metric.key));
       const was = row.before && at >= 0 ? row.before.values[at] : null;
-      return was === null || !scored(row.cells[i]) ? null : row.cells[i].value - was;
+      return was === null || !scored(row.cells[i]) ? null : (metric.up ? 1 : -1) * (row.cells[i].value - was);
     }
 
     // What can be chosen. All of it stands in the address.
@@ -369,7 +337,7 @@ function report() {
 
     function show() {
       shown = sorted(rows.filter(matches));
-      const some = data.total > rows.length ? ` The page holds ${whole(rows.length)} of ${count(data.total, "sample")}: the lowest, and others drawn at random.` : "";
+      const some = data.total > rows.length ? ` The page holds ${whole(rows.length)} of ${count(data.total, "sample")}: the lowest.` : "";
       status.textContent = `${count(shown.length, "sample")} shown.${some}`;
       header.replaceChildren(make("th", { scope: "col", class: "sample" }, "sample"), ...visible().map((i) => {
         const sort = order.value === `${i}+` ? "ascending" : order.value === `${i}-` ? "descending" : null;
@@ -477,9 +445,9 @@ function report() {
           item.closest("details")?.setAttribute("open", "");
           item.focus();
           item.scrollIntoView({ block: "center" });
-        }), hue]);
+        })]);
       };
-      for (const [place, start, end] of here || []) (marks[place] ||= []).push([start, end, { class: "here", style: "--hue:50" }, null, 50]);
+      for (const [place, start, end] of here || []) (marks[place] ||= []).push([start, end, { class: "here", style: "--hue:50" }]);
       row.cells.forEach((cell, i) => {
         (cell && cell.record.verdicts ? cell.record.verdicts : []).forEach(([id, kind_, word, lowers, evidence], v) => {
           if (lowers) evidence.forEach(([place, start, end]) => add(place, start, end, `${metrics[i].name}: ${words(kind_)} ${id} ${words(word)}`, metrics[i].hue, `verdict-${i}-${v}`));
@@ -556,7 +524,7 @@ function report() {
       const n = Object.keys(hand).length;
       return make("div", { class: "hand choices" }, soft("Keys: j next, k previous, Esc closes; on a verdict 1, 2, 3 say what is right."),
         n ? button(`download labels of ${count(n, "score")}`, () => save("labels.jsonl", handLines())) : "",
-        n ? soft("The other verdicts of these scores count as right. These labels saw the judge's verdicts: they are for ragstone calibrate, not for correct.", byHand.works ? "" : " This browser keeps nothing: download before you close the page.") : "");
+        n ? soft("The other verdicts of these scores count as right. These labels saw the judge's verdicts: they are for ragstone calibrate, not for correct.") : "");
     }
 
     requestAnimationFrame(follow);
@@ -618,29 +586,15 @@ function report() {
   }
 }
 
-// Words that left and came, by the longest common subsequence; long texts stand whole, one behind the other.
+// What two texts have in common at their beginning and end, and between them what has gone and what has come.
 function difference(before, now) {
-  const a = before.split(/(\s+)/), b = now.split(/(\s+)/);
-  if (a.length * b.length > 4_000_000) return [make("del", null, before), " ", make("ins", null, now)];
-  const width = b.length + 1, least = new Uint16Array((a.length + 1) * width);
-  for (let i = a.length - 1; i >= 0; i -= 1) {
-    for (let j = b.length - 1; j >= 0; j -= 1) {
-      least[i * width + j] = a[i] === b[j] ? least[(i + 1) * width + j + 1] + 1 : Math.max(least[(i + 1) * width + j], least[i * width + j + 1]);
-    }
-  }
-  const pieces = [];
-  const put = (name, word) => {
-    const last = pieces[pieces.length - 1];
-    if (last && last[0] === name) last[1] += word;
-    else pieces.push([name, word]);
-  };
-  let i = 0, j = 0;
-  while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) { put("", a[i]); i += 1; j += 1; }
-    else if (j >= b.length || (i < a.length && least[(i + 1) * width + j] >= least[i * width + j + 1])) { put("del", a[i]); i += 1; }
-    else { put("ins", b[j]); j += 1; }
-  }
-  return pieces.map(([name, word]) => (name ? make(name, null, word) : word));
+  const a = before.split(/(?<=\s)/), b = now.split(/(?<=\s)/);
+  const most = Math.min(a.length, b.length);
+  let first = 0, last = 0;
+  while (first < most && a[first] === b[first]) first += 1;
+  while (last < most - first && a[a.length - 1 - last] === b[b.length - 1 - last]) last += 1;
+  const gone = a.slice(first, a.length - last).join(""), come = b.slice(first, b.length - last).join("");
+  return [a.slice(0, first).join(""), gone && make("del", null, gone), come && make("ins", null, come), a.slice(a.length - last).join("")];
 }
 
 // --- Samples to label ---------------------------------------------------------------------------------------------
@@ -656,15 +610,15 @@ function labels() {
     return made;
   }
 
-  // What the person said. `order` has the items in the order in which they were answered, for undoing.
-  const fresh = () => ({ answers: {}, order: [], score: null, missing: false, done: null });
+  // What the person said.
+  const fresh = () => ({ answers: {}, score: null, missing: false, done: null });
   const kept = memory(`ragstone-label-${data.digest}`);
   const state = kept.read() || { byItems: true, samples: data.samples.map(fresh) };
   let current = 0;
 
   const place = () => state.samples.findIndex((said) => said.done === null);
   const byItems = (sample) => state.byItems && sample.items.length > 0;
-  const answered = (sample, said) => (byItems(sample) ? said.order.length === sample.items.length : said.score !== null);
+  const answered = (sample, said) => (byItems(sample) ? Object.keys(said.answers).length === sample.items.length : said.score !== null);
   const act = (change) => () => {
     if (place() >= 0) change(data.samples[place()], state.samples[place()]);
     kept.write(state);
@@ -690,14 +644,6 @@ function labels() {
     show();
   }
   const backButton = () => keyed("back", "back", back, { shortcut: "\u2190", disabled: place() === 0 });
-  const undo = act((sample, said) => {
-    if (!byItems(sample)) {
-      said.score = null;
-    } else if (said.order.length) {
-      current = said.order.pop();
-      delete said.answers[current];
-    }
-  });
   const toggleMissing = act((sample, said) => {
     if (byItems(sample) && judgeMade(sample)) said.missing = !said.missing;
   });
@@ -712,11 +658,9 @@ function labels() {
     said.score = value;
   });
   const answer = (i, word) => act((sample, said) => {
-    said.order = [...said.order.filter((each) => each !== i), i];
     said.answers[i] = word;
-    const next = sample.items.findIndex((_, at) => at > i && said.answers[at] === undefined);
-    const first = sample.items.findIndex((_, at) => said.answers[at] === undefined);
-    current = next >= 0 ? next : first >= 0 ? first : i;
+    const open = (from) => sample.items.findIndex((_, at) => at >= from && said.answers[at] === undefined);
+    current = [open(i), open(0), i].find((at) => at >= 0);
   });
 
   const judgeMade = (sample) => sample.items.some((item) => data.kinds[item.kind].origin === "judge");
@@ -775,7 +719,6 @@ function labels() {
       ? keyed("missing", "something is missing", toggleMissing, { shortcut: "m", pressed: said.missing }) : null;
     const whole = answered(sample, said);
     const actions = make("div", { class: "choices" }, missing, data.shown ? null : backButton(),
-      keyed("undo", "undo", undo, { shortcut: "u", disabled: items ? !said.order.length : said.score === null }),
       keyed("skip", "skip this sample", skip, { shortcut: "s" }),
       keyed("lock", "lock and go on", lock, { shortcut: "\u2192", disabled: !whole }));
     const list = items ? make("ol", { class: "labels" }, ...sample.items.map((item, i) => itemOf(item, i, said))) : scoreOf(said);
@@ -802,7 +745,7 @@ function labels() {
   const progress = make("progress", { max: total, "aria-label": "labelled samples" });
   const save_ = keyed("download", "download labels", download);
   const most = Math.max(SCORES.length, ...Object.values(data.kinds).map((kind) => kind.choices.length));
-  const help = [`Keys: 1 to ${most} answer; \u2191 and \u2193 move; u undoes; s skips; \u2192 locks and goes on.`,
+  const help = [`Keys: 1 to ${most} answer; \u2191 and \u2193 move; s skips; \u2192 locks and goes on.`,
     data.shown ? "A locked sample stays as it is." : "\u2190 goes back: the sample before is open again.",
     "Only locked and skipped samples are downloaded."].join(" ");
   const drawn = data.samples.some((sample) => sample.draw);
@@ -817,9 +760,8 @@ function labels() {
     const skipped = done.filter((said) => said.done === "skipped").length;
     progress.value = done.length;
     save_.disabled = done.length === 0;
-    const lost = kept.works ? "" : " This browser keeps nothing: download before you close the page.";
     const end = at < 0 ? " All samples are done: download your labels." : "";
-    status.textContent = `${done.length} of ${total} samples done${skipped ? `, ${skipped} skipped` : ""}.${end}${lost}`;
+    status.textContent = `${done.length} of ${total} samples done${skipped ? `, ${skipped} skipped` : ""}.${end}`;
     const last = [soft("Then: ", make("code", null, bdi(next))), data.shown ? "" : make("div", { class: "choices" }, backButton())];
     panel.replaceChildren(...(at < 0 ? last.filter(Boolean) : [sampleOf(data.samples[at], state.samples[at])]));
     const again = focused && [...main.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused);
@@ -830,7 +772,7 @@ function labels() {
     if (mark) mark.parentNode.scrollTop = mark.offsetTop - mark.parentNode.offsetTop - 40;
   }
 
-  const KEYS = { u: undo, s: skip, m: toggleMissing, ArrowUp: move(-1), ArrowDown: move(1), ArrowRight: lock, ArrowLeft: back, Backspace: back };
+  const KEYS = { s: skip, m: toggleMissing, ArrowUp: move(-1), ArrowDown: move(1), ArrowRight: lock, ArrowLeft: back, Backspace: back };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input")) return;
     if (place() < 0) {

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage, cause_of
 from ragstone.registry import NullJudge, make_metric, metric_names
-from ragstone.report.statistics import NOISE_REACH, Histogram, Interval, Mean, Noise, Timeline, noise_error
+from ragstone.report.statistics import NOISE_REACH, Interval, Mean, Noise, Timeline, noise_error
 from ragstone.results.record import Record, row_of
 
 if TYPE_CHECKING:
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 _LATEST = 253_402_300_799  # the end of the year 9999
 _NO_VERDICT = "no single verdict"
-_ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
-_VALUES = 10_000
-_KEYS, _KEY_VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
+_MANY = 10_000
+_SLICES, _VALUES, _VALUE_LENGTH = 20, 50, 100  # more values are names, times or texts, and no slices
 
 Key = tuple[str, str, str]
 """Metric, version, judge: what may be averaged together."""
-Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
-FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
+Slicing = tuple[bool, str]
+"""By what rows are sliced: whether it is a key of the samples' metadata, and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,6 @@ class MetricSummary:
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
         cost: What all outcomes cost.
-        spread: How the rows' scores spread.
         over_time: Their mean over time.
         first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
         last: When the last one was, likewise.
@@ -210,10 +208,8 @@ class MetricSummary:
         self.info = info
         self.cost = Cost()
         self.scored = 0
-        self._rules: set[str] | None = set()
-        self._told_apart: Counter[bool] = Counter()
+        self._chosen_by = set[str]()
         self.failures: Counter[UnscoredReason] = Counter()
-        self.spread = Histogram()
         self.over_time = Timeline()
         self.first: float | None = None
         self.last: float | None = None
@@ -226,7 +222,7 @@ class MetricSummary:
 
     def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
-        self._note_choice(records[0].chosen_by)
+        self._chosen_by.add(records[0].chosen_by)
         at = known_time(records[0].submitted_at)
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
@@ -248,33 +244,13 @@ class MetricSummary:
         passed = [score.passed for score in scores if score.passed is not None]
         weight = weight_of(records[0])
         self.scored += len(scores)
-        self._note_vectors(scores)
         self._values.add(worst.value, weight)
-        self.spread.add(worst.value, weight)
         self._count_causes(worst)
         self._noise.add([score.value for score in scores], passed)
         for each in passed:
             self._passed.add(float(each), weight)
         if at is not None:
             self.over_time.add(at, worst.value, weight)
-
-    def _note_choice(self, chosen_by: str) -> None:
-        if chosen_by == "rate":
-            self._rules = None
-        elif self._rules is not None:
-            self._rules.add(chosen_by)
-
-    def _note_vectors(self, scores: "Sequence[Score]") -> None:
-        """Note whether an embedder told different texts apart."""
-        for score in scores:
-            cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
-            if len({verdict.text for verdict in score.verdicts}) > 1 and cosines:
-                self._told_apart[min(cosines) < _ALIKE] += 1
-
-    @property
-    def one_vector(self) -> bool:
-        """Whether different texts had one vector wherever there were some: the embedder tells nothing apart."""
-        return self._told_apart[False] > 0 and not self._told_apart[True]
 
     def _count_causes(self, worst: Worst) -> None:
         """Share out what the row lost among its verdicts that lowered it."""
@@ -284,7 +260,7 @@ class MetricSummary:
             kinds[_NO_VERDICT] = 1
             self._example = max(self._example, (lost, cause))
         for cause, n in kinds.items():
-            if cause in self.causes or len(self.causes) < _VALUES:
+            if cause in self.causes or len(self.causes) < _MANY:
                 rows, lost = self.causes.get(cause, (0, 0.0))
                 self.causes[cause] = rows + 1, lost + self.info.lost(worst.value) * n / kinds.total()
 
@@ -341,14 +317,7 @@ class MetricSummary:
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules that chose all of its samples; nothing where a rate chose one: the mean is of the traffic then."""
-        return tuple(sorted(self._rules or ()))
-
-    def doubts(self) -> Iterator[str]:
-        """Yield, in sentences, why its mean may be of something else than it seems."""
-        if self.rules:
-            yield f"only samples that {' and '.join(self.rules)} chose are in; the mean says nothing of the others"
-        if self.one_vector:
-            yield "the embedder gave one vector for different texts, so its similarities say nothing: name another"
+        return () if "rate" in self._chosen_by else tuple(sorted(self._chosen_by))
 
     @property
     def weighted(self) -> bool:
@@ -358,8 +327,10 @@ class MetricSummary:
     @property
     def ends(self) -> tuple[float, float]:
         """The ends between which its values are shown: by its bounds, or by the values where those are not known."""
-        bins = self.spread.bins() if self.info.bounds is None else []
-        return scale((bins[0].low, bins[-1].high) if bins else self.info.bounds or (0.0, 1.0))
+        least, greatest = self._values.least, self._values.greatest
+        if self.info.bounds is not None or (least >= -1.0 and greatest <= 1.0):
+            return scale(self.info.bounds or (0.0, 1.0))
+        return scale((min(0.0, least), max(0.0, greatest)))
 
     @property
     def passed(self) -> float | None:
@@ -390,8 +361,6 @@ class Aggregates:
         flagged: How many rows hold what looks like an attack on the judge.
         first_flag: The first such passage, and where it was seen.
         feedback: What people said of answers, by the sample's id.
-        slices: Means by facet, metric and value ("" stands for none), of the first 10,000 values of each.
-        metadata: Means likewise by a key of the samples' metadata, of the first 20 keys with at most 50 values.
         unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
     """
 
@@ -399,11 +368,9 @@ class Aggregates:
         self,
         metrics: "Iterable[Metric | MetricInfo]" = (),
         feedback: "Mapping[str, Feedback] | None" = None,
-        facets: Iterable[Facet] = FACETS,
     ) -> None:
         self.feedback = feedback or {}
-        self.slices: dict[Facet, dict[Key, dict[str, Mean]]] = {facet: {} for facet in facets}
-        self.metadata: dict[str, dict[Key, dict[str, Mean]]] = {}
+        self._slices: dict[Slicing, dict[Key, dict[str, Mean]]] = {}
         self.rows = self.unanswerable = 0
         self.flagged = 0
         self.first_flag: tuple[Suspicion, Record] | None = None
@@ -413,7 +380,7 @@ class Aggregates:
         """Count what the metrics gave for one row, in all draws, and by what its sample's metadata say."""
         self.rows += 1
         self.unanswerable += is_unanswerable(records)
-        values = {key: text for key, value in (metadata or {}).items() if (text := slice_value(value)) is not None}
+        values = self._values_of(records[0], metadata or {})
         flagged = [record for record in records if record.outcome.suspected]
         if flagged:
             self.flagged += 1
@@ -425,33 +392,38 @@ class Aggregates:
             if row := Worst.of(of_metric, self._by_key[key].info):
                 self._slice(row, key, values)
 
-    def _slice(self, row: Worst, key: Key, metadata: Mapping[str, str]) -> None:
-        record, feedback = row.record, self.feedback.get(row.record.sample_id)
-        word = "" if feedback is None else feedback.value
-        for facet, by_key in self.slices.items():
-            own = word if facet == "feedback" else getattr(record, facet)
-            means = by_key.setdefault(key, {})
-            for value in dict.fromkeys(own or ("",)) if facet == "tags" else (own or "",):
-                if value in means or len(means) < _VALUES:
-                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
-        for name, value in metadata.items():
-            if name in self.metadata or len(self.metadata) < _VALUES:
-                means = self.metadata.setdefault(name, {}).setdefault(key, {})
-                if len(means) <= _KEY_VALUES:  # one more tells that there are too many
-                    means.setdefault(value, Mean()).add(row.value, weight_of(record))
+    def _values_of(self, record: Record, metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
+        """Return the values that a row counts for, by what slices it; "" stands for none."""
+        feedback = self.feedback.get(record.sample_id)
+        values: dict[Slicing, Iterable[str]] = {
+            (False, "feedback"): ["" if feedback is None else feedback.value],
+            (False, "run name"): [record.run_name or ""],
+            (False, "tag"): dict.fromkeys(record.tags or [""]),
+        }
+        for key, value in metadata.items():
+            if isinstance(value, bool | int | str) and value != "":
+                values[True, key] = [str(value)[:_VALUE_LENGTH]]
+        return values
 
-    def metadata_keys(self) -> list[str]:
-        """Return the keys of metadata that slice the rows: those with two to fifty values, the first twenty."""
-        most = {name: max(map(len, by_key.values())) for name, by_key in self.metadata.items()}
-        return [name for name, n in most.items() if 2 <= n <= _KEY_VALUES][:_KEYS]
+    def _slice(self, row: Worst, key: Key, by: Mapping[Slicing, Iterable[str]]) -> None:
+        for slicing, values in by.items():
+            if slicing not in self._slices and len(self._slices) >= _MANY:
+                continue
+            means = self._slices.setdefault(slicing, {}).setdefault(key, {})
+            for value in values:
+                if value in means or len(means) <= _VALUES:  # one more tells that there are too many
+                    means.setdefault(value, Mean()).add(row.value, weight_of(row.record))
 
-    def by(self, facet: Facet, info: MetricInfo) -> dict[str, Interval]:
-        """Return a metric's means by a facet's values, the worst first."""
-        return _worst_first(self.slices[facet].get(info.key, {}), info)
-
-    def by_metadata(self, name: str, info: MetricInfo) -> dict[str, Interval]:
-        """Return a metric's means by the values of a key of the samples' metadata, the worst first."""
-        return _worst_first(self.metadata[name].get(info.key, {}), info)
+    def slices(self) -> dict[Slicing, dict[Key, dict[str, Interval]]]:
+        """Return what slices the rows in two to fifty values, the first twenty: means by metric and value."""
+        most = {slicing: max(map(len, by_key.values())) for slicing, by_key in self._slices.items()}
+        kept = [slicing for slicing, n in most.items() if 2 <= n <= _VALUES][:_SLICES]
+        return {
+            slicing: {
+                each.info.key: _worst_first(self._slices[slicing].get(each.info.key, {}), each.info) for each in self
+            }
+            for slicing in kept
+        }
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())
@@ -485,13 +457,6 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
 def _worst_first(means: Mapping[str, Mean], info: MetricInfo) -> dict[str, Interval]:
     estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
     return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
-
-
-def slice_value(value: object) -> str | None:
-    """Return what metadata say in a word, by which rows can be sliced; None for anything else."""
-    if isinstance(value, bool | int | str) and value != "":
-        return str(value)[:_VALUE_LENGTH]
-    return None
 
 
 _FOUND = (("noncommittal", 1.0), ("sentence", 0.0))

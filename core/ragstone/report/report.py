@@ -13,8 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage, place
 from ragstone.plain import seconds_of
-from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
-from ragstone.report.statistics import Interval
+from ragstone.report.aggregates import Aggregates, MetricInfo, MetricSummary, by_row
 from ragstone.report.tables import (
     COSTS,
     DASH,
@@ -28,11 +27,9 @@ from ragstone.report.tables import (
     percent,
     reach,
     to_frame,
-    to_polars,
     to_rows,
     wide_frame,
     write_csv,
-    write_parquet,
 )
 from ragstone.results.memory import MemoryResults, Results
 from ragstone.results.record import Record
@@ -213,9 +210,9 @@ class Report(Shown):
         """Return all outcomes added up. The source is read once for that."""
         return self._aggregates or self.read(lambda _records: None)
 
-    def read(self, on_row: Callable[[Sequence[Record]], object], facets: Iterable[Facet] = FACETS) -> Aggregates:
+    def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both."""
-        aggregates = Aggregates(self._infos, self._results.feedback(), facets)
+        aggregates = Aggregates(self._infos, self._results.feedback())
         for records in by_row(self.results()):
             in_memory = isinstance(self._results, MemoryResults)
             sample = self.sample(records[0]) if in_memory else records[0].sample
@@ -223,21 +220,6 @@ class Report(Shown):
             on_row(records)
         self._aggregates = aggregates
         return aggregates
-
-    def by(self, facet: Facet) -> dict[str, dict[str, Interval]]:
-        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
-
-        Args:
-            facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
-
-        Returns:
-            By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
-            10,000 values, only the first ones are told apart.
-        """
-        aggregates = self.aggregates()
-        if facet not in aggregates.slices:
-            aggregates = self.read(lambda _records: None, (*aggregates.slices, facet))
-        return {name: aggregates.by(facet, each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self, *, wide: bool = False) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
@@ -253,14 +235,6 @@ class Report(Shown):
             return wide_frame(by_row(self.results()), self.summary(), self.sample)
         return to_frame(to_rows(self.results(), self.sample))
 
-    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
-        """Return a polars DataFrame: a row for each sample, metric and draw. What is missing is null, never NaN.
-
-        Raises:
-            ImportError: polars is not installed.
-        """
-        return to_polars(to_rows(self.results(), self.sample))
-
     def to_csv(self, path: Source) -> None:
         """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
 
@@ -270,15 +244,6 @@ class Report(Shown):
             OSError: It cannot be written.
         """
         write_csv(Path(path), to_rows(self.results(), self.sample))
-
-    def to_parquet(self, path: Source) -> None:
-        """Write a Parquet file: a row for each sample, metric and draw.
-
-        Raises:
-            ImportError: pyarrow is not installed.
-            OSError: It cannot be written.
-        """
-        write_parquet(Path(path), to_rows(self.results(), self.sample))
 
     def to_json(self, path: Source) -> None:
         """Write all of it, with the samples, to a results file that `Report.load` reads.
@@ -302,11 +267,14 @@ class Report(Shown):
                 and corrected means show what people would say.
         """
         from ragstone.page.data import report_html  # loaded when first used
+        from ragstone.page.samples import Samples
 
         for each in also:
             if not isinstance(cast("object", each), Shown):
                 raise TypeError(f"html: takes comparisons and corrected means; to write a file, save({each!r})")
-        return report_html(self, *also)
+        samples = Samples(self.aggregates(), self.sample)
+        aggregates = self.read(samples.add)
+        return report_html(self, aggregates, samples, also, name=self.name, since=self.since, bad_rows=self.bad_rows)
 
     def save(self, path: Source) -> None:
         """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
@@ -321,7 +289,6 @@ class Report(Shown):
             ".csv": self.to_csv,
             ".json": self.to_json,
             ".jsonl": self.to_json,
-            ".parquet": self.to_parquet,
         }
         write = forms.get(path.suffix.lower())
         if write is None:
@@ -401,8 +368,9 @@ class Report(Shown):
                     f"±{number(each.noise_reach)} of that "
                     + ("alone" if agreed is None else f"alone; draws agree on passing in {percent(agreed)}")
                 )
-            for doubt in each.doubts():
-                yield f"{name}: {doubt}"
+            if each.rules:
+                rules = " and ".join(each.rules)
+                yield f"{name}: only samples that {rules} chose are in; the mean says nothing of the others"
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
         aggregates = self.aggregates()

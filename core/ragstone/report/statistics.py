@@ -6,9 +6,9 @@ same answer.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +29,6 @@ _MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there t
 _ENOUGH = 3  # of other numbers, to show what there is beside those that are alike
 _ALIKE = 0.02  # a bin of numbers that are alike
 _DISTINCT = 64  # so many bins are counted: where there are more, enough numbers differ
-_BINS = 20
-_FINE_BINS = 200
 
 # The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom.
 _T = (
@@ -97,7 +95,7 @@ class Mean:
         self.least, self.greatest = math.inf, -math.inf
         self.origin = 0.0  # the first number; all are counted from it, so that close ones keep their digits
         self.w = self.wx = self.ww = self.wwx = self.wwxx = 0.0
-        self.times: Counter[int] | None = Counter()  # how many numbers are in each bin; None where bins are many
+        self.times: Counter[int] = Counter()  # how many numbers are in each bin; not counted on where bins are many
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Count a number. The weight is greater than 0."""
@@ -111,9 +109,8 @@ class Mean:
         self.ww += square
         self.wwx += square * x
         self.wwxx += square * x * x
-        if self.times is not None:
+        if len(self.times) <= _DISTINCT:
             self.times[math.floor(value / _ALIKE)] += 1
-            self._forget_if_many()
 
     def merge(self, other: "Mean") -> None:
         """Count all numbers of another mean."""
@@ -127,16 +124,7 @@ class Mean:
         self.ww += other.ww
         self.wwx += other.wwx + d * other.ww
         self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
-        if self.times is None or other.times is None:
-            self.times = None
-        else:
-            self.times.update(other.times)
-            self._forget_if_many()
-
-    def _forget_if_many(self) -> None:
-        """Stop to count how many numbers are in each bin, where bins are so many that enough of them differ."""
-        if self.times is not None and len(self.times) > _DISTINCT:
-            self.times = None
+        self.times.update(other.times)
 
     @property
     def mean(self) -> float | None:
@@ -181,8 +169,9 @@ class Mean:
 
     def _hidden(self, size: float) -> float:
         """Return how far numbers that are alike outnumber all others, from 0 to 1, less where enough others show."""
-        times: Mapping[int, int] = self.times or {}
-        most = max((n + times.get(place + 1, 0) for place, n in times.items()), default=0) / self.n
+        if len(self.times) > _DISTINCT:  # enough of them differ
+            return 0.0
+        most = max(n + self.times[place + 1] for place, n in self.times.items()) / self.n
         return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
 
 
@@ -280,17 +269,13 @@ def permutation_p(differences: "Numbers") -> float | None:
         return float((np.abs((1.0 - 2.0 * turned) @ differences) >= reached).mean())
     rng = np.random.default_rng(_SEED)
     total, hits = float(differences.sum()), 0
-    for part in _chunks(_PERMUTATIONS, n):
-        tosses = rng.integers(0, 256, size=(part.stop - part.start, -(-n // 8)), dtype=np.uint8)
+    step = max(1, _CHUNK // n)
+    for start in range(0, _PERMUTATIONS, step):
+        rows = min(step, _PERMUTATIONS - start)
+        tosses = rng.integers(0, 256, size=(rows, -(-n // 8)), dtype=np.uint8)
         turns = np.unpackbits(tosses, axis=1, count=n)
         hits += int((np.abs(total - 2.0 * (turns @ differences)) >= reached).sum())
     return (1 + hits) / (1 + _PERMUTATIONS)
-
-
-def _chunks(rows: int, width: int) -> Iterator[slice]:
-    step = max(1, _CHUNK // width)
-    for start in range(0, rows, step):
-        yield slice(start, min(rows, start + step))
 
 
 def sign_test_p(wins: int, losses: int) -> float | None:
@@ -412,56 +397,3 @@ def bucket_width(first: float, last: float) -> int:
 def bucket_start(at: float, width: int) -> int:
     """Return when the bucket that a time is in begins: on the hour, at midnight (UTC), on Monday."""
     return int((at - _MONDAY) // width) * width + _MONDAY
-
-
-class Bin(NamedTuple):
-    """The numbers within [low, high): how many, and their share by weight (within [0, 1])."""
-
-    low: float
-    high: float
-    n: int
-    share: float
-
-
-class Histogram:
-    """How numbers spread: bins of 0.05, or wider ones where the numbers need them."""
-
-    def __init__(self) -> None:
-        self._width = 0.05
-        self._least, self._greatest = math.inf, -math.inf
-        self._bins: dict[int, Mean] = {}
-
-    def add(self, value: float, weight: float = 1.0) -> None:
-        """Count a number."""
-        self._least, self._greatest = min(self._least, value), max(self._greatest, value)
-        self._bins.setdefault(math.floor(self._place(value)), Mean()).add(value, weight)
-        while len(self._bins) > _FINE_BINS:
-            self._widen()
-
-    def _place(self, value: float) -> float:
-        return round(value / self._width, 9)  # so that 0.15 is not 2.9999... twentieths
-
-    def _widen(self) -> None:
-        narrow, self._bins = self._bins, {}
-        self._width *= 2
-        for place, numbers in narrow.items():
-            self._bins.setdefault(place // 2, Mean()).merge(numbers)
-
-    def bins(self) -> list[Bin]:
-        """Return the bins all over an axis that holds all numbers: 0 to 1 or -1 to 1 where that does."""
-        if not self._bins:
-            return []
-        low, high = self._least, self._greatest
-        if low >= -1 and high <= 1:
-            low, high = (0.0 if low >= 0 else -1.0), 1.0
-        while True:
-            first = min(math.floor(self._place(low)), *self._bins)
-            end = max(math.ceil(self._place(high)), *self._bins, first + 1)
-            if end - first <= _BINS:
-                break
-            self._widen()
-        if end in self._bins:  # a number at the upper end belongs to the last bin
-            self._bins.setdefault(end - 1, Mean()).merge(self._bins.pop(end))
-        total, none = math.fsum(numbers.w for numbers in self._bins.values()), Mean()
-        bins = ((at, self._bins.get(at, none)) for at in range(first, end))
-        return [Bin(at * self._width, (at + 1) * self._width, each.n, each.w / total) for at, each in bins]

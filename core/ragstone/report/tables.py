@@ -9,7 +9,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
     from ragstone.report.aggregates import Cost, MetricSummary
-    from ragstone.report.statistics import Interval
     from ragstone.results.record import Record
     from ragstone.sample import Sample
 
@@ -29,9 +27,9 @@ COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
 _NAME = 100
 
 Cell = str | int | float | bool | None
-# What pandas (polars: with a capital) and Arrow call each type: all have a form for what is missing, so none is NaN.
-_TEXT, _COUNT, _REAL, _FLAG = ("string", "string"), ("Int64", "int64"), ("Float64", "float64"), ("boolean", "bool_")
-COLUMNS: Mapping[str, tuple[str, str]] = {
+# What pandas calls each type: all have a form for what is missing, so none is NaN.
+_TEXT, _COUNT, _REAL, _FLAG = "string", "Int64", "Float64", "boolean"
+COLUMNS: Mapping[str, str] = {
     "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "draw": _COUNT,
     "chosen_by": _TEXT,
     "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
@@ -43,7 +41,6 @@ _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff2
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
 _OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
 _SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
-_PAGE = 5_000
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -95,14 +92,6 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
         return "unknown"
     spent = (price[0] * cost.sums["input_tokens"] + price[1] * cost.sums["output_tokens"]) / 1e6
     return f"{spent:,.2f}" if spent >= 1 else f"{spent:.4f}"
-
-
-def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
-    """Return the value, n, mean and interval of the first ones, and how many more there are."""
-    cells = [
-        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()
-    ]
-    return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 
 class Shown(ABC):
@@ -196,20 +185,16 @@ def neutral(cell: Cell) -> Cell:
     return f"'{cell}" if runs else cell
 
 
-def _installed(module: str, export: str) -> Any:  # noqa: ANN401 - pandas or pyarrow, which are no dependencies
+def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = COLUMNS) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+    """Return a pandas DataFrame of columns of these types; a missing value is NA, never NaN."""
     try:
-        return importlib.import_module(module)
+        pandas = importlib.import_module("pandas")  # which is no dependency
     except ImportError as error:
-        package = module.partition(".")[0]
-        raise ImportError(f"{export} needs {package}, which is not installed: pip install {package}") from error
-
-
-def to_frame(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a pandas.DataFrame
-    """Return a pandas DataFrame; a missing value is NA, never NaN."""
-    pandas = _installed("pandas", "to_pandas")
+        raise ImportError("to_pandas needs pandas, which is not installed: pip install pandas") from error
     kept = list(rows)
-    columns = {name: pandas.array([row[name] for row in kept], dtype=kind) for name, (kind, _) in COLUMNS.items()}
-    return pandas.DataFrame(columns)
+    return pandas.DataFrame(
+        {name: pandas.array([row[name] for row in kept], dtype=kind) for name, kind in columns.items()}
+    )
 
 
 def wide_frame(
@@ -218,7 +203,6 @@ def wide_frame(
     sample_of: "Callable[[Record], Sample | None]",
 ) -> Any:  # noqa: ANN401 - a pandas.DataFrame
     """Return a pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
-    pandas = _installed("pandas", "to_pandas")
     names = {each.info.key: name for name, each in summaries.items()}
     kept: list[dict[str, Cell]] = []
     for records in rows:
@@ -232,27 +216,5 @@ def wide_frame(
         means = {name: math.fsum(of) / len(of) if of else None for name, of in values.items()}
         cells = {name: _cell(texts.get(name) or None) for name in _SAMPLE}
         kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **means})
-    kinds = {"row": "Int64", "sample_id": "string", **dict.fromkeys(_SAMPLE, "string")}
-    columns = ("row", "sample_id", *_SAMPLE, *summaries)
-    return pandas.DataFrame(
-        {name: pandas.array([row[name] for row in kept], dtype=kinds.get(name, "Float64")) for name in columns}
-    )
-
-
-def to_polars(rows: Iterable[Mapping[str, Cell]]) -> Any:  # noqa: ANN401 - a polars.DataFrame
-    """Return a polars DataFrame; a missing value is null, never NaN."""
-    polars = _installed("polars", "to_polars")
-    schema = {name: getattr(polars, kind.capitalize()) for name, (kind, _) in COLUMNS.items()}
-    return polars.DataFrame(list(rows), schema=schema)
-
-
-def write_parquet(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a Parquet file, some thousand rows at a time."""
-    arrow, parquet = _installed("pyarrow", "to_parquet"), _installed("pyarrow.parquet", "to_parquet")
-    schema = arrow.schema([(name, getattr(arrow, kind)()) for name, (_, kind) in COLUMNS.items()])
-    left = iter(rows)
-    from ragstone.results.private_files import replacing
-
-    with replacing(path) as target, parquet.ParquetWriter(target, schema) as writer:
-        while page := list(islice(left, _PAGE)):
-            writer.write_table(arrow.Table.from_pylist(page, schema=schema))
+    kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}
+    return to_frame(kept, kinds | dict.fromkeys(summaries, _REAL))
