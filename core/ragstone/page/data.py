@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ragstone._version import __version__
 from ragstone.page.page import page
@@ -10,7 +10,8 @@ from ragstone.page.samples import Samples
 from ragstone.report.aggregates import Aggregates, MetricSummary
 from ragstone.report.statistics import DAY, Interval, Mean, bucket_start, bucket_width
 from ragstone.report.tables import Shown, count, interval, moment, number, percent
-from ragstone.sample import BadLine
+from ragstone.results.record import Record
+from ragstone.sample import BadLine, Sample
 
 MEANINGS = {
     "supported": "the text says it, or it follows from the text",
@@ -49,9 +50,10 @@ _THUMBS = "Only some people give feedback, so these means do not stand for the w
 
 def report_html(
     report: Shown,
-    aggregates: Aggregates,
-    samples: Samples,
     also: Sequence[Shown],
+    aggregates: Aggregates,
+    read: Callable[[Callable[[Sequence[Record]], object]], Aggregates],
+    sample_of: Callable[[Record], Sample | None],
     *,
     name: str,
     since: float | None,
@@ -61,13 +63,16 @@ def report_html(
 
     Args:
         report: The report, for its table and what it says beside it.
-        aggregates: All its outcomes added up.
-        samples: Its rows.
         also: What stands before its scores, such as a comparison with another run or means corrected by labels.
+        aggregates: All its outcomes added up.
+        read: Calls a function with each row's records, and returns all outcomes added up.
+        sample_of: Gives a record's sample.
         name: What it is called; "" without a name.
         since: When the samples were submitted at the earliest, in seconds since 1970 (UTC); None: at any time.
         bad_rows: The rows of the input that held no sample.
     """
+    samples = Samples(aggregates, sample_of)
+    aggregates = read(samples.add)
     summaries = aggregates.named() if aggregates.rows else {}
     # Metrics in their order; of one metric the newest first.
     metrics = [each.info.name for each in summaries.values()]

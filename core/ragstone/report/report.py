@@ -267,14 +267,20 @@ class Report(Shown):
                 and corrected means show what people would say.
         """
         from ragstone.page.data import report_html  # loaded when first used
-        from ragstone.page.samples import Samples
 
         for each in also:
             if not isinstance(cast("object", each), Shown):
                 raise TypeError(f"html: takes comparisons and corrected means; to write a file, save({each!r})")
-        samples = Samples(self.aggregates(), self.sample)
-        aggregates = self.read(samples.add)
-        return report_html(self, aggregates, samples, also, name=self.name, since=self.since, bad_rows=self.bad_rows)
+        return report_html(
+            self,
+            also,
+            self.aggregates(),
+            self.read,
+            self.sample,
+            name=self.name,
+            since=self.since,
+            bad_rows=self.bad_rows,
+        )
 
     def save(self, path: Source) -> None:
         """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
