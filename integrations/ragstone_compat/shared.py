@@ -1,8 +1,7 @@
-"""The models of a script that names one of OpenAI's, or none; and what is not there."""
+"""The models of a script that names one of OpenAI's, or none."""
 
 import os
 import sys
-from collections.abc import Mapping
 
 from ragstone.errors import RagstoneError
 from ragstone.judge import Embedder, Judge
@@ -43,13 +42,6 @@ def embedder_of(model: object, judge: Judge | None) -> Embedder:
         model = _DEFAULT_EMBEDDER
         print(f"ragstone: no embeddings are named; {model} places the texts", file=sys.stderr)
     return made_embedder(model, judge, "")
-
-
-def refuse(instead: Mapping[str, str], module: str, name: str) -> object:
-    """Raise a module's error for a name that it has not, which says what to use in its place."""
-    if name in instead or name[0].isupper():
-        raise ImportError(f"{module} has no {name}: {instead.get(name, 'ragstone has nothing for it')}", name=module)
-    raise AttributeError(f"module {module!r} has no attribute {name!r}")  # as tools ask for that look for options
 
 
 def _default() -> str:

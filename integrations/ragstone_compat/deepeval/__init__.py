@@ -9,27 +9,37 @@ What is not there is an ImportError that names what to use instead. `deepeval te
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ragstone_compat import missing
+from ragstone_compat.deepeval import dataset, metrics, models, test_case
 from ragstone_compat.deepeval import evaluate as _evaluate
-from ragstone_compat.deepeval import missing as _missing
-from ragstone_compat.deepeval import models
 from ragstone_compat.deepeval.evaluate import assert_test as assert_test
 from ragstone_compat.deepeval.evaluate import evaluate as evaluate
 
-__getattr__ = _missing.missing(__name__)
+__getattr__ = partial(missing.refuse, __name__)
+_MODULES = {
+    "dataset": dataset,
+    "evaluate": _evaluate,
+    "evaluate.configs": _evaluate,
+    "evaluator": _evaluate,
+    "metrics": metrics,
+    "metrics.base_metric": metrics,
+    "metrics.g_eval": metrics,
+    "models": models,
+    "models.base_model": models,
+    "models.gpt_model": models,
+    "models.llms": models,
+    "models.llms.openai_model": models,
+    "test_case": test_case,
+    "test_case.llm_test_case": test_case,
+}
 _NOT_THERE = (
     "integrations", "integrations.langchain", "metrics.dag", "metrics.ragas", "prompt", "red_teaming", "simulator",
     "synthesizer", "test_run", "tracing", "vulnerability",
 )  # fmt: skip
-# Scripts also import from modules that DeepEval has or had inside, and from some that have no counterpart.
-sys.modules.update(
-    {
-        **{f"{__name__}.models.{name}": models for name in ("gpt_model", "llms", "llms.openai_model")},
-        **{f"{__name__}.{name}": _missing for name in _NOT_THERE},
-        f"{__name__}.evaluator": _evaluate,
-    }
-)
+missing.register(__name__, _MODULES, _NOT_THERE)
 
 
 def login(*_: object, **__: object) -> None:

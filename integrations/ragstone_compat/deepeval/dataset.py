@@ -10,10 +10,7 @@ from typing import Any
 
 from ragstone_compat.deepeval.evaluate import evaluate
 from ragstone_compat.deepeval.metrics import BaseMetric
-from ragstone_compat.deepeval.missing import missing
 from ragstone_compat.deepeval.test_case import LLMTestCase
-
-__getattr__ = missing(__name__)
 
 
 class Golden(LLMTestCase):

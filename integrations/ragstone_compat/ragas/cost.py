@@ -1,7 +1,5 @@
 """Tokens: `result.total_tokens()` counts those of any judge, so that these parsers have no effect."""
 
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
-
 
 def get_token_usage_for_openai(*_: object) -> None:
     """Do nothing."""

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 from ragstone import Report, Sample, Usage
 from ragstone.sample import KNOWN_NAMES, MEANT, BadLine
 from ragstone.sources import RowReader
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
 _NOT_READ = frozenset(KNOWN_NAMES["id"] + KNOWN_NAMES["history"] + KNOWN_NAMES["metadata"])

@@ -7,7 +7,6 @@ from typing import Any
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseEmbedder
 from ragstone_compat.ragas.llms import of_client
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 _MODEL = "text-embedding-3-small"
 

@@ -6,7 +6,6 @@ from ragstone_compat.ragas import embeddings, llms
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset, EvaluationResult
 from ragstone_compat.ragas.evaluation import evaluate as evaluate_dataset
 from ragstone_compat.ragas.metrics.base import Metric
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 LangchainLLMWrapper, LlamaIndexLLMWrapper = llms.LangchainLLMWrapper, llms.LlamaIndexLLMWrapper
 LangchainEmbeddingsWrapper = embeddings.LangchainEmbeddingsWrapper

@@ -6,7 +6,6 @@ from typing import Any
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import spelled_out, without_system
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 
 class BaseRagasLLM(BaseLLM):

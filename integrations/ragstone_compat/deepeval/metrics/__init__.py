@@ -23,11 +23,9 @@ from ragstone.errors import RagstoneError
 from ragstone.judge import Judge
 from ragstone.sample import SampleField
 from ragstone_compat.deepeval.metrics.native import RelevantShare, Uncontradicted
-from ragstone_compat.deepeval.missing import missing
 from ragstone_compat.deepeval.test_case import LLMTestCase
 from ragstone_compat.shared import judge_of
 
-__getattr__ = missing(__name__)
 _GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _FIELDS: Mapping[str, SampleField] = {
     "input": "user_input",

@@ -10,7 +10,6 @@ from ragstone_compat.ragas.metrics.base import MetricResult as MetricResult
 from ragstone_compat.ragas.metrics.base import MetricWithEmbeddings as MetricWithEmbeddings
 from ragstone_compat.ragas.metrics.base import MetricWithLLM as MetricWithLLM
 from ragstone_compat.ragas.metrics.base import SingleTurnMetric as SingleTurnMetric
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 _GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

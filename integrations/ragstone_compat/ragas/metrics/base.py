@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 import ragstone
 from ragstone import Outcome, Sample, Unscored
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset
-from ragstone_compat.ragas.missing import PROMPTS
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 from ragstone_compat.shared import embedder_of, judge_of
 
 
@@ -72,7 +70,9 @@ class Metric:
 
     def get_prompts(self) -> None:
         """Refuse: prompts are ragstone's."""
-        raise NotImplementedError(f"{self.column}: its prompts are ragstone's; {PROMPTS}")
+        raise NotImplementedError(
+            f"{self.column}: its prompts are ragstone's; pass instructions= to a metric of ragstone"
+        )
 
     set_prompts = adapt_prompts = save_prompts = load_prompts = get_prompts
 

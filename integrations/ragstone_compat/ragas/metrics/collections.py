@@ -11,7 +11,6 @@ from ragstone_compat.ragas.metrics import (
     SemanticSimilarity,
     SummarizationScore,
 )
-from ragstone_compat.ragas.missing import refuse as __getattr__  # noqa: F401 - for what is not there
 
 ContextPrecisionWithReference, ContextPrecisionWithoutReference = ContextPrecision, ContextUtilization
 SummaryScore = SummarizationScore

@@ -12,9 +12,8 @@ from pydantic import BaseModel, create_model
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import is_constrained, spelled_out, without_system
-from ragstone_compat.deepeval.missing import missing
+from ragstone_compat.missing import refuse
 
-_missing = missing(__name__)
 _SERVERS: Mapping[str, tuple[str, str]] = {
     "DeepSeekModel": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
     "GPTModel": ("", "OPENAI_API_KEY"),
@@ -29,7 +28,7 @@ _SERVERS: Mapping[str, tuple[str, str]] = {
 
 
 def __getattr__(name: str) -> object:
-    return partial(_client, name) if name in _SERVERS else _missing(name)
+    return partial(_client, name) if name in _SERVERS else refuse("ragstone_compat.deepeval", name)
 
 
 def _client(

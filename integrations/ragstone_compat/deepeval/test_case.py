@@ -5,9 +5,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ragstone_compat.deepeval.missing import missing
-
-__getattr__ = missing(__name__)
 SingleTurnParams = Enum(
     "SingleTurnParams",
     {

@@ -1,3 +1,0 @@
-"""`DeepEvalBaseLLM`, where DeepEval has it."""
-
-from ragstone_compat.deepeval.models import DeepEvalBaseLLM as DeepEvalBaseLLM
