@@ -23,13 +23,15 @@ _WAYS_OUT: Mapping[SampleField, str] = {
     "Documents in its artifact or is named in retriever_tools",
     "reference": "pass reference_outputs as text, or a mapping with one of %s or with an answer",
 }
+_TAKEN = "inputs, outputs, reference_outputs, context, contexts and retrieved_contexts"
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """What an evaluator is called with, as LangSmith names it.
 
-    `inside` are the calls of a run that LangSmith has traced, `error` is what it raised.
+    `inside` are the calls of a run that LangSmith has traced, `error` is what it raised, and `others` are keywords that
+    nobody reads.
     """
 
     inputs: object = None
@@ -38,6 +40,7 @@ class Arguments:
     context: object = None
     inside: tuple[Run, ...] = ()
     error: str | None = None
+    others: tuple[str, ...] = ()
 
     def sample(self, metric: Metric, reading: Reading) -> Sample:
         """Return the sample; raise `Unreadable` where a field that the metric needs is not there."""
@@ -69,7 +72,9 @@ class Arguments:
         places = [f"{name} ({kind(getattr(self, name))})" for name in _PLACES[field]]
         why = problem or f"is not in {' or '.join(places)}"
         names = ", ".join(map(repr, FIELD_NAMES[field]))
-        return f"{field}: {why}; {_WAYS_OUT[field] % names}; or name its key with fields={{{field!r}: KEY}}"
+        others = f"; not read: {', '.join(self.others)} (it takes {_TAKEN})" if self.others else ""
+        way_out = f"{_WAYS_OUT[field] % names}{others}; or name its key with fields={{{field!r}: KEY}}"
+        return f"{field}: {why}; {way_out}"
 
 
 def _with_original(sample: Sample, source: SampleField) -> Sample:

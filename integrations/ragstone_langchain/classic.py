@@ -16,8 +16,7 @@ class RagStringEvaluator(StringEvaluator):
 
     A result has `score` (None where there is none), `value` ("passed" or "failed" by the metric's threshold, None
     without one), `reasoning` and `metadata`. LangChain's own checks are made: a question or a reference that the metric
-    needs and that is missing raises ValueError, one that no one reads is warned of. Other
-    keywords are not read.
+    needs and that is missing raises ValueError, one that no one reads is warned of.
 
     Raises:
         ValueError: The evaluator has several metrics.
@@ -56,9 +55,8 @@ class RagStringEvaluator(StringEvaluator):
         return _as_langchain_s(await self._evaluator.acall(outputs=prediction, **_renamed(others)))
 
 
-def _renamed(others: dict[str, Any]) -> dict[str, Any]:
-    names = {"input": "inputs", "reference": "reference_outputs", "contexts": "context"}
-    return {name: others.get(langchain_s) for langchain_s, name in names.items()}
+def _renamed(others: dict[str, object]) -> dict[str, object]:
+    return {"inputs": others.pop("input", None), "reference_outputs": others.pop("reference", None), **others}
 
 
 def _as_langchain_s(result: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Metrics wherever LangChain evaluates."""
 
 import asyncio
+import inspect
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -84,50 +85,42 @@ class RagEvaluator:
             raise ValueError(f"key: is one for {', '.join(names)}; leave it out")
         self.keys = names if key is None else [key]
         self.__name__ = f"ragstone:{','.join(self.keys)}"  # LangSmith names the evaluator's trace by it
+        self.__signature__ = inspect.signature(self.acall)
         self._reading = Reading(fields, retriever_tools)
 
     def __repr__(self) -> str:
         return f"RagEvaluator({', '.join(self.keys)})"
 
-    def __call__(
-        self,
-        *,
-        inputs: object = None,
-        outputs: object = None,
-        reference_outputs: object = None,
-        context: object = None,
-        run: object = None,
-    ) -> dict[str, Any]:
+    def __call__(self, *unnamed: object, **arguments: object) -> dict[str, Any]:
         """Score one sample, blocking.
 
         Args:
-            inputs: The question, or what has it: a text, a message, a list of messages, a mapping, or a graph's state
-                (mapping, pydantic model or dataclass).
-            outputs: The answer, or what has it, in the same forms.
-            reference_outputs: The reference answer, in the same forms.
-            context: A text, a Document or a list of them.
-            run: LangSmith's, for its error.
+            unnamed: Nothing: a TypeError says so.
+            arguments: `inputs` and `outputs`, each a text, a message, a list of messages, a mapping, or a graph's state
+                (mapping, pydantic model or dataclass); `context`, also `contexts` or `retrieved_contexts`: a text, a
+                Document or a list of them; `reference_outputs`, in the same forms as outputs: the reference answer.
+                `run` is LangSmith's, for its error. Others are not read.
 
         Returns:
             `key`, `score` (None where there is none), `comment` (what the score rests on, or why there is none) and
             `metadata`: `metric`, `version`, `judge`, `passed`, `unscored` (the reason in one word, or None),
             `breakdown`, `verdicts`, `usage`. Plain values, ready for JSON. Of several metrics `{"results": [...]}`.
         """
-        error = getattr(run, "error", None)
-        return self.result(Arguments(inputs, outputs, reference_outputs, context, error=error))
+        return self.result(_arguments(*unnamed, **arguments))
 
-    async def acall(
+    async def acall(  # LangSmith passes what is named here, to a call too
         self,
         *,
         inputs: object = None,
-        outputs: object = None,
+        outputs: object,
         reference_outputs: object = None,
-        context: object = None,
         run: object = None,
+        **contexts: object,
     ) -> dict[str, Any]:
         """Score one sample on the running event loop; otherwise as calling it."""
-        error = getattr(run, "error", None)
-        return await self.aresult(Arguments(inputs, outputs, reference_outputs, context, error=error))
+        return await self.aresult(
+            _arguments(inputs=inputs, outputs=outputs, reference_outputs=reference_outputs, run=run, **contexts)
+        )
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
@@ -172,10 +165,10 @@ class RagEvaluator:
 
     # Methods, not closures, so that the step can be pickled.
     def _score_state(self, state: object) -> dict[str, Any]:
-        return self(outputs=state)
+        return self.result(Arguments(outputs=state))
 
     async def _ascore_state(self, state: object) -> dict[str, Any]:
-        return await self.acall(outputs=state)
+        return await self.aresult(Arguments(outputs=state))
 
 
 def _sample(metric: Metric, arguments: Arguments, reading: Reading) -> Sample | Unscored:
@@ -206,3 +199,22 @@ def _result(key: str, judge: str, outcome: Outcome) -> dict[str, Any]:
             "usage": plain["usage"],
         },
     }
+
+
+def _arguments(
+    *unnamed: object,
+    inputs: object = None,
+    outputs: object = None,
+    reference_outputs: object = None,
+    run: object = None,
+    **others: object,
+) -> Arguments:
+    if unnamed:
+        raise TypeError(
+            f"a RagEvaluator takes its arguments by name: evaluator(inputs=..., outputs=...); it was given "
+            f"{len(unnamed)} without. It scores one sample and is no summary evaluator: pass it as evaluators=[...]"
+        )
+    given = [others.pop(name, None) for name in ("context", "contexts", "retrieved_contexts")]
+    context = next((value for value in given if value is not None), None)
+    error = getattr(run, "error", None)
+    return Arguments(inputs, outputs, reference_outputs, context, error=error, others=tuple(others))

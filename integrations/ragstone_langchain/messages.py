@@ -1,5 +1,6 @@
 """Messages in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +17,8 @@ JUDGE_TAG = "ragstone:judge"
 """Stands on every run of a judge, so that handlers can tell it from the app's."""
 
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
-_ROLES = {"human": "user", "ai": "assistant"}
+_SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
 _LONGEST = 100  # messages of a conversation that are read for its history
 
 
@@ -30,6 +32,8 @@ def as_mapping(value: object) -> Mapping[Any, object] | None:
         return None
     if value.get("lc") == 1 and is_mapping(fields := value.get("kwargs")):
         return fields
+    if "type" in value and is_mapping(fields := value.get("data")) and "content" in fields:
+        return {**fields, "type": value["type"]}
     return value
 
 
@@ -134,14 +138,18 @@ def answer_in(turn: "Sequence[BaseMessage]") -> str | None:
     return next((text for text in reversed(texts) if text.strip()), "")
 
 
-def turns_in(value: object) -> list[Turn]:
-    """Return what people and the AI said in a conversation, its last messages; none where it is no conversation."""
-    turns: list[Turn] = []
+def turns_in(value: object, *, memory: bool) -> list[Turn]:
+    """Return what people and the AI said in a conversation; a memory may be pairs of texts, or one with names."""
+    said: list[tuple[str, str]] = []
+    if isinstance(value, str) and memory:
+        _, *parts = _SPEAKER.split(value)
+        said = [(who.lower(), text.strip()) for who, text in zip(parts[::2], parts[1::2], strict=True)]
     for item in value[-_LONGEST:] if is_list(value) else ():
-        message = read_message(item)
-        if message is None:
+        if (message := read_message(item)) is not None:
+            said.append((role_of(message), said_in(message)))
+        elif memory and is_list(item) and [type(part) for part in item] == [str, str]:
+            said += [("human", str(item[0])), ("ai", str(item[1]))]
+        else:
             return []
-        role, text = _ROLES.get(role_of(message)), said_in(message)
-        if role is not None and text.strip():
-            turns.append(Turn.model_validate({"role": role, "content": text}))
-    return turns
+    spoken = [(_ROLES[who], text) for who, text in said if who in _ROLES and text.strip()]
+    return [Turn.model_validate({"role": role, "content": text}) for role, text in spoken]

@@ -32,6 +32,7 @@ from ragstone_langchain.messages import (
     read_message,
     read_messages,
     role_of,
+    said_in,
     turns_in,
     without_thoughts,
 )
@@ -109,7 +110,7 @@ class Reading:
 
 def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:
     """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
-    reason = _ending(run)
+    reason, streamed = _ending(run)
     if reason is not None:
         return Skipped(reason)
     asked, output = as_list(run.inputs), as_list(run.output)
@@ -121,6 +122,9 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
     if found is None or isinstance(found, Sample):
         return found or Skipped("declined")
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
+    answer = streamed or fields.get("response") or _said_directly(run, fields.get("retrieved_contexts"))
+    if answer is not None:
+        fields["response"] = answer
     if "response" not in fields and run.error is None and not callable(reading.fields):
         if "user_input" in fields:
             return Skipped("no_answer", tuple(sorted(entries_of(run.output) or ())))
@@ -157,7 +161,7 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
     """
     entries = {"messages": value} if is_list(value) else entries_of(value) or {}
     for name, held in entries.items():
-        turns = turns_in(held)
+        turns = turns_in(held, memory=name in MEMORIES)
         said = [turn.content for turn in turns]
         asked_at = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
         if name in MEMORIES:
@@ -173,32 +177,44 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
 # --- how a run ended -------------------------------------------------------------------------------------------------
 
 
-def _ending(run: Run) -> str | None:
-    """Return why a run came to no end of its own; None where it did."""
+def _ending(run: Run) -> tuple[str | None, str | None]:
+    """Return why a run came to no end of its own, or the answer of a stream that was left at its last piece."""
     inside = [*run.walk()]
     cancelled = isinstance(run.error, _CANCELLED)
     left = cancelled or run.error is None
-    if _is_langgraph_s("GraphBubbleUp", run.error) or (
-        left and any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
-    ):
-        return "interrupted"
+    waits = left and any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
+    if waits or _is_langgraph_s("GraphBubbleUp", run.error):
+        return "interrupted", None
+    models = [each for each in inside if each.kind == "model" and (each.open or isinstance(each.error, _CANCELLED))]
+    said = models[0].output if left and len(models) == 1 else None
+    if isinstance(said, str) and said.strip():
+        return None, without_thoughts(said)
     if cancelled:
-        return "cancelled"
+        return "cancelled", None
     if left and any(each.open for each in inside):
-        return "abandoned"
-    return "interrupted" if left and _has_stopped(run) else None
+        return "abandoned", None
+    return ("interrupted" if left and _has_stopped(run) else None), None
 
 
 def _has_stopped(run: Run) -> bool:
     """Say whether an agent has stopped before the tools that it calls, or after them, as a breakpoint makes it.
 
-    A last message of text and tool calls is an answer, except in the state of a graph that can be resumed: nothing says
-    of that whether it has ended.
+    A last message of text and tool calls is an answer, and a tool's that of one that returns directly, except in the
+    state of a graph that can be resumed: nothing says of that whether it has ended.
     """
     *_, last = [None, *last_turn(run.output)]
     if last is None or not (asks_for_tools(last) or role_of(last) == "tool"):
         return False
     return only_calls_tools(last) or ("thread_id" in run.metadata and read_message(run.output) is None)
+
+
+def _said_directly(run: Run, found: object) -> str | None:
+    """Return the text of a tool that ended its agent by `return_direct`, unless it is what was retrieved."""
+    *_, last = [None, *last_turn(run.output)]
+    if last is None or role_of(last) != "tool" or getattr(last, "status", None) == "error":
+        return None
+    text = said_in(last)
+    return None if any(str(one) in text for one in as_list(found)) else text
 
 
 def joined(before: Run, run: Run) -> Run:

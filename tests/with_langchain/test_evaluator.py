@@ -105,9 +105,9 @@ def run_of(run_type="chain", second=0, *, children=(), inputs=None, outputs=None
 
 
 FORMS = {
-    "call": lambda ev: ev(inputs=INPUTS, outputs=OUTPUTS, reference_outputs="x"),
+    "call": lambda ev: ev(inputs=INPUTS, outputs=OUTPUTS, reference_outputs="x", rubric="theirs"),
     "call with texts": lambda ev: ev(
-        inputs=SAMPLE.user_input, outputs=SAMPLE.response, context=list(SAMPLE.retrieved_contexts)
+        inputs=SAMPLE.user_input, outputs=SAMPLE.response, contexts=list(SAMPLE.retrieved_contexts)
     ),
     "acall": lambda ev: asyncio.run(ev.acall(inputs=INPUTS, outputs=OUTPUTS)),
     "run": lambda ev: ev.as_run_evaluator().evaluate_run(run_of(inputs=INPUTS, outputs=OUTPUTS)).model_dump(),
@@ -146,7 +146,7 @@ def test_every_form_gives_what_the_metric_gives(form, index) -> None:
 def test_a_threshold_says_what_has_passed(threshold, passed, word) -> None:
     evaluator = RagEvaluator(relevancy(threshold=threshold))
     assert evaluator(**PARTS)["metadata"]["passed"] is passed
-    assert classic(evaluator).evaluate_strings(prediction=ANSWER, input=QUESTION, contexts=DOCUMENTS)["value"] == word
+    assert classic(evaluator).evaluate_strings(prediction=ANSWER, input=QUESTION, context=DOCUMENTS)["value"] == word
 
 
 UNSCORED = {

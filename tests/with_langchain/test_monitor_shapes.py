@@ -315,6 +315,8 @@ MEMORIES = {
     "pairs": [("human", "Who was Austen?"), ("ai", "A writer."), ("human", QUESTION)],
     "chat_history": {"question": QUESTION, "chat_history": MESSAGES},
     "a chat API's": {"input": QUESTION, "history": [{"role": r, "content": c} for r, c in EARLIER]},
+    "pairs of question and answer": {"question": QUESTION, "chat_history": [("Who was Austen?", "A writer.")]},
+    "a text": {"input": QUESTION, "history": "Human: Who was Austen?\nAI: A writer."},
     "the question is in it": {"input": QUESTION, "chat_history": [*MESSAGES, HumanMessage(QUESTION)]},
     "messages beside a question": {"question": QUESTION, "messages": MESSAGES},
 }
@@ -436,13 +438,31 @@ def test_every_topmost_run_is_a_sample_or_counted_by_a_reason_that_says_what_to_
     assert set(monitor.skipped) <= set(monitor.advice)
 
 
+def test_a_stream_that_is_left_at_its_last_piece_is_whole_and_earlier_is_not() -> None:
+    def condensed():
+        return says(QUESTION) | (lambda m: m.content) | rag()
+
+    pieces = len(list(condensed().stream(QUESTION)))
+    for left_at in (pieces, pieces - 2):
+        monitor = Noting()
+        reading = condensed().stream(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+        for _ in range(left_at):
+            next(reading)
+        reading.close()
+        if left_at == pieces:
+            assert parts(monitor.only) == WHOLE
+        else:
+            assert (monitor.samples, monitor.skipped) == ([], {"abandoned": 1})
+
+
 # --- whose it is -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
-        ({"metadata": {"ragstone_trace_id": "m"}}, "m"),
+        ({"metadata": {"ragstone_trace_id": "m"}, "tags": ["ragstone_trace_id:t"]}, "m"),
+        ({"tags": ["prod", "ragstone_trace_id:a:b"]}, "a:b"),
         ({"run_id": uuid.UUID(int=7)}, str(uuid.UUID(int=7))),
     ],
 )

@@ -9,19 +9,20 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from langchain_core.tools import tool
 
 from ragstone import Sample
 from ragstone.run import Run, Skipped
-from ragstone_langchain import MonitorHandler
+from ragstone_langchain import MonitorHandler, RagEvaluator
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.read import Reading, sample_of
 
 from ..support.noting import Noting  # noqa: TID252
-from .monitored import ANSWER, FIRST, FOUND, QUESTION, SECOND, THIRD, WHOLE, Searching, parts, rag, says
+from .monitored import ANSWER, FIRST, FOUND, QUESTION, SECOND, THIRD, WHOLE, Model, Searching, parts, rag, says
 from .samples import NeedsAll, NeedsNothing, judge
 from .ways import ainvoke, invoke, named
 
@@ -54,6 +55,7 @@ ANSWERS = {
     "a refusal in blocks": (AIMessage([{"type": "refusal", "refusal": "No."}]), "No."),
     "a refusal of a chat API": (AIMessage("", additional_kwargs={"refusal": "No."}), "No."),
     "blocks of responses": ([{"role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]}], ANSWER),
+    "of a tool that returns directly": ({"messages": [HumanMessage(QUESTION), ToolMessage("4", tool_call_id="1")]}, "4"),
 }  # fmt: skip
 NO_ANSWER = {
     "None under the name": ({"answer": None, "confidence": "low"}, ("answer", "confidence")),
@@ -152,6 +154,7 @@ def test_what_failed_or_was_chosen_from_is_no_context_and_what_the_app_names_rep
 
 def test_how_a_run_ended_says_whether_it_is_a_sample() -> None:
     assert read(run(ANSWER, Run("model", "model"))) == Skipped("abandoned")
+    assert read(run(ANSWER, Run("model", "model", output=ANSWER))) == (QUESTION, (), ANSWER)
     assert read(run(None, SEARCH, error=asyncio.CancelledError())) == Skipped("cancelled")
     assert read(run(None, SEARCH, error=OSError("down"))) == (QUESTION, FOUND, None)
     assert read(run({"added": 3}, SEARCH, inputs={"file_path": "x"})) == Skipped("no_question")
@@ -163,6 +166,11 @@ def test_how_a_run_ended_says_whether_it_is_a_sample() -> None:
 def test_of_many_at_once_none_is_the_question_nor_the_answer() -> None:
     asked, answered = [HumanMessage(QUESTION), HumanMessage("Who else?")], [AIMessage(ANSWER), AIMessage("Nobody.")]
     assert read(run(answered, SEARCH, inputs=asked)) == Skipped("no_question")
+
+
+def test_of_two_models_that_are_left_neither_is_the_answer() -> None:
+    models = Run("answer", "model"), Run("title", "model", output="A title.")
+    assert read(run("A", *models)) == Skipped("abandoned")
 
 
 def test_a_retriever_s_text_is_no_answer_where_an_agent_ends_with_it() -> None:
@@ -293,6 +301,32 @@ def test_a_stream_that_is_left_at_its_interrupt_is_interrupted() -> None:
     assert monitor.skipped == {"interrupted": 1}
 
 
+class Finishing(Model):
+    """Streams two pieces, of which the last says why it is the last."""
+
+    def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        for text, about in (("Jane Austen ", {}), ("wrote Emma.", {"finish_reason": "stop"}), ("", {})):
+            chunk = ChatGenerationChunk(message=AIMessageChunk(text, response_metadata=about))
+            if run_manager:
+                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+            yield chunk
+
+
+@pytest.mark.parametrize(("left_at", "whole"), [(1, False), (2, True)])
+def test_an_async_stream_that_is_left_when_the_model_has_finished_is_whole(left_at: int, whole: bool) -> None:
+    monitor = Noting()
+
+    async def read() -> None:
+        reading = rag(Finishing(messages=iter(()))).astream(QUESTION, {"callbacks": [MonitorHandler(monitor)]})
+        for _ in range(left_at):
+            await reading.__anext__()
+        await reading.aclose()
+
+    asyncio.run(read())
+    assert [parts(sample) for sample in monitor.samples] == ([WHOLE] if whole else [])
+    assert monitor.skipped == ({} if whole else {"cancelled": 1})
+
+
 def test_every_request_of_a_server_is_one_sample_whatever_its_run_id() -> None:
     """LangServe passes a text as the run's id, in each of its routes."""
 
@@ -354,6 +388,20 @@ def test_other_handlers_get_the_events_that_they_get_without_ours(way: Any, kind
     # langchain #39633: beside a handler that is inline, others miss the start of a text model in async code.
     missed = kind == "text" and way is ainvoke
     assert other.heard == (["end"] if missed else ["start", "end"]), "where this fails LangChain has mended it"
+
+
+# --- by an evaluator ---------------------------------------------------------------------------------------------------
+
+
+def test_an_evaluator_says_what_it_does_not_read_and_takes_the_sample_s_own_name() -> None:
+    evaluator = RagEvaluator(NeedsAll(llm=judge()))
+    whole = {"inputs": QUESTION, "outputs": ANSWER}
+    assert evaluator(**whole, retrieved_contexts=list(FOUND))["score"] == 1.0
+    said = evaluator(**whole, contxt=list(FOUND))["comment"]
+    assert "not read: contxt (it takes inputs, outputs, reference_outputs, context" in said
+    for unnamed in ((QUESTION, ANSWER), ([], [])):  # LangSmith's summary evaluators are called with runs and examples
+        with pytest.raises(TypeError, match=r"by name: evaluator\(inputs=\.\.\., outputs=\.\.\.\)"):
+            evaluator(*unnamed)
 
 
 def test_a_tool_s_result_that_is_json_and_no_hits_is_one_text() -> None:
