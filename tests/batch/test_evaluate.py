@@ -17,7 +17,6 @@ import pytest
 from ragstone import BaseLLM, ContextRelevancy, Faithfulness, LLMReply, Metric, ResponseRelevancy, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
-from ragstone.batch.journal import Journal
 from ragstone.batch.run import Interrupted
 from ragstone.local import LocalEmbedder
 from ragstone.registry import GROUPS
@@ -353,19 +352,6 @@ class TestCallers:
 
         assert len(asyncio.run(main())) == 1
         assert 1 <= len(cancelled) <= 5
-
-
-class TestJournal:
-    def test_two_at_once_on_one_loop_and_one_journal_that_stays_open(self, tmp_path):
-        llm = FakeLLM(yes)
-
-        async def main():
-            with Journal(tmp_path / "j.db") as journal:
-                runs = (aevaluate(rows(30), [metric(llm)], journal=journal) for _ in range(2))
-                return [values(report) for report in await asyncio.gather(*runs)]
-
-        assert asyncio.run(main()) == [[0.5] * 30] * 2
-        assert len(llm.requests) == 30
 
 
 @pytest.mark.parametrize("first", ["response_relevancy", "context_relevancy"])

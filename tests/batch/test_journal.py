@@ -195,26 +195,26 @@ def test_forked_while_it_is_in_use(path):
     script = """
     journal = Journal(path)
     journal.put_outcome("before", score("x"))
-    assert journal.claim(["parent's"])
+    assert journal.claim("parent's")
     pid = os.fork()
     who = "parent" if pid else "child"
     for i in range(200):
         journal.put_outcome(f"{who} {i}", score(who))
         assert journal.outcome(f"{who} {i}")
     if not pid:
-        assert not journal.claim(["parent's"])
-        assert journal.claim(["child's"])
+        assert not journal.claim("parent's")
+        assert journal.claim("child's")
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
-    assert not journal.claim(["parent's"])
-    assert journal.claim(["child's"]), "whose process has ended"
+    assert not journal.claim("parent's")
+    assert journal.claim("child's"), "whose process has ended"
     journal.close()
     """
     assert run_alone(script, path) == ""
     with again(path) as journal:
         keys = ["before", *(f"{who} {i}" for who in ("parent", "child") for i in range(200))]
         assert [key for key in keys if journal.outcome(key) is None] == []
-        assert journal.claim(["parent's"])
+        assert journal.claim("parent's")
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import NoReturn
 
-    from ragstone.batch.journal import Journal
     from ragstone.batch.run import Metrics, RunOptions
     from ragstone.batch.runner import Shown
     from ragstone.judge import LLM, Embedder, Judge
@@ -35,7 +34,7 @@ def evaluate(
     price: tuple[float, float] | None = None,
     call_timeout: float | None = None,
     sample_timeout: float | None = None,
-    journal: "str | Path | Journal | None" = None,
+    journal: "str | Path | None" = None,
     share_replies: bool = True,
     progress: "Shown" = "auto",
     total: int | None = None,
@@ -89,7 +88,7 @@ def evaluate(
         sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
             wait for their turn is not counted.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
-            judge is asked; or a `Journal`. Runs that use it at the same time share the work.
+            judge is asked. Runs that use it at the same time share the work.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
             Default: True.
@@ -174,7 +173,7 @@ async def aevaluate(
     price: tuple[float, float] | None = None,
     call_timeout: float | None = None,
     sample_timeout: float | None = None,
-    journal: "str | Path | Journal | None" = None,
+    journal: "str | Path | None" = None,
     share_replies: bool = True,
     progress: "Shown" = "auto",
     total: int | None = None,

@@ -1,11 +1,9 @@
 """The write-through record that makes a batch resumable: what was judged once is not judged again."""
 
-import json
-import logging
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar, cast
@@ -13,7 +11,6 @@ from typing import TypeVar, cast
 from ragstone.errors import JournalError
 from ragstone.judging.flow import JudgeReply
 from ragstone.outcome import Outcome
-from ragstone.plain import printable
 from ragstone.results.connection import Kind, SqliteFile
 from ragstone.results.private_files import Lease
 from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply, is_final
@@ -22,7 +19,6 @@ from ragstone.sample import Sample
 __all__ = ["Journal", "JournalError"]
 
 T = TypeVar("T")
-_log = logging.getLogger(__name__)
 _GROUP_SECONDS = 0.05
 _LEASE_SECONDS = 600.0
 _PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
@@ -81,24 +77,13 @@ class Journal:
 
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
         self.path = Path(path)
-        self._patience = patience
         self._file = _JournalFile(self.path, _KIND, patience)
         self._lease: Lease | None = None
-        self._has_locks = True
         self._closed = False
         self._put = 0
         self._replies: dict[str, JudgeReply] = {}  # that wait to be written
         self._written = 0.0
         self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
-
-    def of_run(self) -> "Journal":
-        """Return a journal on the same file for one run: its claims fall free when it is closed or forgotten.
-
-        Raises:
-            JournalError: The file cannot be read or written, or the journal is closed.
-        """
-        self._write()  # what waits here, the other one is to find
-        return Journal(self.path, patience=self._patience)
 
     def outcome(self, key: str, sample: Sample | None = None) -> Outcome | None:
         """Return the outcome that was put under the key; None when there is none.
@@ -136,30 +121,24 @@ class Journal:
         if self._lease is not None:
             self._lease.renew()
 
-    def claim(self, keys: Sequence[str]) -> set[str]:
-        """Claim outcomes that are neither made nor being made; return the keys that are now the caller's.
+    def claim(self, key: str) -> bool:
+        """Claim an outcome that is neither made nor being made; return whether it is now the caller's.
 
         What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
         one at a time has the claim. It falls free when this journal is closed or forgotten, when the process
         ends, however it does, and when it has neither put nor claimed anything for ten minutes.
 
         Raises:
-            JournalError: The file cannot be read or written.
+            JournalError: The file cannot be read or written, or its disk has no locks.
         """
         self._check()
         with self._file.transaction() as connection:
             lease = self._leased()
-            name = ""
-            if lease is not None:
-                name = lease.name
-                lease.renew()
-            taken: set[str] = set()
-            for key in keys:
-                row = connection.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
-                is_free = row is None or lease is None or not lease.lives(row[0])
-                if is_free and connection.execute(_CLAIM, (key, name, key)).rowcount == 1:
-                    taken.add(key)
-            return taken
+            lease.renew()
+            row = connection.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+            if row is not None and lease.lives(row[0]):
+                return False
+            return connection.execute(_CLAIM, (key, lease.name, key)).rowcount == 1
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims on outcomes that will not be put.
@@ -189,24 +168,6 @@ class Journal:
         self._replies.setdefault(key, reply)
         if time.monotonic() - self._written > _GROUP_SECONDS:
             self._write()
-
-    def left_out(self, judge: str) -> dict[str, str]:
-        """Return the parameters that the provider of a judge, given as its `identity_json`, has refused in other runs.
-
-        Raises:
-            JournalError: The file cannot be read, or the journal is closed.
-        """
-        names: dict[str, str] | None = self._read("left out", judge, json.loads)
-        return names or {}
-
-    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
-        """Keep which parameters were refused, with the provider's words, so that the next run asks the same way.
-
-        Raises:
-            JournalError: As `put_outcome`.
-        """
-        body = _packed(json.dumps({**names}))
-        self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, body)))
 
     def close(self) -> None:
         """Write what waits, and let go of the file and of what was claimed.
@@ -264,14 +225,13 @@ class Journal:
             self._replies.pop(key, None)
         self._written = time.monotonic()
 
-    def _leased(self) -> Lease | None:
-        """Return this process's lease; None where there are no locks."""
-        if self._has_locks and (self._lease is None or self._lease.pid != os.getpid()):
+    def _leased(self) -> Lease:
+        """Return this process's lease."""
+        if self._lease is None or self._lease.pid != os.getpid():
             try:
                 self._lease = Lease(self.path.with_name(f"{self.path.name}.owners"), _LEASE_SECONDS)
             except OSError as error:
-                self._has_locks = False
-                _log.warning("%s. Processes on this journal do not share the work.", printable(error))
+                raise JournalError(str(error)) from error
         return self._lease
 
 

@@ -80,7 +80,7 @@ class RunOptions(TypedDict, total=False):
     price: tuple[float, float] | None
     call_timeout: float | None
     sample_timeout: float | None
-    journal: "str | Path | Journal | None"
+    journal: str | Path | None
     share_replies: bool
     progress: Shown
     total: int | None
@@ -203,13 +203,8 @@ class Run:
             self._beat()
         if not self._metrics:
             await self._choose()
-        journal = options.get("journal")
-        if isinstance(journal, (str, Path)):
-            from ragstone.batch.journal import Journal
-
-            journal = Journal(journal)
-        elif journal is not None:  # the run's own, so that what it claims is its own, too
-            journal = journal.of_run()
+        path = options.get("journal")
+        journal = None if path is None else _opened(path)
         with journal or contextlib.nullcontext():
             self._gate = RequestGate(
                 self._calls,
@@ -268,8 +263,7 @@ class Run:
         journal = self._options.get("journal")
         if journal is None:
             return "What was scored is in this exception's report."
-        path = getattr(journal, "path", journal)
-        return f"What was judged is in {path}: make the same call again, and it goes on from there."
+        return f"What was judged is in {journal}: make the same call again, and it goes on from there."
 
     def _made(self, metrics: object) -> list[Metric]:
         models = {name: self._options.get(name) for name in ("llm", "writer", "embedder")}
@@ -375,6 +369,12 @@ class Run:
     def _total(self) -> int | None:
         total, samples = self._options.get("total"), cast("object", self._samples)
         return len(samples) if total is None and isinstance(samples, Sized) and not isinstance(samples, str) else total
+
+
+def _opened(path: str | Path) -> "Journal":
+    from ragstone.batch.journal import Journal  # loaded where there is one
+
+    return Journal(path)
 
 
 def _expected(metric: Metric, sample: Sample) -> Counter[str]:

@@ -5,17 +5,16 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from ragstone.batch.spending import SpendingMeter
 from ragstone.bridge import daemon
 from ragstone.errors import CannotScore, JournalError
-from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
-from ragstone.judge import Judge, Meter
+from ragstone.identity import left_out_of, metric_key, outcome_key, sample_key, undeclared
+from ragstone.judge import Meter
 from ragstone.limits.gate import RequestGate, Stopwatch
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
@@ -35,7 +34,6 @@ GIVE_UP_AFTER = 100
 """Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
 _GAVE_UP = f"the judge failed on {GIVE_UP_AFTER} samples in a row"
 _CANCELLED = "not the run but something in the judge's client cancelled the evaluation"
-_CLAIM_AHEAD = 16  # evaluations in line that are claimed along with one, for one transaction
 _RETRY_SECONDS = 0.25
 _LONG_WAIT = 40  # retries
 _LINE_SECONDS = 30.0
@@ -131,15 +129,14 @@ class Runner:
         self._flows = max(1, flows)
         self._window = max(1, window)
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
-        self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
-        self._left_out: dict[int, Mapping[str, str]] = {}  # by the judge's id
+        self._metric_keys = {} if journal is None else {id(metric): metric_key(metric) for metric in metrics}
+        self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
         self.notes: list[str] = []
         self._open: dict[_Slot, None] = {}  # rows under way, as they were read
         self._ready: deque[_Slot | BadLine] = deque()
         self._unreadable: Exception | None = None
         self._jobs: deque[tuple[_Slot, int]] = deque()
-        self._ahead: set[str] = set()  # claimed, not begun
-        self._begun: set[str] = set()
+        self._claimed: set[str] = set()
         self._waiting: dict[str, list[tuple[_Slot, int]]] = {}  # by the key that another evaluation or process claimed
         self._retrying: asyncio.TimerHandle | None = None
         self._retries = 0
@@ -155,14 +152,10 @@ class Runner:
         self._ending = False
         self.stopped = False
         self.rows_done = self.kept = 0
-        gate.forget_refusals()
         for metric in metrics:
-            self._prepare(metric.judge)
-            if metric.models.writer is not None:
-                self._prepare(metric.models.writer)
-            if journal is not None:
-                self._metric_key(metric, metric.judge)  # an option that has no key is found now
-                for judge in (metric.llm, metric.writer, metric.judge_embedder):
+            for judge in (metric.llm, metric.writer, metric.judge_embedder):
+                self._note_left_out(judge)
+                if journal is not None:
                     self._say_undeclared(judge)
 
     @property
@@ -225,9 +218,9 @@ class Runner:
             for task in tasks:
                 task.cancel()
             # Before anything is awaited: a second cancellation would skip what comes after.
-            if self._journal is not None and (claimed := self._ahead | self._begun):
+            if self._journal is not None and self._claimed:
                 with suppress(JournalError):  # whoever put an outcome was told
-                    self._journal.release(claimed)
+                    self._journal.release(self._claimed)
             await asyncio.gather(*tasks, return_exceptions=True)
             if isinstance(rows, AsyncGenerator):
                 await rows.aclose()
@@ -281,23 +274,9 @@ class Runner:
     def _begin(self) -> None:
         """Begin evaluations, as many as may be under way."""
         while self._jobs and len(self._tasks) < self._flows and self._failure is None:
-            job = self._jobs.popleft()
-            try:
-                self._claim(*job)
-            except JournalError as error:
-                self._failure = error
-                self._changed.set()
-                return
-            task = asyncio.ensure_future(self._evaluate(*job))
+            task = asyncio.ensure_future(self._evaluate(*self._jobs.popleft()))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
-
-    def _claim(self, slot: _Slot, place: int) -> None:
-        """Claim an evaluation's outcome, and those of some that come after it."""
-        if self._journal is not None and (key := self._key(slot, place)) not in self._ahead:
-            next_ones = [self._key(*job) for job in islice(self._jobs, _CLAIM_AHEAD)]
-            keys = dict.fromkeys([key, *next_ones]).keys() - self._ahead - self._begun
-            self._ahead |= self._journal.claim(list(keys))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -309,21 +288,18 @@ class Runner:
 
     async def _evaluate(self, slot: _Slot, place: int) -> None:
         row, (metric, draw) = slot.row, self._draws[place]
-        judge = metric.judge
-        outcome: Outcome | None
         try:
             if self._journal is None:
-                slot.asked = True
-                outcome = await self._score(row, *self._draws[place])
+                outcome: Outcome | None = await self._score(slot, metric, draw)
             else:
                 outcome = await self._outcome(self._journal, slot, place)
         except GateClosed:
             return  # stopped before it was asked: no outcome
         if outcome is None:
             return
-        self._note_left_out(judge, row.line)
+        self._note_left_out(metric.judge, f" from sample {row.line} on")
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
-        slot.records[place] = Record(sample_id, outcome, judge.model, row.line - 1, draw)
+        slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, draw)
         slot.left -= 1
         if not slot.left:
             del self._open[slot]
@@ -332,32 +308,31 @@ class Runner:
 
     async def _outcome(self, journal: "Journal", slot: _Slot, place: int) -> Outcome | None:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
-        key = self._key(slot, place)
-        if key not in self._ahead:
-            outcome = journal.outcome(key, slot.row.sample)
-            if outcome is None and self.stopped:
-                raise GateClosed
-            if outcome is None:
-                self._waiting.setdefault(key, []).append((slot, place))
-                if self._retrying is None:
-                    self._retrying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._retry)
+        sample, (metric, draw) = slot.row.sample, self._draws[place]
+        slot.key = slot.key or sample_key(sample)
+        given = None if metric.given_in is None else sample.metadata.get(metric.given_in)
+        key = outcome_key(slot.key, self._metric_keys[id(metric)], draw, given)
+        outcome = journal.outcome(key, sample)
+        if outcome is not None:
             return outcome
-        self._ahead.remove(key)
-        self._begun.add(key)
-        slot.asked = True
-        outcome = await self._score(slot.row, *self._draws[place])
-        asked_as = self._key(slot, place)  # another one where a parameter was left out meanwhile
-        journal.put_outcome(asked_as, outcome, slot.row.sample)
-        if asked_as != key:
-            journal.release((key,))
-        self._begun.remove(key)
+        if self.stopped:
+            raise GateClosed
+        if not journal.claim(key):
+            self._waiting.setdefault(key, []).append((slot, place))
+            if self._retrying is None:
+                self._retrying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._retry)
+            return None
+        self._claimed.add(key)
+        outcome = await self._score(slot, metric, draw)
+        journal.put_outcome(key, outcome, sample)
+        self._claimed.remove(key)
         self._jobs.extendleft(self._waiting.pop(key, ()))
         return outcome
 
     def _retry(self) -> None:
         """Look what became of the outcomes that others have claimed."""
         self._retrying = None
-        keys = self._waiting.keys() - self._begun
+        keys = self._waiting.keys() - self._claimed
         self._retries += bool(keys)
         if self._retries == _LONG_WAIT:
             _log.warning("Waiting for %d outcomes that another run on this journal claimed.", len(keys))
@@ -365,7 +340,8 @@ class Runner:
             self._jobs.extendleft(self._waiting.pop(key))
         self._begin()
 
-    async def _score(self, row: Row, metric: Metric, draw: int) -> Outcome:
+    async def _score(self, slot: _Slot, metric: Metric, draw: int) -> Outcome:
+        slot.asked, row = True, slot.row
         meter = self._meter(metric, row.sample)
         if row.error is not None and ("response" in metric.required_fields or not row.sample.retrieved_contexts):
             return unscored(metric, CannotScore("missing_input", f"response: {row.error}"), meter)
@@ -403,61 +379,30 @@ class Runner:
             self._gave_up = self._gave_up or self._failed_in_a_row >= GIVE_UP_AFTER
         return Scored(slot.row, records)
 
-    def _key(self, slot: _Slot, place: int) -> str:
-        """Return the key of an evaluation's outcome, as its judge is asked now."""
-        slot.key = slot.key or sample_key(slot.row.sample)
-        metric, draw = self._draws[place]
-        given = None if metric.given_in is None else slot.row.sample.metadata.get(metric.given_in)
-        return outcome_key(slot.key, self._metric_key(metric, metric.judge), draw, given)
-
-    def _metric_key(self, metric: Metric, judge: Judge) -> str:
-        asked = id(metric), frozenset(left_out_of(judge))
-        if asked not in self._metric_keys:
-            self._metric_keys[asked] = metric_key(metric)
-        return self._metric_keys[asked]
-
     def _say_undeclared(self, judge: object) -> None:
-        words = "" if judge is None else undeclared(judge)
-        if words and words not in self.notes:
+        words = undeclared(judge)
+        if judge is not None and words and words not in self.notes:
             self.notes.append(words)
             _log.warning("%s.", printable(words))
 
-    def _prepare(self, judge: Judge) -> None:
-        """Have a judge asked as in the other runs of the journal, whose provider refused something."""
-        leave_out: object = getattr(judge, "leave_out", None)
-        if (
-            self._journal is not None
-            and callable(leave_out)
-            and (names := self._journal.left_out(identity_json(judge)))
-        ):
-            leave_out(names)
-        self._note_left_out(judge, None)
-
-    def _note_left_out(self, judge: Judge, line: int | None) -> None:
-        """Note what a judge is asked without, the first time after the sample in a line (None: before all)."""
-        left_out, known = left_out_of(judge), self._left_out.get(id(judge), {})
-        if left_out.keys() == known.keys():
-            return
-        self._left_out[id(judge)] = left_out
-        since = "" if line is None else f" from sample {line} on"
-        for name in left_out.keys() - known.keys():
-            what = _LEFT_OUT.get(name, name)
-            self.notes.append(f"{judge.model} was asked without {what}{since}, because it refused: {left_out[name]}")
-        if self._journal is not None and line is not None:
-            self._journal.put_left_out(identity_json(judge), left_out)
+    def _note_left_out(self, judge: object, since: str = "") -> None:
+        """Note what a judge is asked without, the first time."""
+        for name, why in left_out_of(judge).items():
+            if (id(judge), name) not in self._left_out:
+                self._left_out.add((id(judge), name))
+                what, model = _LEFT_OUT.get(name, name), getattr(judge, "model", "")
+                self.notes.append(f"{model} was asked without {what}{since}, because it refused: {why}")
 
 
 async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, None]:
     """Yield rows that a daemon thread reads, so many ahead at most: some are scored while a pipe waits for the next."""
     loop = asyncio.get_running_loop()
-    read: deque[Item | Exception | None] = deque()
-    room, arrived, stopped = threading.Semaphore(ahead), asyncio.Event(), threading.Event()
+    read: asyncio.Queue[Item | Exception | None] = asyncio.Queue()
+    room, stopped = threading.Semaphore(ahead), threading.Event()
 
     def send(item: Item | Exception | None) -> None:
-        read.append(item)
-        if not arrived.is_set():
-            with suppress(RuntimeError):  # the loop is closed: nothing waits
-                loop.call_soon_threadsafe(arrived.set)
+        with suppress(RuntimeError):  # the loop is closed: nothing waits
+            loop.call_soon_threadsafe(read.put_nowait, item)
 
     def work() -> None:
         try:
@@ -470,24 +415,13 @@ async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, No
             send(error)
 
     daemon(work, "ragstone-rows")
-    taken = 0
     try:
-        while True:
-            while not read:
-                arrived.clear()
-                if not read:  # looked at again: the thread looks at the event after it has put something there
-                    await arrived.wait()
-            item = read.popleft()
-            if item is None:
-                return
+        while (item := await read.get()) is not None:
             if isinstance(item, Exception):
                 raise item
             yield item
             del item
-            taken += 1
-            if 2 * taken >= ahead:  # the thread is not woken for each
-                room.release(taken)
-                taken = 0
+            room.release()
     finally:
         stopped.set()
         room.release()

@@ -5,13 +5,12 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
-from hashlib import blake2b
+from functools import cached_property, partial
 from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
-from ragstone.identity import judge_key, left_out_of, reply_key
-from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
+from ragstone.identity import judge_key, reply_key
+from ragstone.judge import DecisionReply, LLMReply, Meter
 from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, of_draw, prompt_tokens
 from ragstone.judging.refusals import TRIED_AGAIN, read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
@@ -90,21 +89,12 @@ async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
     """
     if seconds is None:
         return await call
-    task, loop = asyncio.ensure_future(call), asyncio.get_running_loop()
-    ended = loop.create_future()  # for a third of what asyncio.wait takes
-
-    def end(*_: object) -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    task.add_done_callback(end)
-    timer = loop.call_later(seconds, end)
+    task = asyncio.ensure_future(call)
     try:
-        await ended
+        await asyncio.wait((task,), timeout=seconds)
         if task.done():
             return task.result()
     finally:
-        timer.cancel()
         if not task.done():
             task.cancel()
             with suppress(asyncio.CancelledError):  # of a second one, the first is on its way
@@ -157,8 +147,8 @@ class RequestGate:
         self._share_replies = share_replies
         self._replies = replies
         self._models: dict[tuple[str, int], _Model] = {}
-        self._recent: dict[bytes, JudgeReply] = {}
-        self._pending: dict[bytes, asyncio.Future[None]] = {}
+        self._recent: dict[str, JudgeReply] = {}
+        self._pending: dict[str, asyncio.Future[None]] = {}
         self._begun_at: dict[object, float] = {}  # of the calls in flight
         self.llm_calls = self.embed_calls = self.calls_done = self.calls_failed = 0
         self.input_tokens: int | None = 0
@@ -192,10 +182,6 @@ class RequestGate:
     def refusals(self) -> list[str]:
         """Return why judges and embedders are not asked any more."""
         return [model.refusal for model in self._models.values() if model.refusal is not None]
-
-    def forget_refusals(self) -> None:
-        """Ask all of them again, in a new run."""
-        self._models.clear()
 
     def close(self) -> None:
         """Let no further call begin; those in flight end, then whoever waits gets `GateClosed`."""
@@ -238,13 +224,12 @@ class RequestGate:
         cost = prompt_tokens(request) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, meter, watch, sample)
-        key = _run_key(request, judge.key, draw)
+        key = reply_key(request, judge.key, draw)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
-        kept_as = "" if self._replies is None else reply_key(request, judge.key, draw)
         known = self._recent.get(key)
-        if known is None and self._replies is not None and (known := self._replies.reply(kept_as)) is not None:
-            self._remember(key, known)
+        if known is None and self._replies is not None:
+            known = self._replies.reply(key)
         if known is not None:
             if meter is not None:
                 meter.spared()
@@ -254,18 +239,15 @@ class RequestGate:
             reply = await self._ask(judge, ask, cost, meter, watch, sample)
             if isinstance(reply, DecisionReply) or (isinstance(reply, LLMReply) and type(reply.text) is str):
                 # else the driver says so
-                self._remember(key, reply)
-                if self._replies is not None:  # by what the judge is asked without now
-                    self._replies.put_reply(reply_key(request, judge.key, draw), reply)
+                self._recent[key] = reply
+                if len(self._recent) > _REMEMBERED:
+                    del self._recent[next(iter(self._recent))]
+                if self._replies is not None:
+                    self._replies.put_reply(key, reply)
             return reply
         finally:
             del self._pending[key]
             pending.set_result(None)
-
-    def _remember(self, key: bytes, reply: JudgeReply) -> None:
-        self._recent[key] = reply
-        if len(self._recent) > _REMEMBERED:
-            del self._recent[next(iter(self._recent))]
 
     def _model(self, kind: Kind, model: Model) -> "_Model":
         key = kind, id(model)
@@ -336,15 +318,6 @@ class RequestGate:
             self._judges.correct(reply.input_tokens + reply.output_tokens - estimated)
 
 
-def _run_key(request: LLMRequest | DecisionRequest, judge: str, draw: int) -> bytes:
-    """Return a request's key within a run, of what `reply_key` is of, for a third of the time."""
-    if isinstance(request, DecisionRequest):
-        return reply_key(request, judge, draw).encode()
-    rest = (request.task, request.schema, request.temperature, request.sample_index, request.choices, judge, draw)
-    text = f"{len(request.system)} {rest!r}{request.system}{request.user}"
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
 class _Time:
     """What one call may take, and what its tries have left of it, in seconds."""
 
@@ -353,10 +326,10 @@ class _Time:
 
 
 class _Model:
-    """A judge or an embedder, and whether it is asked: no more, once all of its first calls were refused for good.
+    """A judge or an embedder, and whether it is asked: no more, once it refused for good before its first answer.
 
-    A 403 that does not say why may be a moderation's: only those of several samples count. The first calls are those
-    in flight together. One that was refused keeps its place until the others have ended or one was answered.
+    A 403 that does not say why may be a moderation's: only those of several samples count. An answer to a call that
+    was in flight meanwhile has it asked again.
     """
 
     def __init__(self, kind: Kind, model: Model) -> None:
@@ -366,59 +339,30 @@ class _Model:
         most: object = getattr(model, "max_concurrency", None)
         self.slots = asyncio.Semaphore(most) if isinstance(most, int) else nullcontext()
         self._model = model  # held, so that no other object gets its id
-        self._keys: dict[frozenset[str], str] = {}
         self._answered = False
-        self._in_flight = 0
-        self._refused = 0
         self._refused_samples: set[object] = set()
-        self._for_good = False
-        self._why = ""
-        self._settled = asyncio.Event()
         self.refusal: str | None = None
 
-    @property
+    @cached_property
     def key(self) -> str:
-        """What tells its replies from those of others, and those before a parameter was left out from later ones."""
-        left_out = frozenset(left_out_of(self._model))
-        if left_out not in self._keys:
-            self._keys[left_out] = judge_key(self._model)
-        return self._keys[left_out]
+        """What tells its replies from those of others."""
+        return judge_key(self._model)
 
     async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
         """Make a call, and learn from how it ends."""
         if self.refusal is not None:
             raise CannotScore("judge_error", f"not asked: {self.refusal}")
-        self._in_flight += 1
         try:
             reply = await call()
         except Exception as error:
             refusal = read_refusal(error)
             if refusal.way_out is not None and not self._answered:
-                self._why = self._why or self._reason(error, refusal.way_out)
                 self._refused_samples.add(sample)
-                self._for_good = self._for_good or not refusal.may_be_of_one_sample
-                self._refused += 1
-                settled = self._settled
-                self._settle()
-                try:
-                    await settled.wait()
-                finally:
-                    self._refused -= 1
+                if not refusal.may_be_of_one_sample or len(self._refused_samples) >= _SEVERAL:
+                    self.refusal = self.refusal or self._reason(error, refusal.way_out)
             raise
-        else:
-            self._answered = True
-            self._settled.set()
-            return reply
-        finally:
-            self._in_flight -= 1
-            self._settle()
-
-    def _settle(self) -> None:
-        if self._refused and self._refused == self._in_flight and not self._answered:
-            if self._for_good or len(self._refused_samples) >= _SEVERAL:
-                self.refusal = self._why
-            self._settled.set()
-            self._settled = asyncio.Event()  # for the next ones
+        self._answered, self.refusal = True, None
+        return reply
 
     def _reason(self, error: Exception, way_out: str) -> str:
         model, keys = self._model, secrets_of(self._model)
