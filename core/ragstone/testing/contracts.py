@@ -7,13 +7,16 @@ class TestMyLLM(LLMContract):
 
 import asyncio
 import copy
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from ragstone.identity import identity_json
-from ragstone.judge import LLM, DecisionModel, DecisionReply, DecisionRequest, Embedder, LLMReply, LLMRequest, Question
+from ragstone.judge import LLM, DecisionModel, DecisionRequest, Embedder, LLMReply, LLMRequest, Question
 from ragstone.judging.reply import as_shares
 
+A = TypeVar("A")
+B = TypeVar("B")
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"answer": {"type": "string", "enum": ["yes", "no"]}},
@@ -49,28 +52,13 @@ class LLMContract:
         assert identity_json(llm) == identity_json(llm)
 
     def test_both_halves_answer(self) -> None:
-        """Sync and async give a reply of the same form: outside of a loop, in one, and in another after that."""
+        """Sync and async give a reply of the same form: in threads and tasks at once, and in one loop after another."""
         llm = self.llm()
-
-        async def inside() -> list[LLMReply]:
-            return [llm.generate(self.request()), await llm.agenerate(self.request())]
-
-        for reply in [llm.generate(self.request()), *asyncio.run(inside()), *asyncio.run(inside())]:
+        for _, reply in _answers(llm.generate, llm.agenerate, [self.request() for _ in range(4)]):
             assert isinstance(reply, LLMReply)
             assert isinstance(reply.text, str)
             for count in (reply.input_tokens, reply.output_tokens):
                 assert count is None or count >= 0
-
-    def test_many_at_once(self) -> None:
-        """Threads and tasks share it."""
-        llm = self.llm()
-        with ThreadPoolExecutor(4) as pool:
-            replies = list(pool.map(llm.generate, [self.request() for _ in range(4)]))
-
-        async def tasks() -> list[LLMReply]:
-            return list(await asyncio.gather(*(llm.agenerate(self.request()) for _ in range(4))))
-
-        assert all(isinstance(reply, LLMReply) for reply in [*replies, *asyncio.run(tasks())])
 
     def test_probabilities_are_those_of_the_choices(self) -> None:
         """One that declares probabilities gives them; where there are any, each is from 0 to 1, and they sum to 1."""
@@ -117,13 +105,9 @@ class DecisionContract:
         assert identity_json(model) == identity_json(model)
 
     def test_each_question_is_answered_with_the_probabilities_of_its_choices(self) -> None:
-        """Sync and async, outside of a loop and in one: each from 0 to 1 with a sum of 1, or None for a refusal."""
-        model, request = self.model(), self.request()
-
-        async def inside() -> list[DecisionReply]:
-            return [model.decide(request), await model.adecide(request)]
-
-        for reply in [model.decide(request), *asyncio.run(inside()), *asyncio.run(inside())]:
+        """Sync and async, in threads, tasks and loops: each from 0 to 1 with a sum of 1, or None for a refusal."""
+        model = self.model()
+        for request, reply in _answers(model.decide, model.adecide, [self.request(i) for i in range(1, 5)]):
             assert reply.probabilities.keys() == request.questions.keys()
             for name, question in request.questions.items():
                 shares = reply.probabilities[name]
@@ -131,18 +115,6 @@ class DecisionContract:
                     assert shares.keys() == set(question.choices)
                     assert all(0 <= share <= 1 for share in shares.values())
                     assert abs(sum(shares.values()) - 1) < 0.02
-
-    def test_many_at_once(self) -> None:
-        """Threads and tasks share it."""
-        model = self.model()
-        with ThreadPoolExecutor(4) as pool:
-            replies = list(pool.map(model.decide, [self.request(i) for i in range(1, 5)]))
-
-        async def tasks() -> list[DecisionReply]:
-            return list(await asyncio.gather(*(model.adecide(self.request(i)) for i in range(1, 5))))
-
-        for i, reply in enumerate([*replies, *asyncio.run(tasks())]):
-            assert len(reply.probabilities) == i % 4 + 2
 
 
 class EmbedderContract:
@@ -165,17 +137,25 @@ class EmbedderContract:
 
         embedder = self.embedder()
         texts = ["A cat sat.", "Tax law.", "A cat sat."]
+        first, *others = [np.asarray(rows) for _, rows in _answers(embedder.embed, embedder.aembed, [texts])]
+        assert first.shape[0] == 3
+        assert first.dtype == np.float32
+        assert np.isfinite(first).all()
+        for rows in others:
+            assert rows.shape == first.shape
+            assert np.allclose(rows, first, atol=1e-3)
+        assert np.allclose(first[0], first[2], atol=1e-3)
+        assert not np.allclose(first[0], first[1], atol=1e-3)
 
-        async def inside() -> list[Any]:
-            return [embedder.embed(texts), await embedder.aembed(texts)]
 
-        rows: Any = np.asarray(embedder.embed(texts))
-        assert rows.shape[0] == 3
-        assert rows.dtype == np.float32
-        assert np.isfinite(rows).all()
-        for again in asyncio.run(inside()):
-            other: Any = np.asarray(again)
-            assert rows.shape == other.shape
-            assert np.allclose(rows, other, atol=1e-3)
-        assert np.allclose(rows[0], rows[2], atol=1e-3)
-        assert not np.allclose(rows[0], rows[1], atol=1e-3)
+def _answers(
+    sync: Callable[[A], B], asynchronous: Callable[[A], Coroutine[Any, Any, B]], given: Sequence[A]
+) -> list[tuple[A, B]]:
+    """Return what both halves answer, beside what was asked: outside of a loop, in one, and in another after that."""
+
+    async def inside() -> list[B]:
+        return [sync(given[0]), *await asyncio.gather(*map(asynchronous, given))]
+
+    with ThreadPoolExecutor(4) as pool:
+        replies = [*pool.map(sync, given), *asyncio.run(inside()), *asyncio.run(inside())]
+    return list(zip([*given, given[0], *given, given[0], *given], replies, strict=True))

@@ -44,15 +44,10 @@ class FakeLLM:
         gives_probabilities: bool = False,
     ) -> None:
         self._reply = reply
-        self.model = model
+        self.model = self.identity = model
         self.asking: Asking = asking
         self.gives_probabilities = gives_probabilities
         self.requests: list[LLMRequest] = []
-
-    @property
-    def identity(self) -> str:
-        """What makes this judge, for journals."""
-        return self.model
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer as the function says."""
@@ -100,14 +95,9 @@ class FakeDecisions:
         most_questions: int = 400,
     ) -> None:
         self._answer = answer
-        self.model = model
+        self.model = self.identity = model
         self.most_questions = most_questions
         self.requests: list[DecisionRequest] = []
-
-    @property
-    def identity(self) -> str:
-        """What makes this judge, for journals."""
-        return self.model
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer as the function says."""
@@ -150,14 +140,9 @@ class FakeEmbedder:
     """
 
     def __init__(self, dim: int = 8) -> None:
-        self.model = f"fake-{dim}"
+        self.model = self.identity = f"fake-{dim}"
         self.dim = dim
         self.calls: list[tuple[str, ...]] = []
-
-    @property
-    def identity(self) -> str:
-        """What makes this embedder, for journals."""
-        return self.model
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Place each text by its hash."""
