@@ -12,27 +12,33 @@ import re
 import sys
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
-from itertools import chain
+from itertools import chain, starmap
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, AnyStr, cast
 
 from pydantic import ValidationError
 
 from ragstone.errors import RagstoneError, describe
-from ragstone.plain import fields_of, is_list, is_mapping
+from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
 from ragstone.sample import KNOWN_NAMES, MEANT, OTHER_NAMES, BadLine, Row, Sample, first_problem
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "rows_of"]
 
 SAMPLE_FIELDS = tuple(KNOWN_NAMES)
-NAMING = "fields={FIELD: KEY, ...}"
-"""How Python names the keys of fields."""
+NAMING = "fields={{{field!r}: {key!r}}}"
+"""How Python names the key of a field."""
+LARGEST = 100_000_000
+"""The bytes of a line, or a row of Parquet or Arrow that are read at most; of a cell of CSV half as many characters."""
+PRESETS: Mapping[str, Mapping[str, str]] = {
+    "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
+}
+"""Fields of rows whose names mean something else than usual, by what they come from."""
 # A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]).
 _LIST_BEGINS = re.compile(
     r"(?:array\(\s*)?\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"]|\[\s*['\"]|None\s*[,\]]|[A-Za-z_][\w.]*\((?:\w+\s*=|['\"\[]))"
@@ -43,7 +49,10 @@ _NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
 _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
 _DEEPEVAL_CONTEXTS = "retrievalcontext"  # DeepEval writes the texts of this column with "|" between them
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
-_CHUNK = 100  # rows of Arrow and Parquet that are Python objects at a time
+_CHUNK = 16  # rows of Arrow and Parquet that are unpacked at a time
+_LONGEST_LITERAL = 1_000_000  # characters of a list that Python wrote: its syntax tree is 50 times as large
+_SPLIT = "split it, or read it by rows_of(..., largest=...)"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # before what spreadsheets save as "Unicode text"
 
 Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
@@ -61,7 +70,11 @@ class SourceError(RagstoneError, ValueError):
 
 
 def rows_of(
-    source: Source, fields: Mapping[str, str] | None = None, *, naming: str = NAMING
+    source: Source,
+    fields: Mapping[str, str] | str | None = None,
+    *,
+    naming: str = NAMING,
+    largest: int = LARGEST,
 ) -> Rows | AsyncIterator[Row | BadLine]:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
@@ -74,8 +87,9 @@ def rows_of(
             - Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of ragas,
               a test case of DeepEval). It may have no end.
             - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table or RecordBatchReader.
-            - The path of a file: JSON lines, one JSON list, CSV, TSV or Parquet (which needs pyarrow), also packed
-              by gzip. The content says which it is.
+            - The path of a file: JSON lines, one JSON list, CSV, TSV, Parquet or Arrow (these two need pyarrow), also
+              packed by gzip. The content says which it is.
+            - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
             - "-": standard input.
 
             In tables NaN and its like are as good as absent, and a text in the column of contexts is a list of them, as
@@ -83,8 +97,10 @@ def rows_of(
             In CSV an empty cell is absent. A context may be a document (`page_content`, `text`, `content`).
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward: "outputs.answer", "inputs.0.text". A row
-            without it is a bad line. A text that is named here for `retrieved_contexts` is one context.
-        naming: How the user writes such a mapping, for messages.
+            without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
+            rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
+        naming: How the user names a field's key, for messages.
+        largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
         An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
@@ -102,9 +118,11 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields, naming)
+    reader = RowReader(fields, naming, largest)
     if isinstance(source, (str, PathLike)):
         path = os.path.expanduser(source)  # noqa: PTH111 - a text with NUL is no path, and is said below
+        if _ADDRESS.match(path):
+            raise SourceError(f"{path[:100]!r}: is an address; download it first, and pass the file's path")
         if path != "-" and not os.path.exists(path):  # noqa: PTH110
             raise SourceError(f"{path[:100]!r}: there is no such file; pass the path of one, or a list of samples")
         return _file_rows(path, reader)
@@ -118,8 +136,8 @@ def rows_of(
         cells = table[columns].itertuples(index=False, name=None)
         items = (dict(zip(columns, values, strict=True)) for values in cells)
     elif hasattr(source, "to_batches") or hasattr(source, "read_next_batch"):  # Arrow
-        batches = table.to_batches(max_chunksize=_CHUNK) if hasattr(source, "to_batches") else table
-        items = _arrow_items(batches, reader.columns(table.schema.names, kind))
+        batches = table.to_batches() if hasattr(source, "to_batches") else table
+        items = _arrow_items(batches, reader.columns(table.schema.names, kind), largest)
     elif is_list(names := getattr(source, "column_names", None)):  # a Hugging Face dataset
         reader.columns(names, kind)
         items = table
@@ -151,17 +169,23 @@ async def _arriving(source: AsyncIterable[object], reader: "RowReader") -> Async
 class RowReader:
     """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
 
-    def __init__(self, fields: Mapping[str, str] | None = None, naming: str = NAMING) -> None:
-        named: object = fields or {}
+    def __init__(
+        self, fields: Mapping[str, str] | str | None = None, naming: str = NAMING, largest: int = LARGEST
+    ) -> None:
+        named: object = PRESETS.get(fields, fields) if isinstance(fields, str) else fields or {}
         if not is_mapping(named):
-            raise TypeError(f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}")
+            raise TypeError(
+                f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}, or one of "
+                f"{', '.join(PRESETS)}"
+            )
         for field, name in named.items():
             if field not in SAMPLE_FIELDS:
                 raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
-        self._fields = dict(fields or {})
+        self._fields = cast("Mapping[str, str]", named)
         self._naming = naming
+        self.largest = largest
         self._names_in = lru_cache(maxsize=_LISTED)(self._found_in)
         self._unread = ""
 
@@ -172,7 +196,7 @@ class RowReader:
             if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
         if not self.knows(names):
-            raise SourceError(f"{table}: no column holds a field of a sample; {there}: name them with {self._naming}")
+            raise SourceError(f"{table}: no column holds a field of a sample; {there}: name them with {self._way()}")
         found = self._names_in(tuple(names))
         columns = list(dict.fromkeys(_column(name, names) for known in found.values() for name in known))
         if twice := [name for name in columns if Counter(names)[name] > 1]:
@@ -206,7 +230,7 @@ class RowReader:
             if field in self._fields:
                 found[field] = (self._fields[field],)
             elif not exact and len(alike) > 1:
-                raise SourceError(f"{field}: {_listed(alike)} both mean it; say which with {self._naming}")
+                raise SourceError(f"{field}: {_listed(alike)} both mean it; say which with {self._way()}")
             elif exact or alike:
                 found[field] = exact or alike
         return found
@@ -215,7 +239,12 @@ class RowReader:
         """Return which names hold no field, and how to say that one does."""
         read = {_column(name, names) for known in self._names_in(tuple(names)).values() for name in known}
         unread = [name for name in names if name not in read]
-        return f"also has {_listed(unread)}: name them with {self._naming}" if unread else ""
+        meant = {MEANT[word]: name for name in unread if (word := str(name).lower()) in MEANT}
+        ways = " ".join(starmap(self._way, meant.items())) or f"name them with {self._way()}"
+        return f"also has {_listed(unread)}: {ways}" if unread else ""
+
+    def _way(self, field: str = "FIELD", key: object = "KEY") -> str:
+        return self._naming.format(field=field, key=key)
 
     def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:
         """Return the row of one item.
@@ -255,8 +284,7 @@ class RowReader:
                     break
         if not values.keys() - _NO_SAMPLE:
             raise ValueError(
-                f"none of a sample's fields has a value; the row has {_listed(list(row))}: name them with "
-                f"{self._naming}"
+                f"none of a sample's fields has a value; the row has {_listed(list(row))}: name them with {self._way()}"
             )
         return Sample(**values)
 
@@ -339,7 +367,7 @@ def _contexts(text: str, column: str) -> object:
         if is_list(found := _json(bare)):
             return found
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            found = ast.literal_eval(bare)
+            found = ast.literal_eval(bare[:_LONGEST_LITERAL])
             # texts that stand side by side, as numpy writes an array, would be one text to Python
             if is_list(found) and "".join(repr(found).split()) == "".join(bare.split()):
                 return found
@@ -380,10 +408,8 @@ def _json(text: str | bytes) -> object:
 def _file_rows(path: str, reader: RowReader) -> Rows:
     """Yield the rows of a file, in constant memory (one that is a JSON list is read whole)."""
     name = "standard input" if path == "-" else path
-    with _explained(name), _opened(path) as file:
-        packed = file.peek(2)[:2] == b"\x1f\x8b"
-        body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
-        rows = _rows_in(body, reader, name)
+    with _explained(name):
+        rows = _folder_rows(Path(path), reader) if os.path.isdir(path) else _opened_rows(path, reader, name)  # noqa: PTH112
         bad: list[BadLine] = []
         for row in rows:
             if isinstance(row, Row):
@@ -397,6 +423,13 @@ def _file_rows(path: str, reader: RowReader) -> Rows:
         if not bad:
             raise SourceError(f"{name}: is empty: it holds no rows")
         raise SourceError(f"{name}: no sample in its first {len(bad)} row(s); line {bad[0].line}: {bad[0].problem}")
+
+
+def _opened_rows(path: str, reader: RowReader, name: str) -> Rows:
+    with _opened(path) as file:
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
+        yield from _rows_in(body, reader, name)
 
 
 def _opened(path: str) -> io.BufferedReader:
@@ -424,19 +457,31 @@ def _rows_in(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     start = file.peek(200)[:200]
     if start.startswith(b"PAR1"):
         return _parquet_rows(file, reader, name)
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file; a stream, as Hugging Face writes it
+        return _arrow_rows([file], reader, name)
     is_json = Path(name.lower().removesuffix(".gz")).suffix in (".json", ".jsonl", ".ndjson")
     if is_json or start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
         return _json_rows(file, reader, name)
     if b"\0" in start and start[:2] not in _WIDE:
-        raise SourceError(f"{name}: is neither JSON, CSV nor Parquet; save a table as CSV, and unpack an archive")
+        raise SourceError(f"{name}: is neither JSON, CSV, Parquet nor Arrow; save a table as CSV")
     return _csv_rows(file, reader, name)
+
+
+def _lines(file: IO[AnyStr], largest: int) -> Iterator[AnyStr]:
+    """Yield a file's lines; none is read that is longer than `largest`."""
+    number = 0
+    while line := file.readline(largest + 1):
+        number += 1
+        if len(line) > largest:
+            raise SourceError(f"line {number:,} is longer than {largest:,} bytes; {_SPLIT}")
+        yield line
 
 
 def _json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     """Yield the rows of JSON objects, one a line, or of one list of them. Blank lines are skipped."""
     blank = codecs.BOM_UTF8 + b" \t\r\n"
     lines: Iterator[tuple[int, bytes]] = (
-        (number, line.strip()) for number, line in enumerate(file, 1) if line.strip(blank)
+        (number, line.strip()) for number, line in enumerate(_lines(file, reader.largest), 1) if line.strip(blank)
     )
     for number, line in lines:
         value = _json(line)
@@ -470,15 +515,19 @@ def _list_in(value: Mapping[Any, object], name: str) -> object:
 def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     wide = file.peek(2)[:2] in _WIDE
     encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
-    with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as lines:
+    with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as text:
+        lines = _lines(text, reader.largest)
         first = next((line for line in lines if line.strip()), None)
         if first is None:
             return
+        if said := re.fullmatch(r"(?i)sep=(.)\s*", first):  # as spreadsheets write it
+            first = next(lines, "")
         mark = "\t" if "\t" in first else ","
         for each in ",;\t":
             if reader.knows([cell.strip() for cell in next(csv.reader([first], delimiter=each))]):
                 mark = each
-        csv.field_size_limit(2**31 - 1)  # of the whole process; 131,072 characters are too few for a context
+        mark = said[1] if said else mark
+        csv.field_size_limit(reader.largest // 2)  # of the whole process; 131,072 characters are too few for a context
         records = csv.reader(chain([first], lines), delimiter=mark, strict=True)  # else an open quote swallows the rest
         names = [cell.strip() for cell in next(records)]
         places = {column: names.index(column) for column in reader.columns(names, name)}
@@ -504,20 +553,53 @@ def _csv_items(records: Iterator[list[str]], places: Mapping[str, int], width: i
                 yield BadLine(0, f"has {len(cells)} cells, and there are {width} columns")
 
 
-def _parquet_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
+def _pyarrow(name: str, module: str) -> Any:  # noqa: ANN401
     try:
-        parquet: Any = import_module("pyarrow.parquet")
+        return import_module(f"pyarrow.{module}")
     except ImportError:
-        raise SourceError(f"{name}: reading Parquet needs pyarrow: pip install pyarrow") from None
-    with parquet.ParquetFile(file) as table:
+        raise SourceError(f"{name}: reading Parquet and Arrow needs pyarrow: pip install pyarrow") from None
+
+
+def _parquet_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
+    with _pyarrow(name, "parquet").ParquetFile(file) as table:
         columns = reader.columns(table.schema_arrow.names, name)
-        items = _arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns)
+        items = _arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader.largest)
         for number, item in enumerate(items, 1):
             yield reader.row(number, item, table=True)
 
 
-def _arrow_items(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[object]:
+def _folder_rows(path: Path, reader: RowReader) -> Rows:
+    """Yield the rows of a data set that Hugging Face's `save_to_disk` wrote: Arrow streams, which state.json names."""
+    splits, state = path / "dataset_dict.json", path / "state.json"
+    if splits.is_file():
+        parts = as_list(as_dict(json.loads(splits.read_bytes())).get("splits"))
+        raise SourceError(f"{path}: holds the splits {_listed(parts)}; name the folder of one of them")
+    if not state.is_file():
+        raise SourceError(f"{path}: is a folder; name a file in it, or a folder that Dataset.save_to_disk wrote")
+    with ExitStack() as files:
+        shards = as_list(as_dict(json.loads(state.read_bytes())).get("_data_files"))
+        names = [Path(str(as_dict(each).get("filename"))).name for each in shards]
+        yield from _arrow_rows([files.enter_context((path / name).open("rb")) for name in names], reader, str(path))
+
+
+def _arrow_rows(files: Sequence[io.BufferedReader], reader: RowReader, name: str) -> Rows:
+    number = 0
+    ipc = _pyarrow(name, "ipc")
+    for file in files:
+        is_stream = file.peek(6)[:6] != b"ARROW1"
+        table = ipc.open_stream(file) if is_stream else ipc.open_file(file)
+        batches = table if is_stream else map(table.get_batch, range(table.num_record_batches))
+        for item in _arrow_items(batches, reader.columns(table.schema.names, name), reader.largest):
+            number += 1
+            yield reader.row(number, item, table=True)
+
+
+def _arrow_items(batches: Iterable[Any], columns: Sequence[str], largest: int) -> Iterator[object]:
     for batch in batches:
         wanted = batch.select(columns)
         wanted.validate(full=True)  # reading a value of a damaged one may end the process
-        yield from wanted.to_pylist()
+        for place in range(wanted.num_rows):
+            row = wanted.slice(place, 1)
+            if row.nbytes > largest:
+                raise SourceError(f"a row is larger than {largest:,} bytes; {_SPLIT}")
+            yield from row.to_pylist()

@@ -49,9 +49,22 @@ def _packed(path):
     path.write_bytes(gzip.compress("\n".join(map(json.dumps, ROWS)).encode()))
 
 
+def _table():
+    return pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
+
+
 def _parquet(path):
-    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
+    pytest.importorskip("pyarrow.parquet").write_table(_table(), path)
+
+
+def _feather(path):
+    pytest.importorskip("pyarrow.feather").write_feather(_table(), path, compression="uncompressed")
+
+
+def _stream(path):
+    table = _table()
+    with pytest.importorskip("pyarrow").ipc.new_stream(str(path), table.schema) as target:
+        target.write_table(table, max_chunksize=10)
 
 
 FORMATS = {
@@ -60,6 +73,8 @@ FORMATS = {
     "a.csv": _csv,
     "a.jsonl.gz": _packed,
     "a.parquet": _parquet,
+    "a.feather": _feather,
+    "a.arrow": _stream,
 }
 
 
@@ -81,14 +96,18 @@ def mutated(whole, chance):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FORMATS)
-def test_no_damaged_file_ends_the_process(name, tmp_path):
+@pytest.mark.parametrize(("name", "folder"), [*((name, False) for name in FORMATS), ("a.arrow", True)])
+def test_no_damaged_file_ends_the_process(name, folder, tmp_path):
     FORMATS[name](tmp_path / name)
     whole, chance = (tmp_path / name).read_bytes(), random.Random(37)
     files = tmp_path / "files"
     files.mkdir()
     for number in range(FILES):
         path = files / f"{number:03}-{name}"
+        if folder:  # as Hugging Face's save_to_disk writes it
+            path.mkdir()
+            (path / "state.json").write_text(json.dumps({"_data_files": [{"filename": name}]}))
+            path /= name
         path.write_bytes(mutated(whole, chance))
     done = subprocess.run([sys.executable, "-c", _READ, str(files)], capture_output=True, text=True, check=False)
     read = done.stdout.split()

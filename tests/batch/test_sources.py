@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,9 +165,17 @@ def test_names_with_dots():
     assert problem(*read([row], {"response": "outputs.text"})) == said
 
 
+def test_phoenix_calls_its_contexts_reference():
+    (row,) = read([{"input": "Q?", "reference": "C.", "output": "A."}], "phoenix")
+    assert (*texts(row), row.sample.reference) == ("Q?", ("C.",), "A.", None)
+
+
 def test_the_first_row_says_what_was_not_read():
     first, second = read([{"question": "Q?", "context": ["C."], "score": 1}] * 2)
-    assert (first.unread, second.unread) == ("also has 'context', 'score': name them with fields={FIELD: KEY, ...}", "")
+    assert (first.unread, second.unread) == (
+        "also has 'context', 'score': fields={'retrieved_contexts': 'context'}",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,7 +183,7 @@ def test_the_first_row_says_what_was_not_read():
     [
         ({"respnse": "a"}, ValueError, "fields: 'respnse' is no field of a sample; there are user_input, retrieved_"),
         ({"response": 7}, TypeError, r"fields\['response'\]: is int; name a column or key"),
-        (7, TypeError, "fields: is int; pass a mapping such as"),
+        ("response", TypeError, "fields: is str; pass a mapping such as .*, or one of phoenix"),
     ],
 )
 def test_wrong_fields_are_refused_at_once(fields, error, said):
@@ -192,8 +201,10 @@ def test_wrong_fields_are_refused_at_once(fields, error, said):
         ("Who wrote Emma?", SourceError, "there is no such file; pass the path of one, or a list of samples"),
         ("a\x00b.jsonl", SourceError, "there is no such file"),
         ("x" * 5_000, SourceError, "there is no such file"),
+        ("s3://bucket/a.parquet", SourceError, "is an address; download it first"),
+        (Path("https://example.org/a.csv"), SourceError, "is an address; download it first"),
     ],
-    ids=["row", "splits", "nothing", "open-file", "question", "nul", "long"],
+    ids=["row", "splits", "nothing", "open-file", "question", "nul", "long", "address", "address-as-path"],
 )
 def test_what_is_no_source_is_refused_at_once(source, error, said):
     with pytest.raises(error, match=said):
@@ -265,6 +276,7 @@ def test_metadata(cells):
         pytest.param("a.csv", CSV.encode("utf-16"), id="csv-utf-16"),
         pytest.param("a.txt", TSV, id="tsv"),
         pytest.param("a.csv", TSV.replace("\t", ";"), id="semicolons"),
+        pytest.param("a.csv", "sep=;\r\n" + TSV.replace("\t", ";"), id="sep"),
     ],
 )
 def test_every_kind_of_file(file, name, content, packed):
@@ -318,7 +330,7 @@ def test_a_bad_line_is_named_and_the_next_one_read(file, line, said):
         ("a.csv", "question,answer\n", r"a\.csv: is empty"),
         ("a.json", "nonsense", r"a\.json: no sample in its first 1 row\(s\); line 1: not JSON: Expecting value"),
         ("a.jsonl", CSV * 30, r"a\.jsonl: no sample in its first 20 row\(s\); line 1: not JSON: Expecting value"),
-        ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV nor Parquet"),
+        ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV, Parquet nor Arrow"),
         ("a.md", "# Title\n", r"a\.md: no column holds a field of a sample; the columns are '# Title': name them with"),
         ("a.csv", "history,id\n[],1\n", "no column holds a field of a sample"),
         ("a.csv", "question,answer,answer\n1,2,3\n", "the column 'answer' is there more than once"),
@@ -338,8 +350,26 @@ def test_a_folder_and_the_home_folder(file, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     file("a.jsonl", '{"question": "Q?"}')
     assert len(read("~/a.jsonl")) == 1
-    with pytest.raises(SourceError, match="cannot be read: Is a directory"):
+    with pytest.raises(SourceError, match="is a folder; name a file in it, or a folder that Dataset.save_to_disk"):
         read(tmp_path)
+    file("dataset_dict.json", '{"splits": ["train", "test"]}')
+    with pytest.raises(SourceError, match="holds the splits 'train', 'test'; name the folder of one of them"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize("packed", ["", ".gz"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_a_line_and_a_cell_have_a_largest_size(file, name, packed):
+    long, cell = "x" * 1_000, "x\n" * 600
+    lines = ['{"question": "Q?"}', f'{{"question": "{long}"}}']
+    path = file(name + packed, "\n".join(lines if name == "a.jsonl" else ["question,answer", "Q?,A.", f"{long},A."]))
+    rows = rows_of(path, largest=1_000)
+    assert next(rows).sample.user_input == "Q?"
+    with pytest.raises(SourceError, match=r"line \d is longer than 1,000 bytes; split it, or read it by rows_of"):
+        list(rows)
+    assert len(read(path)) == 2
+    _, bad, *_ = rows_of(file(f"b.csv{packed}", f'question,answer\nQ?,A.\n"{cell}",A.\n'), largest=1_000)
+    assert "field larger than field limit" in problem(bad)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
@@ -447,6 +477,7 @@ def test_deepeval_writes_contexts_with_bars(cells):
         ('["One.", "Tw', "begins as a list and is none"),
         ('[{"page_content": "One."}, {"page_', "begins as a list and is none"),
         ("['One.', f'{1}']", "begins as a list and is none"),
+        ("['" + "x" * 1_000_000 + "']", "begins as a list and is none"),
         ("[None]", "retrieved_contexts[0]: is NoneType, not text"),
         ("[['One.'], ['Two.']]", "retrieved_contexts[0]: is list, not text"),
     ],
@@ -503,6 +534,18 @@ def parquet(tmp_path):
     return path
 
 
+def arrow_file(tmp_path):
+    table, path = arrow_table(tmp_path), tmp_path / "a.unnamed"
+    with pytest.importorskip("pyarrow").ipc.new_file(path, table.schema) as out:
+        out.write_table(table, max_chunksize=1)
+    return path
+
+
+def hugging_face_folder(tmp_path):
+    hugging_face(tmp_path).save_to_disk(tmp_path / "saved", num_shards=2)
+    return tmp_path / "saved"
+
+
 def pandas_of_parquet(tmp_path):
     return pytest.importorskip("pandas").read_parquet(parquet(tmp_path))
 
@@ -511,7 +554,7 @@ def pandas_of_parquet(tmp_path):
     "make",
     [
         pandas_frame, arrow_frame, arrow_table, arrow_reader, polars_frame, hugging_face, hugging_face_stream, parquet,
-        pandas_of_parquet,
+        arrow_file, hugging_face_folder, pandas_of_parquet,
     ],
 )  # fmt: skip
 def test_every_kind_of_table(make, tmp_path):
@@ -541,11 +584,18 @@ def test_a_damaged_arrow_table_is_refused_before_a_value_of_it_is_read():
     offsets = pyarrow.py_buffer(np.array([0, 2_000_000_000, 8], dtype=np.int32))
     damaged = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, texts.buffers()[2]])
     with pytest.raises(ValueError, match="out of bounds"):
-        list(rows_of(pyarrow.table({"question": damaged})))
+        read(pyarrow.table({"question": damaged}))
+
+
+def test_a_row_of_arrow_has_a_largest_size():
+    table = pytest.importorskip("pyarrow").table({"question": ["Q?", "x" * 10_000, "R?"]})
+    with pytest.raises(SourceError, match=r"a row is larger than 5,000 bytes; split it"):
+        list(rows_of(table, largest=5_000))
+    assert len(read(table)) == 3
 
 
 def test_without_pyarrow_what_to_install_is_said(tmp_path, monkeypatch):
     path = parquet(tmp_path)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)  # as where it is not installed
-    with pytest.raises(SourceError, match="reading Parquet needs pyarrow: pip install pyarrow"):
+    with pytest.raises(SourceError, match="reading Parquet and Arrow needs pyarrow: pip install pyarrow"):
         read(path)

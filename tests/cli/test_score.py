@@ -145,7 +145,7 @@ def test_what_evaluate_reads_is_read_and_anything_else_refused_in_one_line(score
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert f"Error: {other}: no sample in its first 20 row(s); line 1: not JSON" in done.stderr
     folder = score(tmp_path)
-    assert (folder.exit_code, "Is a directory" in folder.stderr) == (2, True)
+    assert (folder.exit_code, "is a folder; name a file in it" in folder.stderr) == (2, True)
 
 
 def test_a_file_that_breaks_off_is_scored_as_far_as_it_goes(score, rows, out):

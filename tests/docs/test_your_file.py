@@ -10,6 +10,7 @@ from ragstone.sources import rows_of
 PAGE = (Path(__file__).parents[2] / "docs" / "your-file.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL))
 FIELDS = {
+    "phoenix.jsonl": "phoenix",
     "langsmith.jsonl": dict(
         pair.split("=")
         for pair in re.findall(r"--field (\w+=[\w.]+)", PAGE)
@@ -19,7 +20,7 @@ FIELDS = {
 
 
 def test_all_blocks_are_files():
-    assert len(FILES) == PAGE.count("\n```json") + PAGE.count("\n```csv") == 10
+    assert len(FILES) == PAGE.count("\n```json") + PAGE.count("\n```csv") == 11
 
 
 @pytest.mark.parametrize("name", FILES)

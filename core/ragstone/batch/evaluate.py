@@ -23,7 +23,7 @@ def evaluate(
     llm: "Judge | str | object | None" = None,
     writer: "LLM | str | object | None" = None,
     embedder: "Embedder | str | object | None" = None,
-    fields: "Mapping[str, str] | None" = None,
+    fields: "Mapping[str, str] | str | None" = None,
     repeat: int = 1,
     max_concurrency: int = 16,
     requests_per_minute: float | None = None,
@@ -58,7 +58,7 @@ def evaluate(
 
     Args:
         samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a pandas or polars
-            DataFrame, a Hugging Face or Arrow table, or the path of a file (see `rows_of`). Generators and
+            DataFrame, a Hugging Face or Arrow table, or the path of a file or folder (see `rows_of`). Generators and
             files are read in a thread, no further ahead than is needed.
         metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or a group's name
             ("rag", "summary", "golden"); no two metrics of one name. Metrics without a judge get `llm`. None: the first
@@ -69,7 +69,8 @@ def evaluate(
         writer: What writes for these metrics where the judge does not (`Metric.writer`); as `llm`.
         embedder: Their embedder; as `llm`. By default the one that goes with the judge.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer").
+            known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
+            whose `reference` is the context.
         repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
@@ -162,7 +163,7 @@ async def aevaluate(
     llm: "Judge | str | object | None" = None,
     writer: "LLM | str | object | None" = None,
     embedder: "Embedder | str | object | None" = None,
-    fields: "Mapping[str, str] | None" = None,
+    fields: "Mapping[str, str] | str | None" = None,
     repeat: int = 1,
     max_concurrency: int = 16,
     requests_per_minute: float | None = None,

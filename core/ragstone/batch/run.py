@@ -69,7 +69,7 @@ class RunOptions(TypedDict, total=False):
     llm: Judge | str | object | None
     writer: LLM | str | object | None
     embedder: Embedder | str | object | None
-    fields: Mapping[str, str] | None
+    fields: Mapping[str, str] | str | None
     repeat: int
     max_concurrency: int
     requests_per_minute: float | None

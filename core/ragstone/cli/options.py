@@ -18,7 +18,7 @@ from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, BaseDecisionModel, DecisionReply, DecisionRequest, Embedder
 from ragstone.metrics.base import Metric
-from ragstone.sources import SAMPLE_FIELDS
+from ragstone.sources import PRESETS, SAMPLE_FIELDS
 
 JUDGE_HELP = (
     f"The judge: {registry.forms()}. local is the embedded model, local:hf:... one that `ragstone pull` fetched, "
@@ -129,7 +129,7 @@ field_option = click.option(
     multiple=True,
     metavar="FIELD=KEY",
     help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}); dots lead inward: outputs.answer. ragas' and "
-    "DeepEval's names are known.",
+    f"DeepEval's names are known. Or one of: {', '.join(PRESETS)}.",
 )
 llm_option = click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
 writer_option = click.option(
@@ -322,6 +322,8 @@ def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: ob
 
 def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Return the row's key by name, as an option of the form NAME=KEY gives them."""
+    if names is SAMPLE_FIELDS and len(texts) == 1 and texts[0] in PRESETS:
+        return {**PRESETS[texts[0]]}
     keys: dict[str, str] = {}
     for text in texts:
         name, _, key = text.partition("=")

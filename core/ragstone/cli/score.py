@@ -224,7 +224,8 @@ def score(
 ) -> None:
     """Score the samples in FILE (- reads standard input).
 
-    FILE is JSON lines, a JSON list, CSV, TSV or Parquet, also packed by gzip.
+    FILE is JSON lines, a JSON list, CSV, TSV (each also .gz), Parquet, Arrow, or a folder that Hugging Face's
+    save_to_disk wrote.
 
     Prints for each metric the mean with its interval, how many samples it is of, the failures by reason, calls and
     tokens. Each score goes to the results file, for `ragstone explain`, `report` and `compare`. A bad row is reported
@@ -263,7 +264,7 @@ def score(
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
     printed = {"--out -": out == "-", "--explain": explain, "--json": as_json}
     check_one_prints(printed)
-    rows = cast("Rows", rows_of(file, mapping, naming="--field FIELD=KEY"))
+    rows = cast("Rows", rows_of(file, mapping, naming="--field {field}={key}"))
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     names, rows = (names, rows) if names else _chosen(rows)
     options = parse_settings(settings, names, asking=asking)
