@@ -39,16 +39,6 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 sink.write([record("after")])
 """
 
-ENDLESS = """
-ready()
-i = 0
-while True:
-    sink.write([record(f"{number}-{i}-{j}", "x" * 500) for j in range(5)])
-    i += 1
-    if i == 20:
-        print("going", flush=True)
-"""
-
 
 def start(script: str, sink: Sink, number: int = 0) -> subprocess.Popen:
     """Start a script with the sink, as it comes out of a pickle, as `sink`, and its number as `number`."""

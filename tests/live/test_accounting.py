@@ -183,18 +183,6 @@ def test_closing_with_too_little_time_counts_the_rest() -> None:
     assert monitor.close() == result
 
 
-def test_closing_between_two_metrics_of_a_sample_keeps_the_first() -> None:
-    held = Held()
-    monitor = live([metric(), Second(llm=FakeLLM(held))], sinks=(sink := Kept()), workers=1)
-    monitor.submit(sample(1))
-    soon(lambda: held.asked)
-    monitor.close(0.01)
-    stats = monitor.stats()
-    assert (stats.scored, stats.dropped, stats.pending) == (1, 1, 0)
-    soon(lambda: [key[1] for key in sink.records] == ["context_relevancy"])
-    held.let_go()
-
-
 def test_the_last_report_has_the_last_numbers() -> None:
     with live(sinks=(sink := Kept())) as monitor:
         submit(monitor, range(30))

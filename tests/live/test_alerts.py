@@ -25,7 +25,7 @@ from ragstone.results.record import Watched
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Kept, live
-from .live_app import RESULTS, change, rows
+from .live_app import RESULTS, rows
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 ALERT = Alert("told", below=0.8)
@@ -209,14 +209,6 @@ def test_only_samples_that_the_rate_chose_count(place: str) -> None:
     assert counted() == counted("told below 0.7", "other.db")
 
 
-def test_unscored_samples_do_not_count() -> None:
-    with told() as monitor:
-        monitor.submit(Sample(id="none"))
-        give(monitor, [1.0] * 3)
-        assert monitor.stats().unscored == 1
-    assert counted() == {"": 3}
-
-
 def test_slices_are_watched_apart() -> None:
     calls: list[Alarm] = []
     alerts = [Alert("told", below=0.8, by="tenant"), Alert("told", below=0.8, by="run_name"), Alert("told", below=0.2)]
@@ -271,18 +263,6 @@ def test_what_a_command_finds_is_announced_by_a_monitor() -> None:
     assert calls == alarms_of()
 
 
-def test_the_end_waits_for_who_is_told() -> None:
-    calls: list[Alarm] = []
-
-    def on_alarm(alarm: Alarm) -> None:
-        time.sleep(0.3)
-        calls.append(alarm)
-
-    with told(on_alarm=on_alarm) as monitor:
-        give(monitor, [0.0] * 50)
-    assert len(calls) == 1
-
-
 @pytest.mark.parametrize("kind", ["raises", "exits", "hangs"])
 def test_a_function_that_fails_harms_nothing(kind: str) -> None:
     asked = []
@@ -301,16 +281,6 @@ def test_a_function_that_fails_harms_nothing(kind: str) -> None:
         soon(lambda: monitor.stats().errors.get("on_alarm") == 1)
     assert monitor.close(1.0)
     assert len(asked) == 1
-
-
-def test_tallies_that_cannot_be_written_never_hold_up_outcomes() -> None:
-    with told() as monitor:
-        give(monitor, [1.0] * 10)
-        change(RESULTS, "DROP TABLE tallies")
-        change(RESULTS, "CREATE VIEW tallies AS SELECT 1 AS name")
-        give(monitor, [1.0] * 10, 10)
-        assert rows(RESULTS, "SELECT count(*) FROM outcomes") == [(20,)]
-        assert monitor.stats().errors["alerts"] >= 1
 
 
 def test_forgetting_removes_ids_and_not_what_was_counted() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from ragstone.live import SQLiteSink
 from ragstone.live.outbox import Outbox
-from ragstone.report import Report, ResultsError
 from ragstone.results.read import open_results
 
 from ..support.waiting import soon  # noqa: TID252
@@ -69,15 +68,6 @@ def test_the_app_goes_on_and_the_file_stays(
     assert name in said
     assert way in said
     assert name == OUTBOX or rows(OUTBOX, "SELECT count(*) FROM records") == [(10,)], "they wait"
-
-
-@pytest.mark.parametrize(("spoil", "way"), SPOILED, ids=[spoil.__name__ for spoil, _ in SPOILED])
-def test_reports_say_the_same(spoil: Callable[[str], None], way: str) -> None:
-    spoil(RESULTS)
-    before = Path(RESULTS).read_bytes()
-    with pytest.raises(ResultsError, match=rf"{RESULTS}: .*({way}|cannot be read)"):
-        list(Report.load(RESULTS).results())
-    assert Path(RESULTS).read_bytes() == before
 
 
 def test_a_file_that_cannot_be_made() -> None:

@@ -3,9 +3,7 @@
 import json
 import pickle
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import Barrier
 
 import pytest
 
@@ -93,19 +91,6 @@ def test_hostile_metadata_and_numbers(case: Case) -> None:
         assert found["set"] == [1]
         assert found["keys"] == {"1": "a", "null": "b", "[1, 2]": "c"}
         assert found["odd"] == "<Odd>"
-
-
-def test_threads_at_once(case: Case) -> None:
-    barrier = Barrier(2)
-
-    def write(number: int) -> None:
-        barrier.wait(30)
-        for i in range(10):
-            case.sink.write([score(f"{number}-{i}-{j}") for j in range(5)])
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(write, range(2)))
-    assert len({kept.sample_id for kept in case.read()}) == 100
 
 
 def test_health_and_origin(case: Case) -> None:

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from ragstone import Unscored
-from ragstone.live import CallableSink, Record, delivery
-from ragstone.live.counters import Counters
+from ragstone.live import CallableSink, Record
 from ragstone.live.settings import Waits
 
 from ..support.waiting import soon  # noqa: TID252
@@ -164,26 +162,3 @@ def test_an_origin_or_a_report_that_fails_loses_no_sample() -> None:
     assert good.only().origin == {"trace_id": "abc"}
     assert monitor.stats().sinks["bad"].failures == 1
     assert monitor.stats().sinks["good"].failures == 0
-
-
-@pytest.mark.parametrize(
-    ("failing", "then"),
-    [((1,), [["s0"], ["s1", "s2"], ["s3", "s4", "s5"]]), ((1, 2), [["s0"], ["s1"], ["s2", "s3"], ["s4", "s5", "s0"]])],
-    ids=["all are handed over again, in small parts", "one that is refused alone comes last"],
-)
-def test_what_a_sink_refuses_waits_behind_the_others(failing: tuple[int, ...], then: list[list[str]]) -> None:
-    def trouble(_: Sequence[Record]) -> None:
-        if len(sink.batches) in failing:
-            raise OSError("busy")
-
-    sink = Kept("a", trouble)
-    waiting = delivery.Delivery(sink, (0.01, 0.05), 100, Counters(), lambda rows: None)
-    outcome = Unscored(metric="m", reason="timeout", detail="", version="1")
-    records = [Record(sample_id=f"s{i}", outcome=outcome, judge="j", submitted_at=0.0, scored_at=1.0) for i in range(6)]
-    waiting.put([delivery.Item(None, record) for record in records])
-    waiting.start()
-    soon(lambda: not waiting.waiting())
-    waiting.stop()
-    waiting.join(PATIENCE)
-    assert sink.batches[1:] == then
-    assert (len(sink.ids), waiting.stats().lost) == (6, 0)

@@ -1,6 +1,5 @@
 """What people say of answers afterwards: kept beside the outcomes."""
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
@@ -96,26 +95,6 @@ def test_what_is_no_feedback_is_counted_and_the_app_sees_nothing() -> None:
     nameless.feedback("s", "up")
     assert nameless.stats().errors == {"feedback": 1}
     nameless.close()
-
-
-@WHERE
-def test_a_sink_that_cannot_take_it_gets_it_again(place: Any) -> None:
-    down = threading.Event()
-    down.set()
-
-    def trouble(_: object) -> None:
-        if down.is_set():
-            raise OSError("down")
-
-    bad, good = Said("bad", trouble), Said("good")
-    with live(sinks=[bad, good], **place) as monitor:
-        monitor.feedback("s1", "up")
-        soon(lambda: good.words and monitor.stats().sinks["bad"].failures)
-        left = monitor.flush(0.0)
-        assert (left.done, left.undelivered) == (False, 1)
-        down.clear()
-        assert monitor.flush(PATIENCE)
-        assert bad.words == good.words == [("s1", "thumbs_up", None)]
 
 
 def test_it_survives_a_kill() -> None:

@@ -1,9 +1,11 @@
-"""Forgetting while monitors run: what they have in hand does not come back, and what is retained has an end."""
+"""Forgetting: gone from every table and file; what monitors have in hand does not come back; what is retained ends."""
 
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,25 +15,198 @@ from click.testing import CliRunner
 
 from ragstone import Sample, Score
 from ragstone.cli.main import cli
-from ragstone.live import Record, SQLiteSink
+from ragstone.live import Feedback, Record, SQLiteSink
+from ragstone.live.database import DatabaseSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 
 from ..support.waiting import soon  # noqa: TID252
+from .cases import Case, Impatient, score
 from .kit import PATIENCE, Held, Kept, live, metric, sample
 from .live_app import OUTBOX, RESULTS, app, rows
 
 pytestmark = pytest.mark.usefixtures("own_folder")
+
 SECRET = "It was Ann who asked"
+LONG = SECRET * 1_000
+
+
+def in_files(folder: Path, *texts: str) -> set[str]:
+    """The files of a folder that hold one of the texts."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.name for path in files if any(text.encode() in path.read_bytes() for text in texts)}
+
+
+def said(sample_id: str, at: float = 1_000.0) -> Feedback:
+    return Feedback(sample_id=sample_id, value="thumbs_down", comment=f"{SECRET}: {sample_id}", at=at)
+
+
+def sink_of(store: Case) -> DatabaseSink:
+    assert isinstance(store.sink, DatabaseSink)
+    return store.sink
+
+
+def left(store: Case) -> tuple[list[str], list[str]]:
+    tables = ("outcomes", "feedback")
+    return tuple(  # type: ignore[return-value]
+        [name for (name,) in store.query(f"SELECT sample_id FROM {table} ORDER BY sample_id")] for table in tables
+    )
+
+
+def test_by_age_and_by_id(store: Case) -> None:
+    sink = sink_of(store)
+    sink.write([score("old", submitted_at=10.0), score("new"), score("x\x00y"), score("z" * 300)])
+    sink.feedback([said("old", 11.0), said("old", 900.0), said("new"), said("nobody's")])
+    assert sink.forget(before=500.0) == {"outcomes": 1, "feedback": 1}
+    assert sink.forget(ids=["x\x00y", "z" * 300, "nobody's", "unknown"]) == {"outcomes": 2, "feedback": 1}
+    assert left(store) == (["new"], ["new", "old"])
+    assert sink.forget(before=500.0) == {"outcomes": 0, "feedback": 0}
+    assert (sink.has("new"), sink.has("old")) == (True, False)
+
+
+def test_by_user_also_where_only_the_sample_says_whose_it_is(store: Case) -> None:
+    sink = sink_of(store)
+    ann, bob = Sample(metadata={"user_id": "ann"}), Sample(metadata={"user_id": "bob", "about": '{"user_id": "ann"}'})
+    sink.write(
+        [
+            score("a", user_id="ann"),
+            score("b", sample=ann),
+            score("c", user_id="bob", sample=ann),
+            score("d", sample=bob),
+            score("e"),
+            score("7", sample=Sample(metadata={"user_id": 7, "half": "\ud83d\x00"})),
+        ]
+    )
+    assert sink.samples_of("ann") == {"a", "b"}
+    assert sink.samples_of("7") == {"7"}
+    assert sink.samples_of("None") == sink.samples_of("") == set()
+
+
+def test_what_was_on_its_way_does_not_come_back_but_what_comes_later_does(store: Case) -> None:
+    sink = sink_of(store)
+    before = time.time() - 5.0
+    assert sink.forget(ids=["a", "é" * 300], user="ann\x00") == {"outcomes": 0, "feedback": 0}
+    ann = Sample(metadata={"user_id": "ann\x00"})
+    sink.write([score("ann's", submitted_at=before, user_id="ann\x00"), score("x", submitted_at=before, sample=ann)])
+    sink.write(
+        [score("a", submitted_at=before), score("é" * 300, submitted_at=before), score("b", submitted_at=before)]
+    )
+    sink.feedback([said("a", before), said("b", before)])
+    assert left(store) == (["b"], ["b"])
+    sink.write([score("c", submitted_at=before), score("a", submitted_at=time.time() + 5.0)])
+    sink.feedback([said("c", before), said("a", time.time() + 5.0)])
+    assert left(store) == (["a", "b", "c"], ["a", "b", "c"])
+    sink.write([score("d", submitted_at=time.time() + 5.0, user_id="ann\x00")])
+    assert left(store)[0][-1] == "d"
+    assert "ann" not in str(store.query("SELECT name FROM forgotten"))
+
+
+def test_a_writer_on_a_server_that_has_looked_already_is_waited_for(store: Case) -> None:
+    if store.kind != "postgres":
+        pytest.skip("a SQLite file has one writer at a time")
+    import psycopg
+
+    sink, at = sink_of(store), time.time() - 5.0
+    sink.write([score("b")])
+    with psycopg.connect(store.source.replace("+psycopg", "")) as other:
+        other.execute("SELECT 1 FROM forgotten")  # as `write` begins
+        with ThreadPoolExecutor() as pool:
+            forgetting = pool.submit(sink.forget, before=at)
+            soon(lambda: store.query("SELECT 1 FROM pg_locks WHERE NOT granted"))
+            other.execute("UPDATE outcomes SET sample_id = 'c'")
+            other.commit()
+            assert forgetting.result() == {"outcomes": 1, "feedback": 0}
+    assert store.query("SELECT 1 FROM pg_stat_all_tables WHERE relname = 'outcomes' AND last_vacuum IS NOT NULL")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["at_once", "scored_twice"])
+def test_a_removed_text_is_in_no_file(tmp_path: Path, again: bool) -> None:
+    first, second = SQLiteSink(tmp_path / "r.db"), SQLiteSink(tmp_path / "r.db")
+    kept = Sample(response="It stays.", metadata={"user_id": "bob"})
+    for sink in (first, second):  # both have it open
+        sink.write([score("b", sample=kept, text="It stays."), score("c", sample=kept, text="It stays.")])
+    first.write([score("a", text=LONG, sample=Sample(response=LONG), user_id="Ann Ananas")])
+    first.feedback([said("a")])
+    if again:
+        with first.database.transaction() as connection:  # some builds of SQLite have it on from the start
+            connection.execute("PRAGMA secure_delete = OFF")
+        first.write([score("a", text="Short.")])  # the long one's room is free, and not written over
+        assert first.forget(ids=["never was"])["outcomes"] == 0
+    else:
+        assert in_files(tmp_path, SECRET, "Ananas")
+        assert first.forget(before=2_000.0, ids=["a"]) == {"outcomes": 3, "feedback": 1}
+    assert in_files(tmp_path, LONG[:200]) == set()
+    if not again:
+        assert in_files(tmp_path, SECRET, "Ananas", "It stays.") == set()
+    second.write([score("d")])
+    for sink in (first, second):
+        sink.close()
+
+
+def test_while_it_is_read_it_is_said_and_the_next_try_does_it(tmp_path: Path) -> None:
+    sink = Impatient(tmp_path / "r.db")
+    sink.write([score("a", text=LONG)])
+    with closing(sqlite3.connect(tmp_path / "r.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM outcomes").fetchone()
+        with pytest.raises(Exception, match=r"r\.db: is in use, and its log still holds removed texts; try again"):
+            sink.forget(before=2_000.0)
+        reader.execute("ROLLBACK")
+        assert sink.forget(before=2_000.0) == {"outcomes": 0, "feedback": 0}
+    assert in_files(tmp_path, SECRET) == set()
+    sink.close()
+
+
+def pending(name: str, user: str | None = None, at: float = 1_000.0) -> Pending:
+    sample = Sample(id=name, response=f"{LONG} {name}", metadata={} if user is None else {"user_id": user})
+    return Pending(sample, name, at, [Choice("m", "1", 1.0, "rate")])
+
+
+@pytest.mark.parametrize(
+    ("what", "removed"),
+    [
+        ({"user": "ann"}, {"samples": ["waits"], "records": ["scored"]}),
+        ({"ids": ["waits", "nobody's"]}, {"samples": ["waits"], "records": ["nobody's"]}),
+        ({"before": 500.0}, {"samples": ["old"], "records": []}),
+        ({"before": 5_000.0}, {"samples": ["waits", "old"], "records": ["scored", "nobody's"]}),
+    ],
+    ids=["user", "id", "older", "all"],
+)
+def test_an_outbox(tmp_path: Path, what: dict[str, object], removed: dict[str, list[str]]) -> None:
+    def names() -> list[str]:
+        with closing(sqlite3.connect(tmp_path / "o.db")) as reader:
+            return [name for (name,) in reader.execute("SELECT id FROM samples ORDER BY seq")]
+
+    with closing(Outbox(tmp_path / "o.db")) as app, closing(Outbox(tmp_path / "o.db")) as outbox:
+        with app.transaction():
+            app.add(pending("waits", "ann"), mine=True)
+            app.add(pending("old", at=10.0), mine=False)
+            app.keep(score("scored", text=LONG, sample=pending("scored", "ann").sample), ["sink"])
+            app.say(said("nobody's"))
+        before = names()
+        assert outbox.forget(**what) == removed  # type: ignore[arg-type]
+        assert names() == [name for name in before if name not in removed["samples"]]
+        gone = [*removed["samples"], *removed["records"]]
+        assert (
+            in_files(tmp_path, *(f"{LONG} {name}" for name in gone), *(f"{SECRET}: {name}" for name in gone)) == set()
+        )
+        with app.transaction():  # what the app has in hand of them
+            assert [bool(app.keep(score(name), ["sink"])) for name in gone] == [False] * len(gone)
+            for name in gone:
+                app.put_off(pending(name), 0.0)
+                assert not app.add(pending(name), mine=True)
+            if "user" in what:  # one that was nowhere at that time
+                assert not app.add(pending("late", "ann"), mine=True)
+            assert app.keep(score("other"), ["sink"])
+        assert not {*names()} & {*gone}
+    assert [path.name for path in tmp_path.iterdir()] == ["o.db"]
+
+
+# --- while monitors run
 
 
 def outcomes() -> list[str]:
     return [name for (name,) in rows(RESULTS, "SELECT sample_id FROM outcomes ORDER BY sample_id")]
-
-
-def in_files(*texts: str) -> list[str]:
-    files = [path for path in Path.cwd().rglob("*") if path.is_file()]
-    return [path.name for path in files if any(text.encode() in path.read_bytes() for text in texts or [SECRET])]
 
 
 def judged(_: object) -> Any:
@@ -58,7 +233,7 @@ def test_what_a_judge_has_in_hand_does_not_come_back(reply: Any, outbox: str | N
         held.let_go()
         monitor.submit(sample(2))
         assert monitor.flush(PATIENCE) or reply is fails
-        assert in_files() == []
+        assert in_files(Path.cwd(), SECRET) == set()
         assert outcomes() == (["s2"] if reply is judged or outbox is None else [])
         assert outbox is None or "s1" not in seen.ids
         assert [name for (name,) in rows(OUTBOX, "SELECT id FROM samples")] == (
@@ -100,17 +275,17 @@ say(len(monitor.stats().errors))
     with app(code) as process:
         assert process.hear() == "there"
         soon(lambda: len(rows(OUTBOX, "SELECT 1 FROM samples")) + len(outcomes()) == 20)
-        assert len(in_files()) >= 2
+        assert len(in_files(Path.cwd(), SECRET)) >= 2
         command = ["live", "forget", RESULTS, "--outbox", OUTBOX, "--user", "Ann Ananas"]
         done = CliRunner().invoke(cli, command)
         assert done.exit_code == 0, done.output
         counts = [int(n) for n in re.findall(r"removed (\d+)", done.output)]
         assert sum(counts) == 20
         assert all(counts)
-        assert in_files(SECRET, "Ananas") == []
+        assert in_files(Path.cwd(), SECRET, "Ananas") == set()
         process.say()
         assert process.hear() == "0"
-    assert in_files(SECRET, "Ananas") == []
+    assert in_files(Path.cwd(), SECRET, "Ananas") == set()
     assert outcomes() in ([], ["s20"])
 
 

@@ -119,22 +119,3 @@ submit(monitor, range(60, 1_000))
     assert len(waiting()) + undelivered() >= 950
     finish(1_000)
     assert {n for n, times in calls().items() if times > 1} == {50, 51}
-
-
-def test_an_outbox_that_hangs_at_the_end():
-    """Somebody holds the file while the process ends: it ends, and says what it could not keep."""
-    code = """
-import sqlite3, ragstone.live.outbox
-ragstone.live.outbox._PATIENCE = 0.5
-monitor = live(reply=hangs)
-kept(monitor, range(10))
-other = sqlite3.connect(OUTBOX, isolation_level=None, timeout=60)
-other.execute("BEGIN EXCLUSIVE")
-submit(monitor, range(10, 20))
-"""
-    status, errors = ran(code)
-    assert status == 0
-    assert "Traceback" not in errors
-    assert "the app is not affected; " in errors
-    assert len(waiting()) == 10
-    finish(10)

@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,14 +75,6 @@ def test_the_event_of_a_lack(telemetry: Telemetry) -> None:
     assert "gen_ai.evaluation.score.value" not in attributes
     assert "gen_ai.evaluation.score.label" not in attributes
     assert "gen_ai.evaluation.explanation" not in without_detail.attributes
-
-
-def test_labels(telemetry: Telemetry) -> None:
-    record = score()
-    outcomes = [record.outcome.model_copy(update={"passed": passed}) for passed in (True, False, None)]
-    telemetry.sink.write([replace(record, outcome=outcome) for outcome in outcomes])
-    labels = [event.attributes.get("gen_ai.evaluation.score.label") for event in telemetry.events()]
-    assert labels == ["passed", "failed", None]
 
 
 def test_it_is_linked_to_the_span_of_the_submission(telemetry: Telemetry) -> None:

@@ -1,12 +1,10 @@
 """The outbox's file, without threads: what goes in comes out, whatever it is; what is not ours is refused."""
 
-import time
-
 import pytest
 
 from ragstone import Sample, Score, Unscored
 from ragstone.live import Record
-from ragstone.live.outbox import Contents, Outbox, OutboxError
+from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.live.redaction import snapshot
 
@@ -34,13 +32,6 @@ def outbox(path):
     outbox.close()
 
 
-@pytest.fixture
-def second(path, outbox):
-    second = Outbox(path)
-    yield second
-    second.close()
-
-
 def job(name="s1", *metrics, **fields):
     sample = snapshot(Sample(id=name, user_input="Where?", retrieved_contexts=["Here."], **fields), name)
     return Pending(
@@ -63,11 +54,6 @@ def added(outbox, *jobs, mine=False):
 def claimed(outbox, *metrics, most=100, **options):
     with outbox.transaction():
         return [each for each, _ in outbox.claim(most, metrics or ("m",), **options)]
-
-
-def put_off(outbox, each, wait):
-    with outbox.transaction():
-        outbox.put_off(each, wait)
 
 
 def names(jobs):
@@ -103,87 +89,12 @@ def test_records(outbox, path, text):
         assert outbox.contents().records == {"a": 1}
 
 
-def test_the_oldest_first_and_no_more_than_asked_for(outbox):
-    added(outbox, *(job(f"s{i}") for i in range(5)))
-    assert names(claimed(outbox, most=3)) == ["s0", "s1", "s2"]
-    assert names(claimed(outbox, most=3)) == ["s3", "s4"]
-    assert claimed(outbox) == []
-
-
-def test_what_one_has_no_other_takes(outbox, second):
-    added(outbox, job("mine"), mine=True)
-    added(outbox, job("anybody's"))
-    assert names(claimed(second)) == ["anybody's"]
-    with second.transaction():
-        assert not second.adopt()
-    assert claimed(second) == claimed(outbox) == []
-
-
-def test_what_was_left_behind_is_taken(outbox, second):
-    added(outbox, job("s1"), mine=True)
-    with outbox.transaction():
-        outbox.keep(record(), ["a"])
-    outbox.close()
-    assert claimed(second) == []
-    with second.transaction():
-        assert second.undelivered("a", 10) == []
-        assert second.adopt()
-        assert len(second.undelivered("a", 10)) == 1
-    assert names(claimed(second)) == ["s1"]
-
-
 @pytest.mark.parametrize("name", ["m", 'a"b', "a\\b", "a\x00b", "%", "\ud83d"])
 def test_only_samples_of_ones_own_metrics(outbox, name):
     added(outbox, job("a", name), job("b", name + "x"), job("c", "x" + name, name), job("d", "x" + name))
     assert names(claimed(outbox, name, "nobody's")) == ["a", "c"]
     with outbox.transaction():
         assert set(outbox.contents().metrics) == {(name, "1"), (name + "x", "1"), ("x" + name, "1")}
-
-
-def test_put_off(outbox, second):
-    failed = job("s1", "m", "n")
-    added(outbox, failed, mine=True)
-    failed.todo.pop()
-    failed.attempts = 4
-    put_off(outbox, failed, 30.0)
-    assert claimed(outbox) == claimed(second) == []
-    assert claimed(outbox, put_off_too=True) == []  # it has tried just now
-    (found,) = claimed(second, put_off_too=True)
-    assert ([choice.metric for choice in found.todo], found.attempts) == (["m"], 4)
-
-
-def test_a_clock_that_went_back_does_not_put_off_for_longer(outbox, path):
-    put_off(outbox, job(), 30.0)
-    change(path, "UPDATE samples SET not_before = not_before + 500000")
-    with outbox.transaction():
-        outbox.adopt()
-    assert claimed(outbox) == []
-    ((due,),) = rows(path, "SELECT not_before FROM samples")
-    assert due <= time.time() + 3_601.0
-
-
-def test_contents_and_all_or_nothing(outbox, second):
-    def add():
-        added(outbox, job("a", "m", "n"), job("b", "m"))
-        added(second, job("c", "m"), mine=True)
-        with outbox.transaction():
-            outbox.keep(record(), ["x", "y"])
-            outbox.keep(record(), ["x"])
-
-    def stop():
-        with outbox.transaction():
-            outbox.add(job("s1"), mine=True)
-            outbox.keep(record(), ["a"])
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stop()
-    with outbox.transaction():
-        assert outbox.contents() == Contents(0, 0, 0, {}, {}, {}, None)
-    add()
-    records = {"x": 2, "y": 1}
-    with outbox.transaction():
-        assert outbox.contents() == Contents(3, 1, 0, {("m", "1"): 2, ("n", "1"): 1}, records, records, 12.5)
 
 
 SPOILED = ["", '{"sample": {}, "submitted_at": "x", "origin": {}, "todo": []}', "[" * 100_000, b"\xff\xfe"]
@@ -208,29 +119,3 @@ def test_a_spoiled_record_is_left_and_the_others_go_on(outbox, path):
     with outbox.transaction():
         assert [found.sample_id for _, found in outbox.undelivered("x", 10)] == ["a", "c"]
         assert outbox.contents().records == {"x": 2, "unreadable: x": 1}
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda path: path.write_bytes(b"no database"), "is damaged, or not a ragstone outbox .*name another file"),
-        (lambda path: change(path, "CREATE TABLE samples (id TEXT)"), "is no outbox; name another file"),
-        (
-            lambda path: (Outbox(path).close(), change(path, "PRAGMA user_version = 4")),
-            r"made by a newer ragstone \(outbox version 4, this one reads 3\); upgrade",
-        ),
-    ],
-    ids=["garbage", "foreign", "newer"],
-)
-def test_what_is_no_outbox_is_refused_and_not_touched(path, spoil, message):
-    spoil(path)
-    before = path.read_bytes()
-    with pytest.raises(OutboxError, match=message):
-        Outbox(path)
-    assert path.read_bytes() == before
-
-
-def test_spoiled_samples_keep_no_others_from_being_taken(outbox, path):
-    added(outbox, job("a"), job("b"))
-    change(path, "UPDATE samples SET body = '' WHERE id = 'a'")
-    assert [names(claimed(outbox, most=1)) for _ in range(2)] == [[], ["b"]]

@@ -1,9 +1,7 @@
-import json
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.plain import KEY_LENGTH, clean_key, clean_text, to_json
+from ragstone.plain import KEY_LENGTH, clean_key, clean_text
 
 from .cases import restore_text
 
@@ -25,15 +23,3 @@ def test_keys_are_short_and_differ_by_their_ends() -> None:
         assert len(key) == min(length, KEY_LENGTH)
         assert key == clean_key("k" * length)
     assert len({clean_key("k" * 1000), clean_key("k" * 999 + "l"), clean_key("k" * 1001)}) == 3
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-@given(VALUES)
-def test_json_values_come_back(value: object) -> None:
-    assert json.loads(to_json(value)) == value
-    assert to_json(value).isascii()

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone.live import Budget, FlushResult, worker
+from ragstone.live import FlushResult, worker
 from ragstone.live.settings import Waits
 
 from ..support.waiting import soon  # noqa: TID252
@@ -177,15 +177,6 @@ def test_more_than_memory_holds_while_a_sink_is_down():
     assert set(calls().values()) == {1}
     (standing,) = monitor.stats().sinks.values()
     assert standing.lost == 0
-
-
-def test_what_was_over_budget_is_not_kept():
-    with live(budget=Budget(calls_per_day=3), workers=1) as monitor:
-        submit(monitor, range(10))
-        assert monitor.flush()
-        assert (monitor.stats().scored, monitor.stats().over_budget) == (3, 7)
-    assert waiting() == []
-    accounted(monitor)
 
 
 @contextmanager

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone import ContextRelevancy, LLMReply, Sample, Score, Unscored, Verdict
+from ragstone import ContextRelevancy, LLMReply, Sample, Unscored
 from ragstone.live import Sampling
 from ragstone.live.redaction import storable, without_quotations
-from ragstone.outcome import Evidence
 from ragstone.results.record import encode, without_texts
 from ragstone.testing import FakeLLM
 
@@ -33,6 +32,7 @@ def secretive() -> Sample:
         retrieved_contexts=["Nothing.", f"It is {SECRET}."],
         response=f"{SECRET}.",
         reference=f"{SECRET}.",
+        history=[{"role": "human", "content": f"I am {SECRET}."}],
         metadata={
             f"key {SECRET}": f"value {SECRET}",
             "error": f"ValueError: {SECRET}",
@@ -65,6 +65,7 @@ def test_every_text_is_redacted_before_it_goes_anywhere(tmp_path: Path, caplog: 
     assert kept is not None
     assert kept.user_input == "What is [hidden]?"
     assert kept.retrieved_contexts == ("Nothing.", "It is [hidden].")
+    assert [(turn.role, turn.content) for turn in kept.history] == [("user", "I am [hidden].")]
     assert kept.metadata == {
         "key [hidden]": "value [hidden]",
         "error": "ValueError: [hidden]",
@@ -145,19 +146,6 @@ def test_every_quotation_is_found(text: str, parts: list[str | slice]) -> None:
     quoted = {at for start in starts if detail[start : start + length] in text for at in range(start, start + length)}
     expected = "".join("?" if at in quoted else letter for at, letter in enumerate(detail))
     assert without_quotations(detail, [text]) == re.sub(r"\?+", "[text]", expected)
-
-
-def test_what_is_kept_of_an_outcome() -> None:
-    evidence = Evidence(field="retrieved_contexts", chunk=0, start=4, end=9, text="green")
-    verdict = Verdict(id="1", kind="sentence", text=QUOTED, verdict="relevant", probability=0.5, evidence=(evidence,))
-    score = Score(metric="m", value=0.5, reason=QUOTED, breakdown={"a": 1.0}, verdicts=(verdict,), version="1")
-    sample = Sample(user_input="Where?", retrieved_contexts=[QUOTED])
-    assert storable(score, sample, store_text=True) == score
-    found = storable(score, sample, store_text=False)
-    assert "green" not in found.model_dump_json()
-    assert isinstance(found, Score)
-    assert (found.value, found.breakdown, found.verdicts[0].verdict) == (0.5, {"a": 1.0}, "relevant")
-    assert (found.verdicts[0].evidence[0].start, found.verdicts[0].evidence[0].end) == (4, 9)
 
 
 @pytest.mark.parametrize(("ended", "said"), [("length", "raise max_tokens"), ("SAFETY", "withheld by a filter")])

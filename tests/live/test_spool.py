@@ -179,22 +179,3 @@ def test_a_fork_after_the_start():
     assert set(calls().values()) == {1}
     assert rows(OUTBOX, "PRAGMA integrity_check") == [("ok",)]
     assert waiting() == []
-
-
-@fork
-def test_a_parent_that_is_killed_while_its_child_goes_on():
-    """The child must not keep its parent's name alive."""
-    code = """
-monitor = live(reply=hangs)
-kept(monitor, range(20))
-if os.fork():
-    os.kill(os.getpid(), 9)
-say("forked")
-hear()
-"""
-    with app(code, "-W", "ignore") as process:
-        process.hear()
-        process.wait()
-        with live() as monitor:
-            monitor.flush()
-    assert results() == list(range(20))

@@ -232,15 +232,6 @@ def test_metadata_that_another_thread_changes_meanwhile() -> None:
     assert (monitor.stats().dropped, monitor.stats().pending) == (0, 0)
 
 
-def test_samples_without_id_are_never_duplicates() -> None:
-    with live(sinks=(sink := Kept())) as monitor:
-        for _ in range(50):
-            monitor.submit(sample())
-            monitor.submit(sample(id=""))
-    assert len(sink.ids) == 100
-    assert "" not in sink.ids
-
-
 @pytest.mark.usefixtures("untraced")
 def test_a_signal_handler_may_submit_look_and_close() -> None:
     seen: list[Any] = []
@@ -388,6 +379,8 @@ def test_options_that_cannot_be() -> None:
         ({"sampling": 0.1}, "sampling: 0.1 should be an instance of Sampling"),
         ({"sampling": Sampling(rate={"contextrelevancy": 1.0})}, "rate: 'contextrelevancy' is not a metric"),
         ({"queue": Queue(when_full="spool")}, "outbox"),
+        ({"queue": Queue(workers=0)}, "queue: workers=0 needs a file through which another process judges"),
+        ({"keep": ["name"]}, "keep.*: .name."),
         ({"redact": "x"}, "redact: is str"),
         ({"redact": function}, "redact: is async"),
         ({"outbox": 5}, "outbox: 5 is not a valid path"),

@@ -35,18 +35,6 @@ def test_it_judges_nothing_and_opens_no_sink_and_another_does(tmp_path: Path) ->
     assert judging.stats().scored == 20
 
 
-def test_two_processes_side_by_side(tmp_path: Path) -> None:
-    taking = live(sinks=(sink := Kept()), workers=0, outbox=tmp_path / "outbox.db")
-    judging = taking.judging(2)
-    with judging, taking:
-        for i in range(30):
-            taking.submit(sample(i))
-            if i == 15:
-                soon(lambda: len(sink.records) > 3)  # while the other goes on taking
-    assert sink.ids == {f"s{i}" for i in range(30)}
-    assert adds_up(taking.stats())
-
-
 def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "outbox.db"
     path.write_text("something else, so that SQLite refuses it. " * 100)
@@ -63,15 +51,6 @@ def test_what_cannot_be_written_waits_and_is_bounded(tmp_path: Path) -> None:
     assert taking.stats().spooled == stats.pending
     assert taking.close()
     assert adds_up(taking.stats())
-
-
-def test_it_needs_an_outbox() -> None:
-    with pytest.raises(
-        ValueError, match=r'queue: workers=0 needs a file through which another process judges: outbox="PATH"'
-    ):
-        live(workers=0)
-    with pytest.raises(ValueError, match="workers: -1 should be"):
-        live(workers=-1, outbox="outbox.db")
 
 
 # --- an app with an event loop
@@ -95,32 +74,6 @@ def test_blocking_stops_no_event_loop() -> None:
     thread.join(PATIENCE)
     assert monitor.close(PATIENCE)
     assert {"s10", "s11", "s12"} <= sink.ids
-
-
-@pytest.mark.parametrize("outbox", [None, "outbox.db"])
-def test_a_lifespan_ends_in_its_time(outbox: str | None, tmp_path: Path) -> None:
-    held = Held()
-    monitor = live(metric(held), outbox=outbox and tmp_path / outbox)
-
-    async def serve() -> None:
-        async with monitor.lifespan(timeout=0.2):
-            submit(monitor, range(5))
-
-    asyncio.run(serve())  # the judge answers after it only
-    held.let_go()
-    assert monitor.close().remaining == 5
-    assert set(monitor.stats().reasons) == ({"dropped"} if outbox is None else {"spooled"})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("outbox", [None, "outbox.db"])
-def test_closing_has_a_limit_by_default(outbox: str | None, tmp_path: Path) -> None:
-    held = Held()
-    monitor = live(metric(held), outbox=outbox and tmp_path / outbox)
-    monitor.submit(sample(0))
-    soon(lambda: held.asked)
-    assert monitor.close().remaining == 1
-    held.let_go()
 
 
 def test_a_judge_with_an_async_half_alone_is_warned_of() -> None:

@@ -100,9 +100,11 @@ class Account:
         most_calls: How many calls an evaluation reserves at most, beyond those of its first round.
     """
 
-    def __init__(self, budget: Budget, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, budget: Budget, database: Database, clock: Callable[[], float], failed: Callable[[Exception], object]
+    ) -> None:
         self.clock = clock
-        self.failed: Callable[[Exception], object] = lambda _: None
+        self.failed = failed
         self.waiting: set[BudgetMeter] = set()
         self.closed = threading.Event()
         self.growth: dict[tuple[str, str], float] = {}

@@ -26,9 +26,6 @@ from ragstone.sample import Sample
 
 __all__ = ["Contents", "Outbox", "OutboxError"]
 
-LONGEST_WAIT = 3_600.0
-"""The longest that a sample is put off, in seconds."""
-
 _UNREADABLE = -1
 _ANY_SINK = "all sinks of whoever delivers"  # where what people said waits; a monitor that only writes knows no other
 
@@ -78,10 +75,6 @@ class Contents:
     undelivered: Mapping[str, int]
     oldest: float | None
 
-    def waiting(self) -> int:
-        """Return how many evaluations are to be made."""
-        return sum(self.metrics.values())
-
 
 class Outbox:
     """One process's hold on the file. Used by one thread at a time, and but for `transaction` inside a transaction.
@@ -97,7 +90,7 @@ class Outbox:
 
     def __init__(self, path: Path, patience: float = 5.0) -> None:
         self._file = SqliteFile(path, _KIND, patience)
-        self._current: sqlite3.Connection | None = None
+        self._connection: sqlite3.Connection  # of the transaction
         with self._file.transaction():
             pass
         try:
@@ -113,12 +106,8 @@ class Outbox:
         Raises:
             OutboxError: Another file was put in its place, it cannot be written, or others hold it for too long.
         """
-        with self._file.transaction(removing) as connection:
-            self._current = connection
-            try:
-                yield
-            finally:
-                self._current = None
+        with self._file.transaction(removing) as self._connection:
+            yield
 
     # --- samples ----------------------------------------------------------------------------------------------
 
@@ -168,11 +157,6 @@ class Outbox:
                 freed = True
                 self._connection.execute("UPDATE samples SET owner = NULL WHERE owner = ?", (owner,))
                 self._connection.execute("UPDATE records SET owner = NULL WHERE owner = ?", (owner,))
-        # A clock that went back must not put samples off for longer than was meant.
-        latest = time.time() + LONGEST_WAIT
-        self._connection.execute(
-            "UPDATE samples SET not_before = ? WHERE owner IS NULL AND not_before > ?", (latest, latest)
-        )
         return freed
 
     def claim(
@@ -323,12 +307,6 @@ class Outbox:
         """Let go of the file and of the process's name in it."""
         self._file.close()
         self.owner.close()
-
-    @property
-    def _connection(self) -> sqlite3.Connection:
-        if self._current is None:
-            raise RuntimeError("the outbox is used outside a transaction")
-        return self._current
 
 
 def _first(

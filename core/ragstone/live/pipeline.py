@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Watch
 from ragstone.live.budget import Account
-from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats, Status
+from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats
 from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.health import Health
 from ragstone.live.pending import Pending
@@ -53,11 +53,8 @@ def _made(fields: dict[str, Any]) -> Sample:
         raise ValueError(first_problem(error)) from None  # its own text quotes the app's
 
 
-class _NotTaken(Exception):  # noqa: N818 - it carries the sample's status
-    def __init__(self, reason: str, status: Status = "dropped") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.status: Status = status
+class _NotTaken(Exception):  # noqa: N818 - it carries the sample's status and the reason
+    pass
 
 
 class RedactedError(Exception):
@@ -138,7 +135,8 @@ class Pipeline:
             self.start()
             self._enqueue(Task(kept, sample_id, time.time(), chosen, self._origin()))
         except _NotTaken as why:
-            self.counters.settle(why.status, why.reason, open_)
+            status, reason = why.args
+            self.counters.settle(status, reason, open_)
         except RedactionFailed as error:
             self.counters.failed("redact", error)
             self.counters.settle("dropped", "redaction_failed", open_)
@@ -165,12 +163,12 @@ class Pipeline:
     def _id(self, sample: object) -> str:
         name: object = sample.id if isinstance(sample, Sample) else sample
         if not isinstance(sample, Sample) or not isinstance(name, str | None):
-            raise _NotTaken("no_sample")
+            raise _NotTaken("dropped", "no_sample")
         if self.closed:
-            raise _NotTaken("closed")
+            raise _NotTaken("dropped", "closed")
         own = sample.id or own_id(sample.metadata)
         if own and self._is_recent(hash(own)):
-            raise _NotTaken("same_id", "duplicate")
+            raise _NotTaken("duplicate", "same_id")
         return own or secrets.token_hex(16)
 
     def _is_recent(self, key: int) -> bool:
@@ -192,7 +190,7 @@ class Pipeline:
 
     def _enqueue(self, task: Task) -> None:
         if task.size > self._settings.queue.bytes:
-            raise _NotTaken("too_large")
+            raise _NotTaken("dropped", "too_large")
         load = self._makes_room(task)
         if load is None:
             self.counters.cut_off(len(task.todo))  # it waited for room when the monitor was closed
@@ -220,9 +218,9 @@ class Pipeline:
             elif self.closed:
                 return None
             elif queue.when_full != "block":
-                raise _NotTaken("queue_full")
+                raise _NotTaken("dropped", "queue_full")
             elif _runs_a_loop():
-                raise _NotTaken("would_block_loop")
+                raise _NotTaken("dropped", "would_block_loop")
             else:
                 time.sleep(LOOK)
         return load
@@ -433,9 +431,8 @@ class Pipeline:
                 from ragstone.live.database import memory_database  # loads sqlite3
 
                 database = self._database or memory_database()
-                self.workers.account = Account(self._settings.budget, database, self._settings.waits.clock)
-            if self.workers.account is not None:
-                self.workers.account.failed = partial(self.counters.failed, "budget")
+                failed = partial(self.counters.failed, "budget")
+                self.workers.account = Account(self._settings.budget, database, self._settings.waits.clock, failed)
             for delivery in self.deliveries.values() if judges else ():
                 delivery.start()
             if judges and self._watch is not None:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import groupby, islice
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ Redact = Callable[[str], str]
 _DEPTH = 6
 _ITEMS = 1_000
 _BITS = 4_096  # Python refuses to write much longer numbers down
-_TRIES = 4  # one in some ten thousand needs a second
+_TRIES = 3  # one in some ten thousand needs a second
 _QUOTED, _SHORTEST = 24, 8
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -139,15 +140,12 @@ class _PlainValues:
 
     def _first(self, items: Iterable[Any]) -> list[Any]:
         """Return as many as may still be kept. The app may change them meanwhile; then look again, a few times."""
-        tries = 0
-        while True:
-            try:
+        for _ in range(_TRIES):
+            with suppress(RuntimeError):
                 first = list(islice(items, self._left))
                 break
-            except RuntimeError:
-                tries += 1
-                if tries >= _TRIES:
-                    raise
+        else:
+            first = list(islice(items, self._left))
         self._left -= len(first)
         return first
 

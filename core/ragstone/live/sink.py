@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.errors import RagstoneError
 from ragstone.live.health import Health
+from ragstone.live.sampling import check_function
 
 if TYPE_CHECKING:
     from ragstone.live.alarms import Alarm
@@ -102,15 +103,9 @@ class CallableSink(Sink):
     """
 
     def __init__(self, function: "Callable[[list[Record]], object]", name: str | None = None) -> None:
-        if not callable(function):
-            raise TypeError(f"function: is {type(function).__name__}, not a function")
-        own = function if hasattr(function, "__qualname__") else type(function)
-        module = getattr(own, "__module__", None)
-        called = own.__qualname__ if module in (None, "__main__") else f"{module}.{own.__qualname__}"
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
-            raise TypeError(f"function: {called} is async; pass a plain function (it may call asyncio.run)")
+        check_function("function", function)
         self.function = function
-        self.name = f"call:{called}" if name is None else name
+        self.name = name or f"call:{getattr(function, '__qualname__', type(function).__qualname__)}"
 
     def __repr__(self) -> str:
         return f"CallableSink({self.name!r})"
@@ -126,6 +121,4 @@ class CallableSink(Sink):
             return
         result = self.function(list(records))
         if inspect.isawaitable(result):
-            if inspect.iscoroutine(result):
-                result.close()
             raise TypeError(f"{self.name}: returned an awaitable; pass a plain function")

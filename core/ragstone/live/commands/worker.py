@@ -115,7 +115,7 @@ def worker(
     for line in _why_left(left, ended, stats, outbox):
         click.echo(printable(line, 1_000), err=True)
     reasons = stats.reasons.get("unscored", {})
-    open_ = left.waiting() + sum(left.records.values())
+    open_ = sum(left.metrics.values()) + sum(left.records.values())
     if as_json:
         numbers = {"scored": stats.scored, "unscored": reasons, "over_budget": stats.over_budget, "left": open_}
         click.echo(to_json(numbers))
