@@ -36,6 +36,7 @@ def files_of_batches(place):
     report = evaluate(ROWS, [metric], journal=place / "journal.db", progress=False)
     report.to_json(place / "report.json")
     report.to_csv(place / "report.csv")
+    report.to_parquet(place / "report.parquet")
     report.save(place / "report.html")
 
 
@@ -67,7 +68,7 @@ def files_of_a_monitor(place):
 
 
 LEFT = """
-journal.db report.csv report.html report.json
+journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
 sink.db sink.db-shm sink.db-wal sink.jsonl
 monitor.html out.jsonl page.html score.db

@@ -11,7 +11,7 @@ from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected, corrected_difference, corrected_mean
 from ragstone.labels.choose import choose
 from ragstone.labels.label_file import Draw
-from ragstone.live import Record
+from ragstone.live import Feedback, Record, SQLiteSink
 from ragstone.report import Report
 
 from ..report.reports import data_of  # noqa: TID252
@@ -96,11 +96,25 @@ def test_labels_of_two_draws_are_refused(tmp_path):
         corrected(report, write(tmp_path / "l", labels))
 
 
+def test_a_slice_needs_20_labels_of_its_own(tmp_path):
+    topics = ["law"] * 150 + ["art"] * 100 + ["tax"] * 50
+    report, truth = made(sample=lambda i: {"metadata": {"topic": topics[i]}})
+    found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY))
+    law, art, tax = found["demo"].slices
+    assert [(each.value, each.labels) for each in (law, art, tax)] == [("law", 30), ("art", 20), ("tax", 10)]
+    assert (tax.corrected, tax.off) == (None, None)
+    judge, mine = numbers(report), SIXTY[:30]
+    rest = [judge[f"q{i}"] for i in range(150) if i % 5]
+    assert law.corrected == corrected_mean([truth[i] for i in mine], [judge[i] for i in mine], rest)
+    assert "demo: too few labels of topic tax (10)." in str(found)
+    assert f"demo: topic law: {law.corrected.mean:.3f} (" in str(found)
+
+
 def test_fewer_than_20_labels_are_counted_and_correct_nothing(tmp_path):
     report, truth = made()
     found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:19]))
     each = found["demo"]
-    assert (each.labels, each.people, each.corrected, each.off) == (19, None, None, None)
+    assert (each.labels, each.people, each.corrected, each.off, each.slices) == (19, None, None, None, ())
     assert "demo: no corrected mean: 19 labels; fewer than 20 say too little of the judge's error." in str(found)
     assert corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:20]))["demo"].corrected is not None
 
@@ -197,6 +211,23 @@ def test_a_label_that_does_not_fit_ends_it_before_anything_is_written(tmp_path, 
     assert (done.exit_code, page.exists()) == (2, False)
     assert said in done.output
     assert "line 31" in done.output
+
+
+def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):
+    report, truth = made()
+    sink = SQLiteSink(tmp_path / "live.db")
+    sink.write([replace(record, sample=report.sample(record)) for record in report])
+    file = labelled(tmp_path / "l", report, truth, SIXTY)
+    before = corrected(Report.load(tmp_path / "live.db"), file)
+    sink.feedback([Feedback(sample_id=f"q{i}", value="thumbs_down", comment=None, at=1.0) for i in range(40)])
+    sink.close()
+    found = corrected(Report.load(tmp_path / "live.db"), file)
+    assert before["demo"].corrected == found["demo"].corrected
+    assert found["demo"].corrected.mean == pytest.approx(by_hand(report, truth, SIXTY).mean)
+    assert "demo by feedback, by the judge alone: thumbs_down 0." in str(found)
+    assert "(40)" in str(found)
+    assert "feedback corrects nothing: people choose themselves what they give it on" in str(found)
+    assert "feedback" not in str(before)
 
 
 def test_the_page_has_the_corrected_mean_in_front(tmp_path):

@@ -1,9 +1,10 @@
-"""Tables of results: CSV that no spreadsheet runs, and pandas with nothing that is NaN."""
+"""Tables of results: CSV that no spreadsheet runs, and data frames with nothing that is NaN."""
 
 import csv
 import io
 import json
 import math
+import sys
 
 import pytest
 
@@ -93,3 +94,26 @@ def test_pandas(two):
     assert frame["user_input"][0] == "=1+1"  # no spreadsheet
     assert not any(isinstance(cell, float) and math.isnan(cell) for column in frame for cell in frame[column])
     assert len(Report.of([]).to_pandas()) == 0
+
+
+def test_polars_and_parquet(two, tmp_path):
+    polars = pytest.importorskip("polars", reason="pip install polars")
+    frame = two.to_polars()
+    assert frame.columns == list(COLUMNS)
+    assert frame["value"].to_list() == [0.5, -0.25, 1.0, None]
+    assert frame["passed"].to_list() == [None, None, True, None]
+    assert Report.of([]).to_polars().schema == frame.schema, "an empty one has the same types"
+    assert frame.schema["row"] == polars.Int64
+    two.to_parquet(tmp_path / "a.parquet")
+    assert polars.read_parquet(tmp_path / "a.parquet").equals(frame)
+    rich("\udcff\x00").to_parquet(tmp_path / "c.parquet")
+    assert len(polars.read_parquet(tmp_path / "c.parquet")) == 27
+
+
+def test_what_is_not_installed_is_said(two, tmp_path, monkeypatch):
+    exports = {"polars": two.to_polars, "pyarrow": lambda: two.to_parquet(tmp_path / "a"), "pandas": two.to_pandas}
+    for missing, export in exports.items():
+        monkeypatch.setitem(sys.modules, missing, None)
+        with pytest.raises(ImportError, match=f"needs {missing}, .* pip install"):
+            export()
+    assert list(tmp_path.iterdir()) == []

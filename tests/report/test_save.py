@@ -19,7 +19,7 @@ def report():
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("a.html", b"<!doctype html>"), ("a.csv", b"row,"), ("a.json", b"{"), ("a.JSONL", b"{")],
+    [("a.html", b"<!doctype html>"), ("a.csv", b"row,"), ("a.json", b"{"), ("a.JSONL", b"{"), ("a.parquet", b"PAR1")],
 )
 def test_the_suffix_says_what_is_written(report, tmp_path, name, begins):
     path = tmp_path / name
@@ -32,7 +32,7 @@ def test_the_suffix_says_what_is_written(report, tmp_path, name, begins):
 
 @pytest.mark.parametrize("name", ["report", "a.html.bak"])
 def test_another_suffix_is_refused(report, tmp_path, name):
-    with pytest.raises(ValueError, match=r"is none of \.html, \.csv, \.json, \.jsonl; the suffix says"):
+    with pytest.raises(ValueError, match=r"is none of \.html, \.csv, \.json, \.jsonl, \.parquet; the suffix says"):
         report.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

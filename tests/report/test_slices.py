@@ -1,10 +1,13 @@
 """Means by what outcomes say of their runs, by what people said of the answers, and by metadata."""
 
+import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 
 from ragstone import Sample
+from ragstone.cli.main import cli
 from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import MetricInfo, Report
 
@@ -47,8 +50,23 @@ def test_what_tells_all_rows_apart_or_none_is_no_slice():
         Sample(response="a", metadata={"tags": "de" if i % 2 else "en", "n": i, "one": 1, "score": 0.5, "list": ["x"]})
         for i in range(60)
     ]
-    given = [replace(each, run_name=f"r{each.row}") for each in records([i % 2 for i in range(60)])]
+    given = [replace(each, run_name="rag") for each in records([i % 2 for i in range(60)])]
     assert slices(Report.of(given, samples=samples)) == {"tags": [("en", 0.0, 30), ("de", 1.0, 30)]}
+
+
+def test_people_are_told_apart_only_where_asked_for(tmp_path):
+    report = Report.of([replace(each, user_id=f"u{each.row % 25}") for each in records([i / 50 for i in range(50)])])
+    assert slices(report) == {}
+    report.to_json(path := tmp_path / "a.jsonl")
+    done = CliRunner().invoke(cli, ["report", str(path), "--by", "user_id", "--by", "thread_id", "--out", "-"])
+    assert [re.split("  +", line)[:3] for line in done.stderr.splitlines() if line.startswith("u0")] == [
+        ["u0", "2", "0.250"]
+    ]
+    assert "--by thread_id: no sample has one" in done.stderr
+    assert "and 5 more" in done.stderr
+    assert data_of(done.stdout)["slices"][0]["more"] == 5
+    assert {user: each.n for user, each in report.by("user_id")["demo"].items()} == {f"u{i}": 2 for i in range(25)}
+    assert slices(report)["user id"][0] == ("u0", 0.25, 2)
 
 
 def test_feedback_is_read_from_the_database_the_latest_and_comments_are_shown_where_the_texts_are(tmp_path):

@@ -1,6 +1,8 @@
 """`ragstone report` and `ragstone explain`: a file of results as a page, and one sample with its verdicts."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -9,8 +11,11 @@ from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.plain import printable, to_json
 from ragstone.registry import GROUPS
 from ragstone.report import Report, ResultsError, compare
+from ragstone.report.aggregates import Facet
+from ragstone.report.tables import INTERVAL, slice_cells
 from ragstone.results.read import open_results
 from ragstone.results.record import encode
+from ragstone.text.plain import text_table
 
 _IDS = 5  # that an error names
 
@@ -23,6 +28,7 @@ _IDS = 5  # that an error names
     help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date and time (ISO 8601, UTC).",
 )
 @click.option("--against", metavar="SOURCE", help="Show the change against another run over the same samples.")
+@click.option("--by", type=click.Choice(get_args(Facet)), multiple=True, help="Print and show the means by this, too.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -34,6 +40,7 @@ def report(
     source: str,
     since: str | None,
     against: str | None,
+    by: tuple[Facet, ...],
     out: str | None,
     as_json: bool,
 ) -> None:
@@ -41,8 +48,8 @@ def report(
 
     SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
     such as postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
-    scores, over time where times are known, all samples with what lowered their scores, and slices by tags, feedback
-    and metadata.
+    scores and their spread, over time where times are known, all samples with what lowered their scores, and slices by
+    metadata.
 
     \b
     Exit status:
@@ -56,10 +63,11 @@ def report(
     check_suffix("--out", out, ".html", ".htm")
     page = loaded(source, since)
     page.name = page.name or Path(source).name
+    slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
     changes = [] if against is None else [compare(against, page)]
     write_page("--out", out, page.html(*changes))
     if as_json:
-        figures = {"page": out, **page.figures()}
+        figures = {"page": out, **page.figures(), **({"by": _means(page, by)} if by else {})}
         if changes:
             figures["against"] = changes[0].figures()
         click.echo(to_json(figures), err=out == "-")
@@ -69,6 +77,13 @@ def report(
     if not outcomes:
         what = "0 outcomes; nothing was scored yet" if page.since is None else "0 outcomes since then"
     click.echo(printable(f"{out}: {what}"), err=out == "-")
+    for facet in by:
+        if not any(value for means in page.by(facet).values() for value in means):
+            click.echo(f"--by {facet}: no sample has one", err=True)
+    for facet, name, cells in slices:
+        rows = [[printable(cell, 80) for cell in row] for row in cells]
+        lines = text_table((facet, "n", "mean", INTERVAL), rows)
+        click.echo("\n".join([f"\n{printable(name, 200)}", *lines]), err=out == "-")
 
 
 def loaded(source: str, since: str | None) -> Report:
@@ -79,6 +94,16 @@ def loaded(source: str, since: str | None) -> Report:
         raise
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None
+
+
+def _means(page: Report, by: Sequence[Facet]) -> dict[str, object]:
+    return {
+        facet: {
+            name: {value: {"mean": e.mean, "low": e.low, "high": e.high, "n": e.n} for value, e in means.items()}
+            for name, means in page.by(facet).items()
+        }
+        for facet in by
+    }
 
 
 @click.command(short_help="Print why a sample scored as it did.")

@@ -3,7 +3,7 @@
 from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.correct import corrected, corrected_comparison, corrected_pairs
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
-from ragstone.labels.corrections import ByLabels, Correction, Corrections
+from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
 
 __all__ = [
     "ByLabels",
@@ -12,6 +12,7 @@ __all__ = [
     "Correction",
     "Corrections",
     "Estimate",
+    "Slice",
     "corrected",
     "corrected_comparison",
     "corrected_difference",

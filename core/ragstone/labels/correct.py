@@ -1,6 +1,6 @@
 """What people would say of all samples: the judge's scores of them all, corrected by people's labels of a few."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 from ragstone.identity import sample_digest
 from ragstone.labels.agreement import agreement, sensitivity_specificity
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.corrections import ByLabels, Correction, Corrections
+from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
 from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale
@@ -21,6 +21,7 @@ from ragstone.report.aggregates import (
     Worst,
     by_metric,
     by_row,
+    slice_value,
     weight_of,
 )
 from ragstone.report.comparison import Comparison, Moved, Source, compare
@@ -51,9 +52,9 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
     by_key: dict[Key, list[LabelledRecord]] = {}
     for each in matched:
         by_key.setdefault(each.info.key, []).append(each)
-    rows = _rows(report, by_key)
+    rows, slicing = _rows(report, by_key), [name for of_metadata, name in report.aggregates().slicings() if of_metadata]
     metrics = {
-        name: _correction(summary, by_key[key], rows[key])
+        name: _correction(summary, by_key[key], rows[key], slicing)
         for name, summary in report.summary().items()
         if (key := summary.info.key) in by_key
     }
@@ -97,12 +98,12 @@ def corrected_pairs(
     sides = [{(each.info.key, each.record.sample_id, each.record.row): each for each in side} for side in matched]
 
     def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
-        _rows(a, [info_a.key])  # of one rate, or it raises
+        metadata = {name: same[0].metadata for (name, _), same in _rows(a, [info_a.key])[info_a.key].items()}
         taken: list[_Row] = []
         rest: list[_Row] = []
         skips: list[bool] = []
         for pair in pairs:
-            row = _Row(pair.b - pair.a)
+            row = _Row(pair.b - pair.a, metadata.get(pair.sample_id, {}))
             keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
             labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
             values = [value for each in labelled if (value := each.value) is not None]
@@ -152,12 +153,16 @@ class _Row(NamedTuple):
     """A sample, or the two of a pair; where it is labelled, also people's score and what they labelled."""
 
     judge: float
+    metadata: Mapping[str, object]
     people: float = 0.0
     labelled: Sequence[LabelledRecord] = ()
 
     @property
     def error(self) -> float:
         return round(self.judge - self.people, 9)  # rounding makes no difference of equal ones
+
+    def word(self, field: str) -> str:
+        return slice_value(self.metadata.get(field)) or ""
 
 
 def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
@@ -171,7 +176,7 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
         for key, of_metric in by_metric(records).items():
             if key in rows and (row := Worst.of(of_metric, infos[key])) is not None:
                 weights.add(weight_of(row.record))
-                rows[key].setdefault(place, []).append(_Row(row.value))
+                rows[key].setdefault(place, []).append(_Row(row.value, sample.metadata))
     if len(weights) > 1:
         rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
         raise CalibrationError(
@@ -234,6 +239,7 @@ def _correction(
     summary: MetricSummary,
     matched: Sequence[LabelledRecord],
     rows: Mapping[tuple[str, str], list[_Row]],
+    slicing: Sequence[str],
 ) -> Correction:
     valued = [(each, value) for each in matched if (value := each.value) is not None]
     places = [rows.get((each.record.sample_id, sample_digest(each.sample))) for each, _ in valued]
@@ -258,4 +264,18 @@ def _correction(
         kappa=agreement(*of_both).kappa,
         sensitivity=sensitivity,
         specificity=specificity,
+        slices=tuple(_slices(taken, rest, slicing)),
     )
+
+
+def _slices(taken: Sequence[_Row], rest: Sequence[_Row], names: Sequence[str]) -> Iterator[Slice]:
+    for name in names:
+        parts: dict[str, tuple[list[_Row], list[_Row]]] = {}
+        for side, rows in enumerate((taken, rest)):
+            for row in rows:
+                parts.setdefault(row.word(name), ([], []))[side].append(row)
+        for value, (mine, others) in parts.items():
+            if value and len(mine) >= LEAST_LABELS:
+                yield Slice(name, value, len(mine), _off(mine), _corrected(mine, others, corrected_mean))
+            elif value:
+                yield Slice(name, value, len(mine))

@@ -204,14 +204,20 @@ def _notes(summaries: Sequence[MetricSummary]) -> Iterator[str]:
 
 def _slices(aggregates: Aggregates, metrics: Sequence[MetricSummary]) -> Iterator[dict[str, object]]:
     """Yield a matrix for each slicing: a row for each value, the worst first, and a column for each metric."""
-    for (of_metadata, name), by_key in aggregates.slices().items():
-        means = [by_key[each.info.key] for each in metrics]
+    for slicing in aggregates.slicings():
+        of_metadata, name = slicing
+        means = [aggregates.by(slicing, each.info) for each in metrics]
+        values = list(dict.fromkeys(value for by_value in means for value in by_value))
         rows: list[object] = []
-        for value in dict.fromkeys(value for by_value in means for value in by_value):
+        for value in values[:_MOST]:
             found = [by_value.get(value) for by_value in means]
             rows.append((value or "none", [e and (e.mean, e.n, e.low, e.high) for e in found]))
-        note = _THUMBS if (of_metadata, name) == (False, "feedback") else ""
-        yield {"title": name[:80], "note": note, "rows": rows}
+        yield {
+            "title": name[:80] if of_metadata else _words(name.removesuffix("s")),
+            "note": _THUMBS if slicing == (False, "feedback") else "",
+            "rows": rows,
+            "more": max(0, len(values) - _MOST),
+        }
 
 
 def _words(name: str) -> str:

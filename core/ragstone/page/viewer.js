@@ -196,7 +196,7 @@ function report() {
   // One matrix for each facet: a row a value, a column a metric.
   function slices() {
     if (!data.slices.length) return "";
-    const parts = data.slices.map(({ title, note, rows }) => {
+    const parts = data.slices.map(({ title, note, rows, more }) => {
       const cells = rows.map(([value, means]) => make("tr", null, make("th", { scope: "row" }, bdi(value)), means.map((mean, i) => {
         if (mean === null) return make("td", { class: "number" }, "\u2013");
         return heat(make("td", { class: "number", title: `${count(mean[1], "sample")}${mean[2] === null ? "" : `, 95 % interval ${number(mean[2])} to ${number(mean[3])}`}` },
@@ -204,7 +204,7 @@ function report() {
       })));
       const head = make("tr", null, make("th", { scope: "col" }, bdi(title)), metrics.map((metric) => make("th", { scope: "col", class: "number" }, bdi(metric.name))));
       const inner = make("table", null, make("caption", null, "By ", bdi(title)), make("thead", null, head), make("tbody", null, cells));
-      return [make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `By ${title}` }, inner), note ? soft(note) : ""];
+      return [make("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `By ${title}` }, inner), note ? soft(note) : "", more ? soft(`and ${count(more, "value")} more`) : ""];
     });
     return card("Slices", { id: "slices" }, parts.flat());
   }

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 _LATEST = 253_402_300_799  # the end of the year 9999
 _NO_VERDICT = "no single verdict"
+_ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _MANY = 10_000
-_SLICES, _VALUES, _VALUE_LENGTH = 20, 50, 100  # more values are names, times or texts, and no slices
+_KEYS, _VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
 
 Key = tuple[str, str, str]
 """Metric, version, judge: what may be averaged together."""
+Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
+FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
 Slicing = tuple[bool, str]
-"""By what rows are sliced: whether it is a key of the samples' metadata, and its name."""
+"""By what rows are sliced: whether it is a key of the samples' metadata, and its name or the facet's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,7 @@ class MetricSummary:
         self.cost = Cost()
         self.scored = 0
         self._chosen_by = set[str]()
+        self._told_apart = set[bool]()  # whether an embedder told different texts apart
         self.failures: Counter[UnscoredReason] = Counter()
         self.over_time = Timeline()
         self.first: float | None = None
@@ -233,6 +237,7 @@ class MetricSummary:
             self.cost.add(outcome.usage)
             if isinstance(outcome, Score):
                 scores.append(outcome)
+                self._note_vectors(outcome)
                 continue
             self.failures[outcome.reason] += 1
             example = record.submitted_at, f"{record.sample_id}: {outcome.detail}"
@@ -251,6 +256,11 @@ class MetricSummary:
             self._passed.add(float(each), weight)
         if at is not None:
             self.over_time.add(at, worst.value, weight)
+
+    def _note_vectors(self, score: Score) -> None:
+        cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
+        if cosines and len({verdict.text for verdict in score.verdicts}) > 1:
+            self._told_apart.add(min(cosines) < _ALIKE)
 
     def _count_causes(self, worst: Worst) -> None:
         """Share out what the row lost among its verdicts that lowered it."""
@@ -320,6 +330,11 @@ class MetricSummary:
         return () if "rate" in self._chosen_by else tuple(sorted(self._chosen_by))
 
     @property
+    def one_vector(self) -> bool:
+        """Whether different texts had one vector wherever there were some: the embedder tells nothing apart."""
+        return self._told_apart == {False}
+
+    @property
     def weighted(self) -> bool:
         """Whether rows had different chances to be sampled, so that they weigh differently."""
         return self._values.weighted
@@ -361,6 +376,7 @@ class Aggregates:
         flagged: How many rows hold what looks like an attack on the judge.
         first_flag: The first such passage, and where it was seen.
         feedback: What people said of answers, by the sample's id.
+        facets: By what outcomes say of their runs they are sliced.
         unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
     """
 
@@ -368,7 +384,9 @@ class Aggregates:
         self,
         metrics: "Iterable[Metric | MetricInfo]" = (),
         feedback: "Mapping[str, Feedback] | None" = None,
+        facets: Iterable[Facet] = FACETS,
     ) -> None:
+        self.facets = tuple(facets)
         self.feedback = feedback or {}
         self._slices: dict[Slicing, dict[Key, dict[str, Mean]]] = {}
         self.rows = self.unanswerable = 0
@@ -392,17 +410,19 @@ class Aggregates:
             if row := Worst.of(of_metric, self._by_key[key].info):
                 self._slice(row, key, values)
 
-    def _values_of(self, record: Record, metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
+    def _values_of(self, record: "Record", metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
         """Return the values that a row counts for, by what slices it; "" stands for none."""
         feedback = self.feedback.get(record.sample_id)
-        values: dict[Slicing, Iterable[str]] = {
-            (False, "feedback"): ["" if feedback is None else feedback.value],
-            (False, "run name"): [record.run_name or ""],
-            (False, "tag"): dict.fromkeys(record.tags or [""]),
-        }
+        values: dict[Slicing, Iterable[str]] = {}
+        for facet in self.facets:
+            if facet == "tags":
+                values[False, facet] = dict.fromkeys(record.tags or ("",))
+            else:
+                said = feedback and feedback.value if facet == "feedback" else getattr(record, facet)
+                values[False, facet] = (said or "",)
         for key, value in metadata.items():
-            if isinstance(value, bool | int | str) and value != "":
-                values[True, key] = [str(value)[:_VALUE_LENGTH]]
+            if (text := slice_value(value)) is not None:
+                values[True, key] = (text,)
         return values
 
     def _slice(self, row: Worst, key: Key, by: Mapping[Slicing, Iterable[str]]) -> None:
@@ -410,20 +430,22 @@ class Aggregates:
             if slicing not in self._slices and len(self._slices) >= _MANY:
                 continue
             means = self._slices.setdefault(slicing, {}).setdefault(key, {})
+            most = _VALUES + 1 if slicing[0] else _MANY  # of metadata one more tells that there are too many
             for value in values:
-                if value in means or len(means) <= _VALUES:  # one more tells that there are too many
+                if value in means or len(means) < most:
                     means.setdefault(value, Mean()).add(row.value, weight_of(row.record))
 
-    def slices(self) -> dict[Slicing, dict[Key, dict[str, Interval]]]:
-        """Return what slices the rows in two to fifty values, the first twenty: means by metric and value."""
+    def slicings(self) -> list[Slicing]:
+        """Return what slices the rows: facets, and the first 20 keys of metadata with two to fifty values."""
         most = {slicing: max(map(len, by_key.values())) for slicing, by_key in self._slices.items()}
-        kept = [slicing for slicing, n in most.items() if 2 <= n <= _VALUES][:_SLICES]
-        return {
-            slicing: {
-                each.info.key: _worst_first(self._slices[slicing].get(each.info.key, {}), each.info) for each in self
-            }
-            for slicing in kept
-        }
+        facets = [slicing for slicing, n in most.items() if n > 1 and not slicing[0]]
+        return facets + [slicing for slicing, n in most.items() if 1 < n <= _VALUES and slicing[0]][:_KEYS]
+
+    def by(self, slicing: Slicing, info: MetricInfo) -> dict[str, Interval]:
+        """Return a metric's means by the values of what slices the rows, the worst first."""
+        means = self._slices.get(slicing, {}).get(info.key, {})
+        estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
+        return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
 
     def __iter__(self) -> Iterator[MetricSummary]:
         return iter(self._by_key.values())
@@ -454,9 +476,11 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
 
 
-def _worst_first(means: Mapping[str, Mean], info: MetricInfo) -> dict[str, Interval]:
-    estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
-    return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
+def slice_value(value: object) -> str | None:
+    """Return what metadata say in a word, by which rows can be sliced; None for anything else."""
+    if isinstance(value, bool | int | str) and value != "":
+        return str(value)[:_VALUE_LENGTH]
+    return None
 
 
 _FOUND = (("noncommittal", 1.0), ("sentence", 0.0))

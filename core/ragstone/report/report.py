@@ -13,7 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.outcome import Usage, place
 from ragstone.plain import seconds_of
-from ragstone.report.aggregates import Aggregates, MetricInfo, MetricSummary, by_row
+from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
+from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
     COSTS,
     DASH,
@@ -21,6 +22,7 @@ from ragstone.report.tables import (
     Shown,
     cost_cells,
     count,
+    installed,
     interval,
     money,
     number,
@@ -96,6 +98,7 @@ class Report(Shown):
         self._results = results
         self._infos = tuple(map(MetricInfo.of, metrics))
         self._aggregates: Aggregates | None = None
+        self._facets = FACETS
         self.bad_rows = tuple(bad_rows)
         self.name = name
         self._notes = tuple(notes)
@@ -212,7 +215,7 @@ class Report(Shown):
 
     def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both."""
-        aggregates = Aggregates(self._infos, self._results.feedback())
+        aggregates = Aggregates(self._infos, self._results.feedback(), self._facets)
         for records in by_row(self.results()):
             in_memory = isinstance(self._results, MemoryResults)
             sample = self.sample(records[0]) if in_memory else records[0].sample
@@ -220,6 +223,22 @@ class Report(Shown):
             on_row(records)
         self._aggregates = aggregates
         return aggregates
+
+    def by(self, facet: Facet) -> dict[str, dict[str, Interval]]:
+        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
+
+        Args:
+            facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
+
+        Returns:
+            By the metric's name, as in `summary`, then by value, the worst first; "" stands for none. Of more than
+            10,000 values, only the first ones are told apart.
+        """
+        if facet not in self._facets:
+            self._facets = (*self._facets, facet)
+            self._aggregates = None
+        aggregates = self.aggregates()
+        return {name: aggregates.by((False, facet), each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self, *, wide: bool = False) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
         """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
@@ -235,6 +254,14 @@ class Report(Shown):
             return wide_frame(by_row(self.results()), self.summary(), self.sample)
         return to_frame(to_rows(self.results(), self.sample))
 
+    def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
+        """Return a polars DataFrame: a row for each sample, metric and draw. What is missing is null, never NaN.
+
+        Raises:
+            ImportError: polars, pandas or pyarrow is not installed.
+        """
+        return installed("polars", "to_polars").from_pandas(self.to_pandas())
+
     def to_csv(self, path: Source) -> None:
         """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
 
@@ -244,6 +271,20 @@ class Report(Shown):
             OSError: It cannot be written.
         """
         write_csv(Path(path), to_rows(self.results(), self.sample))
+
+    def to_parquet(self, path: Source) -> None:
+        """Write a Parquet file: a row for each sample, metric and draw.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+            OSError: It cannot be written.
+        """
+        from ragstone.results.private_files import replacing  # loaded when first used
+
+        installed("pyarrow", "to_parquet")
+        frame = self.to_pandas()
+        with replacing(Path(path)) as target:
+            frame.to_parquet(target)
 
     def to_json(self, path: Source) -> None:
         """Write all of it, with the samples, to a results file that `Report.load` reads.
@@ -295,6 +336,7 @@ class Report(Shown):
             ".csv": self.to_csv,
             ".json": self.to_json,
             ".jsonl": self.to_json,
+            ".parquet": self.to_parquet,
         }
         write = forms.get(path.suffix.lower())
         if write is None:
@@ -377,6 +419,11 @@ class Report(Shown):
             if each.rules:
                 rules = " and ".join(each.rules)
                 yield f"{name}: only samples that {rules} chose are in; the mean says nothing of the others"
+            if each.one_vector:
+                yield (
+                    f"{name}: the embedder gave one vector for different texts, so its similarities say nothing: name "
+                    "another"
+                )
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
         aggregates = self.aggregates()

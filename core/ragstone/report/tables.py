@@ -18,6 +18,7 @@ from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
     from ragstone.report.aggregates import Cost, MetricSummary
+    from ragstone.report.statistics import Interval
     from ragstone.results.record import Record
     from ragstone.sample import Sample
 
@@ -92,6 +93,14 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
         return "unknown"
     spent = (price[0] * cost.sums["input_tokens"] + price[1] * cost.sums["output_tokens"]) / 1e6
     return f"{spent:,.2f}" if spent >= 1 else f"{spent:.4f}"
+
+
+def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
+    """Return the value, n, mean and interval of the first ones, and how many more there are."""
+    cells = [
+        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()
+    ]
+    return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 
 class Shown(ABC):
@@ -185,12 +194,17 @@ def neutral(cell: Cell) -> Cell:
     return f"'{cell}" if runs else cell
 
 
+def installed(module: str, export: str) -> Any:  # noqa: ANN401 - a module that is no dependency
+    """Return the module that an export needs."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{export} needs {module}, which is not installed: pip install {module}") from error
+
+
 def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = COLUMNS) -> Any:  # noqa: ANN401 - a pandas.DataFrame
     """Return a pandas DataFrame of columns of these types; a missing value is NA, never NaN."""
-    try:
-        pandas = importlib.import_module("pandas")  # which is no dependency
-    except ImportError as error:
-        raise ImportError("to_pandas needs pandas, which is not installed: pip install pandas") from error
+    pandas = installed("pandas", "to_pandas")
     kept = list(rows)
     return pandas.DataFrame(
         {name: pandas.array([row[name] for row in kept], dtype=kind) for name, kind in columns.items()}
