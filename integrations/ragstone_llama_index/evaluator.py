@@ -204,11 +204,11 @@ class MetricEvaluator(BaseEvaluator):
     ) -> MetricResult:
         """Score what a query engine, chat engine or agent returned, blocking.
 
-        A stream is read to its end first; the user can still read it.
+        A stream is read to its end first, by its own `get_response`, which keeps the text.
 
         Raises:
             TypeError: `response` is none of LlamaIndex' responses, and there are no `fields`.
-            ValueError: It is an async stream that is yet to be read and belongs to the running event loop.
+            ValueError: It is an async stream that is yet to be read: await `aevaluate_response`.
         """
         if response is None:
             result = self.evaluate(query=query, reference=reference, **kwargs)

@@ -41,7 +41,7 @@ from ragstone_llama_index.read import (
     said,
 )
 from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, Recorder, is_called_in, recorders
-from ragstone_llama_index.streaming import Pieces, end, known_text, noting, text_in
+from ragstone_llama_index.streaming import Pieces, end, is_unread, noting, text_in, why_lost
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
@@ -221,8 +221,8 @@ def _note(answer: object, pieces: Pieces, returned: object = None) -> bool:
     False: it cannot be replaced there.
     """
     stream, holder, awaited = answer, returned, isinstance(answer, AsyncGenerator)
-    if isinstance(answer, Streamed) and (known := known_text(answer)) is not None:  # the engine itself has read it
-        end(pieces, [known[0]] if known[1] is None else GeneratorExit())
+    if isinstance(answer, Streamed) and not is_unread(answer):  # the engine itself has read it
+        end(pieces, GeneratorExit() if why_lost(answer) else [answer.response_txt])
         return True
     if isinstance(answer, StreamingAgentChatResponse):
         awaited = answer.achat_stream is not None
