@@ -118,12 +118,13 @@ def left_out_of(judge: object) -> Mapping[str, str]:
 
 
 def judge_key(judge: object) -> str:
-    """Return the key of a judge or an embedder, of its `identity`. What a provider refused to be asked is not in it.
+    """Return the key of a judge or an embedder, of all that makes it: its `identity`, and what it is asked without.
 
     Raises:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
     """
-    return _digest("judge-1", identity_json(judge))
+    identity, left_out = identity_json(judge), sorted(left_out_of(judge))
+    return _digest("judge-1", [identity, left_out] if left_out else identity)
 
 
 def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0, given: object = None) -> str:

@@ -78,11 +78,21 @@ def refuses_temperature(body):
     return error(400, "Unsupported value", param="temperature") if "temperature" in body else YES
 
 
-def test_what_was_judged_with_a_refusal_is_not_paid_again(openai_server, tmp_path):
+def test_a_journal_keeps_apart_what_was_asked_with_and_without(openai_server, tmp_path):
     server = openai_server(refuses_temperature)
     for _ in range(2):
-        assert score(server, journal=tmp_path / "journal.db").summary()["context_relevancy"].scored == 6
+        report = score(server, journal=tmp_path / "journal.db")
+        assert "without a temperature" in report.notes[0]
     assert len(server.seen) == 7  # six samples, one refusal, and nothing for the second run
+
+
+def test_what_was_judged_with_a_parameter_is_judged_again_without_it(openai_server, tmp_path):
+    server = openai_server(lambda _: YES)
+    score(server, 2, journal=tmp_path / "journal.db")
+    judge = OpenAICompatible("m", base_url=server.url, max_retries=0)
+    judge.leave_out({"temperature": "it is said to take none"})
+    evaluate(rows(2), [ContextRelevancy(llm=judge)], journal=tmp_path / "journal.db", progress=False)
+    assert ["temperature" in body for body in server.bodies] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(("status", "body"), NO_SYSTEM)

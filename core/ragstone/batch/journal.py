@@ -1,9 +1,10 @@
 """The write-through record that makes a batch resumable: what was judged once is not judged again."""
 
+import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar, cast
@@ -168,6 +169,24 @@ class Journal:
         self._replies.setdefault(key, reply)
         if time.monotonic() - self._written > _GROUP_SECONDS:
             self._write()
+
+    def left_out(self, judge: str) -> dict[str, str]:
+        """Return the parameters that the provider of a judge, given as its `identity_json`, has refused in other runs.
+
+        Raises:
+            JournalError: The file cannot be read, or the journal is closed.
+        """
+        names: dict[str, str] | None = self._read("left out", judge, json.loads)
+        return names or {}
+
+    def put_left_out(self, judge: str, names: Mapping[str, str]) -> None:
+        """Keep which parameters were refused, with the provider's words, so that the next run asks the same way.
+
+        Raises:
+            JournalError: As `put_outcome`.
+        """
+        body = _packed(json.dumps({**names}))
+        self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, body)))
 
     def close(self) -> None:
         """Write what waits, and let go of the file and of what was claimed.

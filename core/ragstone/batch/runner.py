@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 from ragstone.batch.spending import SpendingMeter
 from ragstone.bridge import daemon
 from ragstone.errors import CannotScore, JournalError
-from ragstone.identity import left_out_of, metric_key, outcome_key, sample_key, undeclared
+from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
 from ragstone.judge import Meter
 from ragstone.limits.gate import RequestGate, Stopwatch
 from ragstone.limits.limiter import GateClosed
@@ -129,7 +129,7 @@ class Runner:
         self._flows = max(1, flows)
         self._window = max(1, window)
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
-        self._metric_keys = {} if journal is None else {id(metric): metric_key(metric) for metric in metrics}
+        self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
         self.notes: list[str] = []
         self._open: dict[_Slot, None] = {}  # rows under way, as they were read
@@ -154,9 +154,11 @@ class Runner:
         self.rows_done = self.kept = 0
         for metric in metrics:
             for judge in (metric.llm, metric.writer, metric.judge_embedder):
+                if journal is not None and judge is not None:
+                    self._prepare(journal, judge)
                 self._note_left_out(judge)
-                if journal is not None:
-                    self._say_undeclared(judge)
+            if journal is not None:
+                self._metric_key(metric)  # an option that has no key is found now
 
     @property
     def gave_up(self) -> bool:
@@ -311,7 +313,7 @@ class Runner:
         sample, (metric, draw) = slot.row.sample, self._draws[place]
         slot.key = slot.key or sample_key(sample)
         given = None if metric.given_in is None else sample.metadata.get(metric.given_in)
-        key = outcome_key(slot.key, self._metric_keys[id(metric)], draw, given)
+        key = outcome_key(slot.key, self._metric_key(metric), draw, given)
         outcome = journal.outcome(key, sample)
         if outcome is not None:
             return outcome
@@ -324,7 +326,10 @@ class Runner:
             return None
         self._claimed.add(key)
         outcome = await self._score(slot, metric, draw)
-        journal.put_outcome(key, outcome, sample)
+        asked_as = outcome_key(slot.key, self._metric_key(metric), draw, given)
+        journal.put_outcome(asked_as, outcome, sample)
+        if asked_as != key:  # a parameter was left out meanwhile
+            journal.release((key,))
         self._claimed.remove(key)
         self._jobs.extendleft(self._waiting.pop(key, ()))
         return outcome
@@ -379,9 +384,20 @@ class Runner:
             self._gave_up = self._gave_up or self._failed_in_a_row >= GIVE_UP_AFTER
         return Scored(slot.row, records)
 
-    def _say_undeclared(self, judge: object) -> None:
+    def _metric_key(self, metric: Metric) -> str:
+        """Return a metric's key, as its judge is asked now."""
+        asked = id(metric), frozenset(left_out_of(metric.judge))
+        if asked not in self._metric_keys:
+            self._metric_keys[asked] = metric_key(metric)
+        return self._metric_keys[asked]
+
+    def _prepare(self, journal: "Journal", judge: object) -> None:
+        """Ask a judge as other runs of the journal did, whose provider refused something; say if it has no identity."""
+        leave_out: object = getattr(judge, "leave_out", None)
+        if callable(leave_out):
+            leave_out(journal.left_out(identity_json(judge)))
         words = undeclared(judge)
-        if judge is not None and words and words not in self.notes:
+        if words and words not in self.notes:
             self.notes.append(words)
             _log.warning("%s.", printable(words))
 
@@ -392,6 +408,8 @@ class Runner:
                 self._left_out.add((id(judge), name))
                 what, model = _LEFT_OUT.get(name, name), getattr(judge, "model", "")
                 self.notes.append(f"{model} was asked without {what}{since}, because it refused: {why}")
+                if since and self._journal is not None:
+                    self._journal.put_left_out(identity_json(judge), left_out_of(judge))
 
 
 async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, None]:

@@ -5,11 +5,11 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
-from ragstone.identity import judge_key, reply_key
+from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import DecisionReply, LLMReply, Meter
 from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, of_draw, prompt_tokens
 from ragstone.judging.refusals import TRIED_AGAIN, read_refusal
@@ -242,8 +242,8 @@ class RequestGate:
                 self._recent[key] = reply
                 if len(self._recent) > _REMEMBERED:
                     del self._recent[next(iter(self._recent))]
-                if self._replies is not None:
-                    self._replies.put_reply(key, reply)
+                if self._replies is not None:  # by what the judge is asked without now
+                    self._replies.put_reply(reply_key(request, judge.key, draw), reply)
             return reply
         finally:
             del self._pending[key]
@@ -339,14 +339,18 @@ class _Model:
         most: object = getattr(model, "max_concurrency", None)
         self.slots = asyncio.Semaphore(most) if isinstance(most, int) else nullcontext()
         self._model = model  # held, so that no other object gets its id
+        self._keys: dict[frozenset[str], str] = {}
         self._answered = False
         self._refused_samples: set[object] = set()
         self.refusal: str | None = None
 
-    @cached_property
+    @property
     def key(self) -> str:
-        """What tells its replies from those of others."""
-        return judge_key(self._model)
+        """What tells its replies from those of others, and those before a parameter was left out from later ones."""
+        left_out = frozenset(left_out_of(self._model))
+        if left_out not in self._keys:
+            self._keys[left_out] = judge_key(self._model)
+        return self._keys[left_out]
 
     async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
         """Make a call, and learn from how it ends."""
