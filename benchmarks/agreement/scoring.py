@@ -12,7 +12,6 @@ from tqdm import tqdm
 
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
-from ragstone.batch import Journal
 from ragstone.registry import metric_class
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
@@ -99,14 +98,13 @@ def score_folder(
     keep_run(out / "run.json", settings.name, _run_info(settings, llm, embedder))
     _keep_labels(out / "rows.jsonl", data, of_floors)
     scores = out / "scores" / f"{settings.name}.jsonl"
-    with Journal(out / "journal.db") as journal:
-        for (file, name), metric in made.items():
-            fresh: list[Line] = []
-            try:
-                for line in _scored(scored[file], metric, journal, settings):
-                    fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
-            finally:
-                _merge(scores, fresh, file, name, metric.version)
+    for (file, name), metric in made.items():
+        fresh: list[Line] = []
+        try:
+            for line in _scored(scored[file], metric, out / "journal.db", settings):
+                fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
+        finally:
+            _merge(scores, fresh, file, name, metric.version)
 
 
 def _keep_labels(path: Path, data: Mapping[str, list[Row]], of_floors: Embedder | None) -> None:
@@ -156,7 +154,7 @@ def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInf
     )
 
 
-def _scored(rows: Sequence[Row], metric: Metric, journal: Journal, settings: Settings) -> Iterator[Line]:
+def _scored(rows: Sequence[Row], metric: Metric, journal: Path, settings: Settings) -> Iterator[Line]:
     failed = 0
     with tqdm(total=len(rows), desc=f"{rows[0].file if rows else ''} {metric.name}", unit="row", disable=None) as bar:
         for first in range(0, len(rows), settings.at_once):
