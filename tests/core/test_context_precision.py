@@ -47,13 +47,6 @@ def test_it_is_average_precision(seed):
     assert outcome.breakdown.get("first_useful") == (verdicts.index(True) + 1 if any(verdicts) else None)
 
 
-def test_what_is_useless_costs_points_only_in_front_of_what_is_useful():
-    lowers = [v.lowers_score for v in ContextPrecision(llm=saying([0, 1, 0])).score(sample(3)).verdicts]
-    assert lowers == [True, False, False]
-    none = ContextPrecision(llm=saying([0, 0])).score(sample(2))
-    assert (none.value, [v.lowers_score for v in none.verdicts]) == (0.0, [True, True])
-
-
 def test_equal_contexts_count_at_their_own_ranks_and_blank_ones_are_not_asked_about():
     llm = saying([1, 0, 1])
     outcome = ContextPrecision(llm=llm).score(

@@ -56,11 +56,6 @@ def test_each_relevant_sentence_says_where_it_stands(asking):
     assert outcome.value == pytest.approx(1 / 6)
 
 
-def test_a_blank_chunk_is_a_chunk_and_holds_no_sentence():
-    outcome = ContextRelevancy(llm=ids(1)).score(Sample(user_input="?", retrieved_contexts=["A.", "", "\u200b"]))
-    assert outcome.breakdown["chunk"] == pytest.approx(1 / 3)
-
-
 @pytest.mark.parametrize("limit", [230, 1000])
 def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit):
     contexts = [f"Sentence {i} of a chunk. The needle{i} is here." for i in range(120)]

@@ -37,19 +37,6 @@ def test_no_claim_is_no_score():
     assert (outcome.reason, outcome.usage.llm_calls) == ("undefined", 1)
 
 
-@pytest.mark.parametrize(
-    ("asking", "calls", "words"), [("together", 2, [S, M, M]), ("one_by_one", 3, [S, "unsupported", "unsupported"])]
-)
-def test_both_ways_of_asking_agree_and_see_no_question(asking, calls, words):
-    llm = FakeLLM(truth, asking=asking)
-    outcome = Faithfulness(llm=llm).score(SAMPLE.model_copy(update={"user_input": "ZEBRA?"}))
-    assert [v.verdict for v in outcome.verdicts] == words
-    assert [v.lowers_score for v in outcome.verdicts] == [False, True, True]
-    assert outcome.value == pytest.approx(1 / 3)
-    assert outcome.usage.llm_calls == len(llm.requests) == calls
-    assert not any("ZEBRA" in request.user for request in llm.requests)
-
-
 @pytest.mark.parametrize("scoring", ["count", "expected"])
 def test_one_by_one_has_probabilities(scoring):
     def probabilities(request):
@@ -76,9 +63,3 @@ def test_one_by_one_the_claims_are_the_responses_sentences_and_one_that_stands_t
     for verdict in outcome.verdicts:
         (shown,) = verdict.evidence
         assert (shown.field, shown.chunk, response[shown.start : shown.end]) == ("response", None, verdict.text)
-
-
-def test_one_by_one_a_response_without_a_sentence_is_no_score_and_costs_nothing():
-    metric = Faithfulness(llm=FakeLLM(truth, asking="one_by_one"), splitter=lambda text, language: [])
-    outcome = metric.score(SAMPLE)
-    assert (outcome.reason, outcome.usage.llm_calls) == ("undefined", 0)

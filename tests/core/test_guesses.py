@@ -79,7 +79,3 @@ def test_a_client_is_no_judge():
     for role in ("llm", "embedder"):
         with pytest.raises(TypeError, match=f"{role}: is OpenAI, a client and no model; name the model"):
             evaluate(ROWS, ["response_relevancy"], **{"llm": FakeLLM("yes"), role: openai.OpenAI(api_key="k")})
-
-
-def test_no_rows_are_said():
-    assert "samples: held no row" in str(evaluate(iter(()), ["faithfulness"], llm=FakeLLM("yes"), progress=False))

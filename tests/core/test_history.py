@@ -14,10 +14,9 @@ from ragstone import (
     Unscored,
     evaluate,
 )
-from ragstone.batch.estimation import estimate
 from ragstone.identity import sample_key
 from ragstone.metrics.history import last_turns
-from ragstone.results.record import Record, decode, encode, without_texts
+from ragstone.results.record import without_texts
 from ragstone.sample import Turn
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -173,18 +172,3 @@ def test_a_run_asks_once_for_all_metrics_and_keeps_the_outcomes_of_other_histori
     assert sum(isinstance(result.outcome, Score) for result in report.results()) == 12
     assert sample_key(Sample(**FIELDS, history=[])) == sample_key(Sample(**FIELDS))
     assert len({sample_key(each) for each in (SAMPLE, other, Sample(**FIELDS))}) == 3
-
-
-def test_an_estimate_counts_the_call_more():
-    rag = [ResponseRelevancy(llm=FakeLLM(told), embedder=FakeEmbedder()), ResponseCompleteness(llm=FakeLLM(told))]
-    before, after = (estimate([sample], rag) for sample in (Sample(**FIELDS), SAMPLE))
-    assert [b.calls - a.calls for a, b in zip(before.metrics, after.metrics, strict=True)] == [1, 1]
-    assert [each.first_calls for each in after.metrics] == [1, 1]
-    assert not any(each.first_round_only for each in after.metrics)
-
-
-def test_a_record_keeps_history_with_the_texts_alone():
-    record = Record("a", ContextRelevancy(llm=FakeLLM(told)).score(SAMPLE), sample=SAMPLE, row=1)
-    assert decode(encode(record)).sample == SAMPLE
-    bare = encode(record, texts=False)
-    assert not any(text in bare for text in ("Emma", "And when", "Austen"))

@@ -60,14 +60,6 @@ def test_places_in_them_are_filled():
     assert request.system.startswith("Write 5 hard questions.")
 
 
-def test_they_are_copied():
-    given = {"questions": "Q."}
-    metric = dataclasses.replace(metrics(truth)[0], instructions=given)
-    given["questions"] = "Changed."
-    assert metric.instructions == {"questions": "Q."}
-    assert hash(metric) == hash(metric)
-
-
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from ragstone import Faithfulness, ResponseRelevancy, Sample, evaluate
+from ragstone import Faithfulness, Sample, evaluate
 from ragstone.batch import estimate
 from ragstone.registry import make_metric
-from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM
+from ragstone.testing import FakeDecisions, FakeLLM
 
 SAMPLE = Sample(user_input="Who?", retrieved_contexts=["Ann wrote it."], response="Bob wrote it.")
 
@@ -80,12 +80,3 @@ def test_it_is_in_results_and_a_journal_tells_both_apart(tmp_path):
         report.to_json(tmp_path / "results.jsonl")
         line = json.loads((tmp_path / "results.jsonl").read_text().splitlines()[1])
         assert ("In the judge's words: So." in json.dumps(line)) == wanted
-
-
-def test_a_metric_with_an_embedder_has_it_too():
-    def said(request):
-        question = {"question": "Who?", "noncommittal": False}
-        return {"why": "So."} if request.task.endswith(".why") else {"questions": [question] * 3}
-
-    metric = ResponseRelevancy(llm=FakeLLM(said), embedder=FakeEmbedder(), reason=True)
-    assert metric.score(SAMPLE).reason.endswith("In the judge's words: So.")

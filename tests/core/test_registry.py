@@ -9,7 +9,6 @@ import ragstone.metrics
 from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
 from ragstone.clients import OpenAICompatible
 from ragstone.registry import (
-    GROUPS,
     NullJudge,
     RegistryError,
     check_name,
@@ -20,7 +19,6 @@ from ragstone.registry import (
     make_metric,
     metric_class,
     metric_names,
-    metrics_of,
     model_of,
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -76,12 +74,6 @@ def test_the_metrics_are_those_that_the_package_exports():
 def test_a_name_of_no_metric(name, message):
     with pytest.raises(RegistryError, match=message):
         metric_class(name)
-
-
-def test_groups_name_metrics_that_there_are_with_options_that_they_have():
-    for group in GROUPS:
-        for name, options in metrics_of([group]).items():
-            assert make_metric(name, options, NullJudge(), NullJudge()).name == name
 
 
 def test_options_are_of_their_types():

@@ -6,7 +6,7 @@ from ragstone import ResponseCompleteness, Sample, evaluate
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.testing import FakeDecisions, FakeLLM
 
-from .judges import drive, fenced, graded, mapped, script, step, truth
+from .judges import fenced, graded, mapped, script, step, truth
 
 SAMPLE = Sample(user_input="When was Emma written? Who printed Emma?", response="It was written in 1815.")
 
@@ -51,20 +51,6 @@ def test_no_part_or_a_blank_one_is_no_reply_and_one_that_is_said_twice_counts_on
     else:
         assert (outcome.reason, wrong in outcome.detail) == ("judge_unparseable", True)
         assert outcome.usage.llm_calls == 2, "the parts were asked for twice, and nothing of them"
-
-
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_both_ways_of_asking_agree_and_whoever_splits_the_question_sees_it_alone(asking):
-    sample = SAMPLE.model_copy(update={"retrieved_contexts": ("ZEBRA.",)})
-    outcome, rounds = drive(ResponseCompleteness(llm=FakeLLM(truth, asking=asking)), sample)
-    assert outcome.value == 0.5
-    assert [(v.text, v.verdict) for v in outcome.verdicts] == [
-        ("When was Emma written?", "yes"),
-        ("Who printed Emma?", "no"),
-    ]
-    assert [len(requests) for requests in rounds] == [1, 1 if asking == "together" else 2]
-    assert fenced(rounds[0][0])[0] == {"question": SAMPLE.user_input}
-    assert not any("ZEBRA" in request.user for requests in rounds for request in requests)
 
 
 @pytest.mark.parametrize("scoring", ["count", "expected"])

@@ -3,12 +3,11 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
-from types import MappingProxyType
 
 import numpy as np
 import pytest
 
-from ragstone import Criterion, Faithfulness, LLMReply, Metric, Sample
+from ragstone import Criterion, Faithfulness, LLMReply, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.registry import make_metric, metric_class, metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -84,24 +83,6 @@ def test_a_reply_without_probabilities_is_no_score_by_count(name):
     assert "expected" not in counted.breakdown, "a judge that declares none is counted"
 
 
-class Polite(Metric):
-    name, version, required_fields = "polite", "1", ("response",)
-    prompts = MappingProxyType({"polite": "Is it polite?"})
-
-    def _flow(self, sample):
-        request = self.choice("polite", {"response": sample.response}, "Answer yes or no.", ("yes", "no"))
-        answer = yield from self.ask_choice(request)
-        return self._score(float(answer.choice == "yes"), "So it is.")
-
-
-def test_a_metric_of_ones_own_without_an_expected_value_is_counted_by_any_judge():
-    for llm in (judge(), judge(declared=False, reply=lambda request: "yes")):
-        outcome = Polite(llm=llm).score(SAMPLE)
-        assert (outcome.value, outcome.version, outcome.reason) == (1.0, "1", "So it is.")
-    with pytest.raises(ValueError, match="scoring='expected': polite has no expected value"):
-        Polite(llm=judge(), scoring="expected")
-
-
 def scaled(by):
     """A judge whose adapter returns three quarters and the rest, each as `by` makes it."""
 
@@ -162,15 +143,6 @@ def test_what_is_no_probability_is_an_adapters_fault_and_no_exception(name, by, 
     assert outcome.reason == "judge_unparseable"
     assert "the judge's adapter filled LLMReply.probabilities wrongly" in outcome.detail
     assert said in outcome.detail
-
-
-@pytest.mark.parametrize(
-    "given", [{"yes": 1.0}, {"yes": 0.5, "no": 0.4, "maybe": 0.1}, {}, {1: 1.0}, [0.5, 0.5], 0.5, "yes"]
-)
-def test_probabilities_are_of_each_choice_and_of_nothing_else(given):
-    llm = judge(reply=lambda request: LLMReply("yes", probabilities=given))
-    outcome = Criterion("polite", "Is it polite?", llm=llm).score(SAMPLE)
-    assert (outcome.reason, "are not those of the choices (yes, no)" in outcome.detail) == ("judge_unparseable", True)
 
 
 def test_rounding_does_not_pass_the_best_value():

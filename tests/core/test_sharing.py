@@ -33,7 +33,6 @@ SAMPLES = [
     for i in range(16)
 ]
 SIX = Sample(user_input="Which say word1?", retrieved_contexts=[f"It has word{i} here." for i in range(6)])
-REQUEST = next(ContextRelevancy(llm=FakeLLM(truth)).flow(SIX))[0]
 TENANT = contextvars.ContextVar("TENANT", default="nobody")
 LARGE = Sample(user_input="?", retrieved_contexts=["x" * 7000])  # split in a thread
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ragstone import LLMReply, Sample, SummarizationScore
+from ragstone import Sample, SummarizationScore
 from ragstone.testing import FakeLLM
 
-from .judges import ASKS, graded, script, truth
+from .judges import graded, script, truth
 
 FACTS = [f"Fact number {i} is here." for i in range(4)]
 XY = Sample(retrieved_contexts=["x"], response="y")
@@ -49,17 +49,6 @@ def test_rows_computed_by_hand(size, yes, no, options, value):
 
 
 KEPT = Sample(retrieved_contexts=[" ".join(FACTS[:2]), " ".join(FACTS[2:])], response=f"{FACTS[0]} {FACTS[2]}")
-
-
-@pytest.mark.parametrize("writer", [None, FakeLLM(truth)], ids=["judge writes", "writer"])
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_a_truthful_judge_sees_what_is_kept_and_what_is_not(asking, writer):
-    outcome = SummarizationScore(llm=FakeLLM(truth), writer=writer, length_penalty=False, asking=asking).score(KEPT)
-    assert outcome.value == 0.5
-    assert [v.verdict for v in outcome.verdicts] == ["yes", "no", "yes", "no"]
-    sentences = asking == "one_by_one" and writer is None
-    assert [v.text for v in outcome.verdicts] == (FACTS if sentences else [ASKS + fact for fact in FACTS])
-    assert outcome.usage.llm_calls == (2 if asking == "together" else 4 if sentences else 1 + 4)
 
 
 def test_where_nobody_writes_questions_the_source_s_sentences_stand_in_and_say_where_they_stand():
@@ -115,14 +104,6 @@ def test_one_by_one_with_probabilities(scoring):
     assert outcome.breakdown["qa_expected"] == pytest.approx((0.9 + 0.6 + 0.2) / 3)
     assert outcome.value == outcome.breakdown["qa" if scoring == "count" else "qa_expected"]
     assert [v.probability for v in outcome.verdicts] == pytest.approx([0.9, 0.6, 0.2])
-
-
-def test_probabilities_of_some_questions_only_give_no_expectation():
-    def reply(request):
-        return LLMReply("yes", probabilities={"yes": 0.9, "no": 0.1} if "A?" in request.user else None)
-
-    metric = SummarizationScore(llm=FakeLLM(reply, asking="one_by_one"), questions=["A?", "B?"])
-    assert set(metric.score(XY).breakdown) == {"qa", "conciseness"}
 
 
 def test_no_question_is_undefined():

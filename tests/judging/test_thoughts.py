@@ -152,11 +152,3 @@ def test_a_text_and_a_tool_call_that_differ_are_no_answer(written, call, text):
     for must_call in (False, True):
         reply = read_reply(written, LLMRequest("a.b", "", "", {}), tool_calls=[call], must_call=must_call)
         assert reply.text == text
-
-
-def test_a_cut_off_reply_with_thoughts_is_not_read_as_they_may_quote_the_mark():
-    request = LLMRequest("a.b", "", "", {})
-    assert read_reply(f"It says </think>{TWO}", request, tool_calls=[ONE], ended="length").text == ""
-    assert read_reply("It says </think>yes", CHOICE, ended="max_tokens").text == ""
-    for whole in (ONE, QUOTING):
-        assert read_reply(whole, request, ended="length").text == whole

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragstone.judging.prompt import write_in
 from ragstone.text.sentences import language_name
 
 TEXTS = {
@@ -39,12 +38,6 @@ def test_each_language():
 @pytest.mark.parametrize("text", UNKNOWN)
 def test_what_does_not_say_plainly(text):
     assert language_name(text) is None
-
-
-def test_the_judge_is_told_by_the_first_text_that_says():
-    assert write_in("1931", TEXTS["German"]) == " Write in German."
-    assert write_in(TEXTS["English"], TEXTS["German"]) == ""
-    assert write_in("1931", "Oslo") == ""
 
 
 @given(st.text())

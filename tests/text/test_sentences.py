@@ -1,5 +1,4 @@
 import importlib
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import assume, given, settings
@@ -152,118 +151,15 @@ def test_pysbd_raises_on_text_that_makes_no_regular_expression():
     assert_tiles(text, split_sentences(text, "de"))
 
 
-def test_eight_threads_get_the_same_sentences():
-    texts = [PARAGRAPH * n + "Ja (z. B. so) ist es." for n in range(1, 9)] * 3
-    expected = [split_sentences(text) for text in texts]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(split_sentences, texts)) == expected
-
-
-WORDS = [
-    "the",
-    "The",
-    "cat",
-    "a",
-    "A",
-    "I",
-    "i",
-    "ii",
-    "c",
-    "is",
-    "no",
-    "No",
-    "p",
-    "Mr",
-    "Dr",
-    "e.g",
-    "U.S",
-    "U.S.A",
-    "etc",
-    "art",
-    "may",
-    "town",
-    "Élan",
-    "été",
-    "1",
-    "12",
-    "123",
-    "1984",
-    "3.5",
-    "10.25",
-    "9",
-    "10",
-    "1,000",
-    "a)",
-    "(a)",
-    "(see",
-    "(1993)",
-    "(12)",
-    "12)",
-    "1994)",
-    "(born",
-    "1921)",
-    "Yahoo",
-    "Yum",
-    "well-known",
-    "rock-",
-    "--",
-    "-",
-    "–",
-    "Brown's",
-    "boys'",
-    "don’t",
-    '"plan"',
-    '"a',
-    'b"',
-    '"',
-    "“plan”",
-    "“",
-    "(",
-    ")",
-    "co",
-    "Co",
-    "KG",
-    "Inc",
-    "&",
-    "5%",
-    "a.m",
-    "p.m",
-    "PM",
-    "A.",
-    "It",
-    "What",
-    "st",
-    "ph",
-    "v",
-    "vs",
-    "sea",
-    ";",
-    ":",
-    "viii",
-    "mix",
-    "ſo",
-    "miſs",
-    "20th",
-    "x@y",
-    "pdf",
-    "°",
-    "\\",
-    "[12]",
-    "B.",
-    "*",
-    "1.",
-    "2.",
-    "-1",
-    "12:30",
-    "B2B",
-    "{is}",
-    "d(phil",
-    "d.phil",
-    "İs",
-]
+WORDS = r"""
+    the The cat a A I i ii c is no No p Mr Dr e.g U.S U.S.A etc art may town Élan été 1 12 123 1984 3.5 10.25
+    9 10 1,000 a) (a) (see (1993) (12) 12) 1994) (born 1921) Yahoo Yum well-known rock- -- - – Brown's boys'
+    don’t "plan" "a b" " “plan” “ ( ) co Co KG Inc & 5% a.m p.m PM A. It What st ph v vs sea ; : viii mix ſo
+    miſs 20th x@y pdf ° \ [12] B. * 1. 2. -1 12:30 B2B {is} d(phil d.phil İs
+"""
 MARKS = ["", "", "", ",", ".", ".", ".", "?", "!", "...", "?!", "!!!", '."', '?"', ".)", ").", "'.", ". . ."]
 GAPS = [" ", " ", " ", " ", "  ", "\n", " \n\n", ""]
-PROSE = st.lists(st.tuples(*map(st.sampled_from, (WORDS, MARKS, GAPS))).map("".join), min_size=1, max_size=14)
+PROSE = st.lists(st.tuples(*map(st.sampled_from, (WORDS.split(), MARKS, GAPS))).map("".join), min_size=1, max_size=14)
 
 
 @settings(max_examples=300, deadline=None)
