@@ -10,7 +10,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragstone import DecisionRequest, Faithfulness, Monitor, Question, ResponseCompleteness, Sample, evaluate
+from ragstone import DecisionRequest, Faithfulness, Monitor, Question, ResponseCompleteness, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.live import Sampling
 from ragstone.testing import DecisionContract, FakeLLM
@@ -77,15 +77,6 @@ def test_what_is_around_one_is_one_too(around):
         assert isinstance(judge, LangChainDecisions)
         assert judge.model == "gate"
         assert Faithfulness(llm=judge).score(SAMPLE).value == 0.75
-
-
-def test_its_own_retries_are_its_own():
-    gate = Gate(fails=1)
-    judge = LangChainDecisions(gate.with_retry(stop_after_attempt=2, wait_exponential_jitter=False))
-    assert Faithfulness(llm=judge).score(SAMPLE).value == 0.75
-    assert len(gate.asked) == 2
-    (record,) = evaluate([SAMPLE], [Faithfulness(llm=LangChainDecisions(Gate(fails=9)))], progress=False).results()
-    assert record.outcome.reason == "judge_error"
 
 
 def test_options_and_what_is_no_decision_model():

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import pickle
-import threading
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -116,20 +115,6 @@ def test_all_questions_are_embedded_as_documents_in_one_call() -> None:
     assert [len(texts) for texts in embeddings.calls] == [4, 4]
 
 
-def test_embeddings_of_a_class_with_slots() -> None:
-    class Slotted:
-        __slots__ = ()
-
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [[float(len(text))] for text in texts]
-
-        async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
-            return self.embed_documents(texts)
-
-    embedder: Any = LangChainEmbedder(Slotted())  # type: ignore[arg-type]
-    assert embedder.embed(["ab"]).tolist() == asyncio.run(embedder.aembed(["ab"])).tolist() == [[2.0]]
-
-
 def test_async_only_embeddings_work_in_both() -> None:
     class AsyncPlaces(Places):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -168,19 +153,6 @@ def test_no_second_loop_awaits_a_model_and_evaluate_s_own_loop_never_does() -> N
 
     home = asyncio.run(on_two_loops())
     assert model.loops == {home}
-
-
-def test_evaluate_gives_up_a_model_that_hangs() -> None:
-    answers = threading.Event()
-
-    class Hanging(PlainChat):
-        def say(self, messages, kwargs):
-            answers.wait()
-
-    metric = ContextRelevancy(llm=LangChainLLM(Hanging(script=None)))
-    report = evaluate([SAMPLE], [metric], progress=False, call_timeout=0.05)
-    answers.set()
-    assert "did not reply within 0.05 s" in report[0].outcome.detail
 
 
 @pytest.mark.parametrize(

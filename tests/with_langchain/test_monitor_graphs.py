@@ -17,7 +17,8 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.func import entrypoint
+from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
@@ -40,7 +41,7 @@ from .monitored import (
     sample_of,
     says,
 )
-from .test_monitor_shapes import offline
+from .test_read import evaluated
 from .ways import ainvoke, astream, astream_events, invoke, named, sampled, stream
 
 pytestmark = pytest.mark.usefixtures("offline")
@@ -175,16 +176,22 @@ def search_text(query: str) -> str:
     return FIRST
 
 
-def test_a_tool_of_plain_text_is_named() -> None:
-    monitor, unnamed = Noting(), Noting()
-    handlers = [MonitorHandler(monitor, retriever_tools=["search_text", "search"]), MonitorHandler(unnamed)]
-    create_agent(says(called("search_text"), ANSWER), [search_text]).invoke(ASKED, {"callbacks": handlers})
-    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
-    assert parts(unnamed.only) == (QUESTION, (), ANSWER)
-    # Of a named tool with a retriever in it the documents count, and not its text.
-    agent = create_agent(says(called("search"), ANSWER), [retriever_tool("content")])
-    agent.invoke(ASKED, {"callbacks": handlers[:1]})
-    assert parts(monitor.samples[1]) == WHOLE
+@tool
+def web_search(query: str) -> dict[str, Any]:
+    """Search the web."""
+    return {"query": query, "results": [{"title": "t", "url": "u", "content": text} for text in FOUND]}
+
+
+@tool
+def blocks(query: str) -> list[dict[str, Any]]:
+    """Search, as MCP does."""
+    return [{"type": "text", "text": text} for text in FOUND]
+
+
+@tool
+def search_results(query: str) -> list[dict[str, Any]]:
+    """Search, as Anthropic has it."""
+    return [{"type": "search_result", "title": "t", "content": [{"type": "text", "text": text}]} for text in FOUND]
 
 
 @tool(response_format="content_and_artifact")
@@ -193,19 +200,31 @@ def search_in_vain(query: str) -> tuple[str, list[Any]]:
     return "Nothing.", []
 
 
-def test_a_named_tool_that_kept_no_document_found_nothing() -> None:
-    """By the handler and by the middleware: its text is no context."""
-    samples = []
-    for middleware in (False, True):
-        monitor, names = Noting(), ["search_in_vain"]
-        plain = create_agent(says(called("search_in_vain"), ANSWER), [search_in_vain])
-        alone = watched(
-            monitor, called("search_in_vain"), ANSWER, tools=[search_in_vain], middleware={"retriever_tools": names}
-        )
-        handlers = [] if middleware else [MonitorHandler(monitor, retriever_tools=names)]
-        (alone if middleware else plain).invoke(ASKED, {"callbacks": handlers})
-        samples.append(parts(monitor.only))
-    assert samples == [(QUESTION, (), ANSWER)] * 2
+PASSAGES = [
+    (web_search, FOUND),
+    (blocks, FOUND),
+    (search_results, FOUND),
+    (search_text, (FIRST,)),
+    (search_in_vain, ()),
+]
+
+
+@pytest.mark.parametrize(("used", "found"), PASSAGES, ids=lambda value: getattr(value, "name", ""))
+def test_the_passages_of_a_named_tool_are_contexts_each_live_by_the_middleware_and_offline(used, found) -> None:
+    by_handler, unnamed, by_middleware = Noting(), Noting(), Noting()
+    named = {"retriever_tools": [used.name]}
+    agent = watched(by_middleware, called(used.name), ANSWER, tools=[used], middleware=named)
+    final = agent.invoke(ASKED, {"callbacks": [MonitorHandler(by_handler, **named), MonitorHandler(unnamed)]})
+    assert parts(by_handler.only) == parts(by_middleware.only) == (QUESTION, found, ANSWER)
+    assert parts(unnamed.only) == (QUESTION, (), ANSWER)
+    assert parts(evaluated(ASKED, final, **named)) == (QUESTION, found, ANSWER)
+
+
+def test_of_a_named_tool_with_a_retriever_in_it_the_documents_count_and_not_its_text() -> None:
+    monitor = Noting()
+    agent = create_agent(says(called("search"), ANSWER), [retriever_tool("content")])
+    agent.invoke(ASKED, {"callbacks": [MonitorHandler(monitor, retriever_tools=["search"])]})
+    assert parts(monitor.only) == WHOLE
 
 
 def agent(*said, tools=(), **options):
@@ -288,6 +307,16 @@ def test_the_middleware_submits_each_run_once(way) -> None:
     assert not [name for name in metadata if name.startswith("langgraph")]
 
 
+def test_an_error_in_the_middleware_never_reaches_the_agent() -> None:
+    class Broken(Noting):
+        def submit(self, sample):
+            raise RuntimeError("broken")
+
+    monitor = Broken()
+    assert watched(monitor, ANSWER).invoke(ASKED)["messages"][-1].text == ANSWER
+    assert [str(error) for error in monitor.errors] == ["broken"]
+
+
 def test_the_middleware_leaves_a_run_to_a_handler_only_if_that_is_of_its_monitor_and_follows_the_run() -> None:
     """Also: tools of plain text are named."""
     monitor, other = Noting(), Noting()
@@ -310,17 +339,6 @@ def test_middleware_and_handler_together_make_one_sample(way) -> None:
     way(agent, ASKED, config)
     assert parts(monitor.only) == WHOLE
     assert monitor.only.id == str(run_id)
-
-
-def test_an_error_in_the_middleware_never_reaches_the_agent() -> None:
-    class Broken(Noting):
-        def submit(self, sample):
-            raise RuntimeError("broken")
-
-    monitor = Broken()
-    final = watched(monitor, ANSWER).invoke(ASKED)
-    assert final["messages"][-1].text == ANSWER
-    assert [str(error) for error in monitor.errors] == ["broken"]
 
 
 class Answer(BaseModel):
@@ -351,7 +369,7 @@ def test_an_agent_s_structured_answer_and_what_its_middleware_found(strategy, wa
     way(agent, ASKED, {"callbacks": [MonitorHandler(by_handler)]})
     assert parts(by_handler.only) == WHOLE
     assert parts(by_middleware.only) == (QUESTION, (), ANSWER)
-    assert parts(offline(None, agent.invoke(ASKED))) == (QUESTION, (), ANSWER)
+    assert parts(evaluated(None, agent.invoke(ASKED))) == (QUESTION, (), ANSWER)
     with trace_id("request 7"):
         contexts(DOCUMENTS)
         way(agent, ASKED, {})
@@ -379,13 +397,46 @@ def test_the_turns_of_a_thread_are_the_history_of_the_next_by_handler_and_middle
     assert [sample.id for sample in by_handler.samples] == [sample.metadata["run_id"] for sample in by_handler.samples]
 
 
-def test_the_question_stays_the_typed_one_where_a_node_rewords_it() -> None:
-    graph = StateGraph(MessagesState)
+def test_a_resumed_run_has_the_question_and_the_contexts_of_the_one_that_stopped() -> None:
+    @entrypoint(checkpointer=InMemorySaver())
+    def app(asked: dict[str, str]) -> str:
+        if asked["question"] != "Who else?":
+            Searching().invoke(asked["question"])
+            interrupt("May I?")
+        return ANSWER
+
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    app.invoke({"question": QUESTION}, config)
+    app.invoke(Command(resume=True), config)
+    app.invoke({"question": QUESTION}, config)
+    app.invoke({"question": "Who else?"}, config)  # and nobody resumes that one
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE, ("Who else?", (), ANSWER)]
+    assert monitor.skipped == {"interrupted": 2}
+
+
+def test_a_breakpoint_gives_no_second_sample() -> None:
+    graph = StateGraph(State)
     graph.add_sequence(
         [
-            ("reword", lambda state: {"messages": [("user", "Which novels did Austen write?")]}),
-            ("answer", lambda state: {"messages": [("ai", contexts(DOCUMENTS) and ANSWER)]}),
+            ("retrieve", lambda state: {"docs": Searching().invoke(state["question"])}),
+            ("generate", lambda _: {"answer": ANSWER}),
         ]
     )
-    sample = sample_of(graph.add_edge(START, "reword").compile(), ASKED)
-    assert (parts(sample), sample.history) == (WHOLE, ())
+    app = graph.add_edge(START, "retrieve").compile(checkpointer=InMemorySaver(), interrupt_before=["generate"])
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    app.invoke({"question": QUESTION}, config)
+    app.invoke(None, config)
+    assert [parts(sample) for sample in monitor.samples] == [WHOLE]
+    assert monitor.skipped == {"no_answer": 1}
+
+
+def test_a_stream_that_is_left_at_its_interrupt_is_interrupted() -> None:
+    monitor = Noting()
+    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+    reading = interrupted_graph().stream({"question": QUESTION}, config)
+    assert "retrieve" in next(reading)
+    assert "__interrupt__" in next(reading)
+    reading.close()
+    assert monitor.skipped == {"interrupted": 1}
