@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalEmbedder, LocalLLM
-from ragstone.local.files import installed, model_files
+from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, installed
 
 pytestmark = pytest.mark.model
 
@@ -25,17 +25,17 @@ SCHEMA = {
 }
 
 
-def needed(*numbers):
+def needed(*files):
     try:
-        for number in numbers:
-            installed(model_files()[number])
+        for file in files:
+            installed(file)
     except (FileNotFoundError, ImportError) as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
 def llm():
-    needed(0)
+    needed(LLM_FILE)
     pytest.importorskip("xllamacpp")
     with LocalLLM(context_tokens=4096) as llm:
         llm.load()
@@ -44,7 +44,7 @@ def llm():
 
 @pytest.fixture(scope="module")
 def embedder():
-    needed(1, 2)
+    needed(EMBEDDER_FILE, TOKENIZER_FILE)
     pytest.importorskip("onnxruntime")
     pytest.importorskip("tokenizers")
     return LocalEmbedder()
@@ -92,7 +92,7 @@ def test_event_loop_runs_on_and_a_cancelled_call_ends(llm):
 
 
 def test_interpreter_exits_cleanly_without_close():
-    needed(0)
+    needed(LLM_FILE)
     pytest.importorskip("xllamacpp")
     code = f"""
 import sys, threading, time

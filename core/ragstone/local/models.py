@@ -79,12 +79,13 @@ class LocalLLM(BaseLLM):
         most: int = checked("threads", min(2, cores()) if threads is None else threads, Count)
         checked("context_tokens", context_tokens, Annotated[int, Field(ge=2 * _REPLY_TOKENS)])
         name = "" if path is None else str(path)
-        self._pulled = hub_model(name) if name.startswith("hf:") else None if name else LLM_FILE
-        self._path = self._pulled.path if self._pulled else Path(name).expanduser()
-        self.model = f"local:{self._path.stem}"
+        own = hub_model(name) if name.startswith("hf:") else Path(name).expanduser()
+        self._file = own if name else LLM_FILE
+        path = self._file if isinstance(self._file, Path) else self._file.path
+        self.model = f"local:{path.stem}"
         self.max_input_tokens = context_tokens - _REPLY_TOKENS
         self._cache_prompt = cache_prompt
-        self._engine = Engine(self._path, threads=most, context_tokens=context_tokens)
+        self._engine = Engine(path, threads=most, context_tokens=context_tokens)
         self._worker = Worker("ragstone-local-llm")
         self._leaving = threading.Event()
         # At exit too: llama.cpp's own threads must have ended before the process tears down.
@@ -93,7 +94,7 @@ class LocalLLM(BaseLLM):
     @property
     def identity(self) -> dict[str, object]:
         """What makes this judge, for journals: the file by its content, and whether prompts are read in full."""
-        return {"file": content_of(self._path), "cache_prompt": self._cache_prompt}
+        return {"file": content_of(self._file), "cache_prompt": self._cache_prompt}
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request, blocking the calling thread while the calls before it and this one run.
@@ -147,10 +148,7 @@ class LocalLLM(BaseLLM):
 
     def _load(self) -> None:
         if not self._engine.loaded:
-            if self._pulled is not None:
-                installed(self._pulled)
-            elif not self._path.is_file():
-                raise FileNotFoundError(f"no such model file: {self._path}")
+            installed(self._file)
             self._engine.load()
 
     def _answer(self, request: LLMRequest, stopped: Callable[[], bool]) -> LLMReply:
@@ -263,7 +261,8 @@ class LocalEmbedder(BaseEmbedder):
     max_concurrency: int = 1  # more calls at once would only share the same cores
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self._path = Path(path).expanduser() if path else None
+        own = Path(path).expanduser() if path else None
+        self._files = (own, own.with_name("tokenizer.json")) if own else (EMBEDDER_FILE, TOKENIZER_FILE)
         self.model = f"local:{Path(path or EMBEDDER_FILE.name).stem}"
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
@@ -271,9 +270,7 @@ class LocalEmbedder(BaseEmbedder):
     @property
     def identity(self) -> dict[str, object]:
         """What makes this embedder, for journals: model and tokenizer by their content."""
-        path = self._path
-        files = (EMBEDDER_FILE.path, TOKENIZER_FILE.path) if path is None else (path, path.with_name("tokenizer.json"))
-        return {"files": [content_of(file) for file in files]}
+        return {"files": [content_of(file) for file in self._files]}
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one unit row per text, float32, shape (len(texts), 384).
@@ -299,7 +296,7 @@ class LocalEmbedder(BaseEmbedder):
     def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                onnx, vocabulary = self._files()
+                onnx, vocabulary = map(installed, self._files)
                 tokenizer = load_extra("tokenizers").Tokenizer.from_file(str(vocabulary))
                 tokenizer.no_padding()
                 tokenizer.enable_truncation(_MAX_TOKENS)
@@ -310,12 +307,3 @@ class LocalEmbedder(BaseEmbedder):
                 session = runtime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
                 self._loaded = session, tokenizer
             return self._loaded
-
-    def _files(self) -> tuple[Path, Path]:
-        if self._path is None:
-            return installed(EMBEDDER_FILE), installed(TOKENIZER_FILE)
-        files = self._path, self._path.with_name("tokenizer.json")
-        for file in files:
-            if not file.is_file():
-                raise FileNotFoundError(f"no such model file: {file}")
-        return files

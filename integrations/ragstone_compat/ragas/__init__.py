@@ -16,7 +16,7 @@ from ragstone_compat.ragas.dataset_schema import EvaluationDataset as Evaluation
 from ragstone_compat.ragas.dataset_schema import SingleTurnSample as SingleTurnSample
 from ragstone_compat.ragas.evaluation import aevaluate as aevaluate
 from ragstone_compat.ragas.evaluation import evaluate as evaluate
-from ragstone_compat.ragas.metrics import base, collections
+from ragstone_compat.ragas.metrics import base
 from ragstone_compat.ragas.run_config import RunConfig as RunConfig
 
 __getattr__ = partial(missing.refuse, __name__)
@@ -36,8 +36,8 @@ _NOT_THERE = (
 _MODULES = {
     **{f"metrics._{name}": metrics for name in _METRICS},
     **{f"metrics.{name}": metrics for name in ("critique", "result")},
-    **{f"metrics.collections.{name}": collections for name in _COLLECTIONS},
-    **{f"metrics.collections.{name}.metric": collections for name in _COLLECTIONS},
+    **{f"metrics.collections.{name}": metrics for name in _COLLECTIONS},
+    **{f"metrics.collections.{name}.metric": metrics for name in _COLLECTIONS},
     **{f"integrations.{name}": integrations for name in ("langchain", "llama_index")},
     "cost": cost,
     "dataset_schema": dataset_schema,
@@ -49,7 +49,7 @@ _MODULES = {
     "llms.base": llms,
     "metrics": metrics,
     "metrics.base": base,
-    "metrics.collections": collections,
+    "metrics.collections": metrics,
     "utils": dataset_schema,
 }
 missing.register(__name__, _MODULES, _NOT_THERE)

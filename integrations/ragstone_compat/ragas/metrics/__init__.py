@@ -1,4 +1,7 @@
-"""The metrics, by ragas' names."""
+"""The metrics, by ragas' names.
+
+Also as `metrics.collections`: `await metric.ascore(user_input=..., response=...)` returns a `value` and a `reason`.
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -129,6 +132,8 @@ class SimpleCriteriaScore(AspectCritic):
 
 
 AnswerRelevancy, ContextRecall, AspectCritique = ResponseRelevancy, LLMContextRecall, AspectCritic
+SummaryScore = SummarizationScore
+ContextPrecisionWithReference, ContextPrecisionWithoutReference = ContextPrecision, ContextUtilization
 faithfulness, answer_relevancy, context_relevancy = Faithfulness(), ResponseRelevancy(), ContextRelevancy()
 context_precision, context_utilization, context_recall = ContextPrecision(), ContextUtilization(), ContextRecall()
 answer_correctness, answer_similarity = AnswerCorrectness(), AnswerSimilarity()
