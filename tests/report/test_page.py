@@ -26,7 +26,7 @@ def live(values, at=NOON, **changes):
 def test_what_it_says_of_a_metric():
     text = text_of(Report.of(live([0.25, 0.75, None]), name="a.db"))
     for words in ("demo: 0.500 on average.", "3 samples, 3 outcomes submitted from 2026-", "demo 0.500", "2/3", "2 of 3 scored",
-                  "judged by judge", "unscored by demo: 1 timeout; first: q2: after 60 s", "minute"):  # fmt: skip
+                  "judged by judge", "unscored by demo: 1 timeout; first: q2: after 60 s", "0.25 0.500", "minute"):  # fmt: skip
         assert words in text
     assert "weighted" not in text
     assert "never averaged" not in text

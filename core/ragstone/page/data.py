@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ragstone._version import __version__
 from ragstone.page.page import page
 from ragstone.page.samples import Samples
-from ragstone.report.aggregates import Aggregates, MetricSummary
+from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
 from ragstone.report.statistics import DAY, Interval, Mean, bucket_start, bucket_width
 from ragstone.report.tables import Shown, count, interval, moment, number, percent
 from ragstone.results.record import Record
@@ -147,8 +147,17 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
+        "bins": _bins(summary.spread),
         **(_over_time(summary, period) if period is not None and summary.over_time.buckets else {}),
     }
+
+
+def _bins(spread: Mapping[int, float]) -> list[tuple[str, float]]:
+    """Return where each step begins, and its share; nothing where scores are on no common scale."""
+    if len(spread) > STEPS:
+        return []
+    total = sum(spread.values())
+    return [(f"{step / 20:.2f}", weight / total) for step, weight in sorted(spread.items())]
 
 
 def _metric_facts(summary: MetricSummary) -> Iterator[str]:

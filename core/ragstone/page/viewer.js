@@ -167,7 +167,13 @@ function report() {
       metric.unscored.length ? make("p", { class: "word" }, `unscored: ${metric.unscored.map(([why, n]) => `${whole(n)} ${why}`).join(", ")}`) : "",
       metric.weeks ? make("p", null, metric.weeks) : "",
       lineOf(metric),
-      metric.facts.map((fact) => soft(bdi(fact))));
+      metric.facts.map((fact) => soft(bdi(fact))),
+      metric.bins.length ? folded("Distribution of scores", tableOf(`Distribution of ${metric.name}`, ["from", "bar", "share"],
+        metric.bins.map(([from, part]) => [from, barOf(part), `${number(100 * part, 1)} %`]), 2)) : "");
+  }
+
+  function barOf(part) {
+    return draw("svg", { viewBox: "0 0 100 10", class: "bar", "aria-hidden": "true" }, draw("rect", { width: 100 * part, height: 10 }));
   }
 
   // The mean and its interval on the metric's scale.

@@ -24,6 +24,7 @@ _NO_VERDICT = "no single verdict"
 _ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _MANY = 10_000
+STEPS = 41
 _KEYS, _VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
 
 Key = tuple[str, str, str]
@@ -192,6 +193,7 @@ class MetricSummary:
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
         cost: What all outcomes cost.
+        spread: The weight of the rows' scores in each step of 0.05, by 20 times its begin; not counted on above `STEPS`.
         over_time: Their mean over time.
         first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
         last: When the last one was, likewise.
@@ -211,6 +213,7 @@ class MetricSummary:
         self.info = info
         self.cost = Cost()
         self.scored = 0
+        self.spread: dict[int, float] = {}
         self._chosen_by = set[str]()
         self._told_apart = set[bool]()  # whether an embedder told different texts apart
         self.failures: Counter[UnscoredReason] = Counter()
@@ -250,6 +253,9 @@ class MetricSummary:
         weight = weight_of(records[0])
         self.scored += len(scores)
         self._values.add(worst.value, weight)
+        if len(self.spread) <= STEPS:
+            step = math.floor(round(20 * worst.value, 9))
+            self.spread[step] = self.spread.get(step, 0.0) + weight
         self._count_causes(worst)
         self._noise.add([score.value for score in scores], passed)
         for each in passed:
