@@ -42,16 +42,6 @@ def test_decisions_and_probabilities_are_the_calibrated_ones():
 RANKED = {"llm": judge(gives_probabilities=True), "embedder": FakeEmbedder()}
 
 
-def test_sentences_that_an_embedder_ranks_are_calibrated_by_the_probability_that_they_have():
-    found = calibration(embedder="fake-8")
-    plain = relevancy(**RANKED, scoring="count").score(sample(0.5, 0.75))
-    outcome = relevancy(**RANKED, calibration=found).score(sample(0.5, 0.75))
-    wanted = found.apply([v.probability for v in of_sentences(plain)])
-    assert [v.probability for v in of_sentences(outcome)] == wanted
-    assert [v.verdict == "relevant" for v in of_sentences(outcome)] == [p >= 0.3 for p in wanted]
-    assert outcome.breakdown["sentence_uncalibrated"] == plain.breakdown["sentence"]
-
-
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
@@ -149,17 +139,6 @@ def test_a_score_as_a_whole():
         summary_metric(coeff=0.25, calibration=found)
     with pytest.raises(CalibrationError, match=r"questions: made with \['Is it.'\], this has None"):
         summary_metric(questions=None, calibration=found)
-
-
-def test_calibrated_sentences_are_counted_unless_told():
-    sure = judge(gives_probabilities=True)
-    found = calibration(threshold=0.3)
-    outcome = relevancy(llm=sure, calibration=found).score(sample(0.6, 0.9, 0.1))
-    assert outcome.value == outcome.breakdown["count"] == pytest.approx(1 / 3)
-    assert outcome.version == f"{ContextRelevancy.version}+cal:{found.digest}"
-    outcome = relevancy(llm=sure, calibration=found, scoring="expected").score(sample(0.6, 0.9, 0.1))
-    assert outcome.value == pytest.approx(sum(found.apply([0.6, 0.9, 0.1])) / 3)
-    assert outcome.version == f"{ContextRelevancy.version}+expected+cal:{found.digest}"
 
 
 @pytest.mark.parametrize(("scoring", "other"), [("count", "expected"), ("expected", "count")])

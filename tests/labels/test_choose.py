@@ -62,18 +62,15 @@ def test_each_sample_has_the_same_chance_and_the_order_says_nothing_of_the_score
     assert all(abs(hits[f"q{i}"] - 300) < 5 * (800 * 3 / 8 * 5 / 8) ** 0.5 for i in range(8))
     assert len({tuple(each) for each in drawn}) > 200
     assert {draw["chance"] for draw in draws(choose(given, n=2))} == {0.25}
+    all_ = choose(given, n=60)
+    assert (sorted(ids(all_)), {draw["chance"] for draw in draws(all_)}) == ([f"q{i}" for i in range(8)], {1.0})
+    assert all_.notes[1] == "60 were asked for, and there are no more"
 
 
 def test_the_draw_is_the_same_again_whatever_the_order_of_the_results():
     results = list(faithful(30).results())
     back = Report.of([replace(each, row=29 - each.row) for each in reversed(results)], faithful(1).metrics)
     assert choose(back, n=9) == choose(faithful(30), n=9) != choose(faithful(30), n=9, seed=1)
-
-
-def test_all_are_drawn_where_there_are_no_more():
-    chosen = choose(faithful(5), n=60)
-    assert (sorted(ids(chosen)), {draw["chance"] for draw in draws(chosen)}) == (["q0", "q1", "q2", "q3", "q4"], {1.0})
-    assert chosen.notes[1] == "60 were asked for, and there are no more"
 
 
 def test_what_is_left_out_is_counted():
@@ -122,20 +119,14 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
     assert "left out: 4 ids that do not have one score with texts in each file" in chosen.notes
 
 
-def test_ids_that_stand_twice_are_in_no_pair():
-    a = faithful(4)
-    twice = Report.of([*a.results(), replace(next(iter(faithful(1, answer="New").results())), row=4)], a.metrics)
-    chosen = choose(twice, faithful(4, answer="Reply"))
-    assert (sorted(set(ids(chosen))), chosen.notes[-1]) == (
-        ["q1", "q2", "q3"],
-        "left out: 1 ids that do not have one score with texts in each file",
-    )
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         ({"metric": "other"}, "--metric other: the results hold no score of it; they hold faithfulness"),
+        ({"report": Report.of([*faithful(2).results(), *records([0.5], metric="other")])},
+         "hold faithfulness, other; name the one to label"),
+        ({"report": report([0.5])}, "no texts to label: score again without --no-texts"),
+        ({"report": report([None])}, "hold no score of it; they hold no scores at all"),
         ({"other": faithful(3, answer="B").__class__.of([replace(x, sample_id="z") for x in faithful(1).results()])},
          "faithfulness: no id has a score and texts in both"),
         ({"other": Report.of([replace(x, judge="j2") for x in faithful(1).results()])},
@@ -144,16 +135,7 @@ def test_ids_that_stand_twice_are_in_no_pair():
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(more, message):
     with pytest.raises(CalibrationError, match=message):
-        choose(faithful(3), **more)
-
-
-def test_several_metrics_or_versions():
-    both = Report.of([*faithful(2).results(), *records([0.5], metric="other")])
-    with pytest.raises(CalibrationError, match="hold faithfulness, other; name the one to label"):
-        choose(both)
-    mixed = [replace(each, judge=f"j{each.row}") for each in faithful(2).results()]
-    with pytest.raises(CalibrationError, match="version and judge 1 j0 and of 1 j1"):
-        choose(Report.of(mixed))
+        choose(**{"report": faithful(3)} | more)
 
 
 def run(*args):
@@ -186,22 +168,6 @@ def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():
     assert [entry["items"] for entry in choose(own).entries] == [[]]
 
 
-def test_of_two_systems_no_verdict_shows(tmp_path):
-    faithful(3).to_json(results := tmp_path / "r.jsonl")
-    done = run("label", results, results, "--show-verdicts", "--out", tmp_path / "page.html")
-    assert (done.exit_code, (tmp_path / "page.html").exists()) == (2, False)
-    assert "--show-verdicts: would say which system gave which answer" in done.stderr
-
-
-def test_texts_of_any_kind_stay_as_they_are():
-    hostile = 'a\u2028b\r\n\x00</script>\x85"'
-    given = [
-        replace(each, sample_id=f"{hostile}\ud83d", sample=Sample(response=hostile)) for each in faithful(1).results()
-    ]
-    (entry,) = data_of(choose(Report.of(given)).page())["samples"]
-    assert entry["texts"][0][3].replace("\ufffd", "\x85") == hostile
-
-
 def test_bad_input_writes_nothing(tmp_path):
     faithful(3).to_json(results := tmp_path / "r.jsonl")
     texts = tmp_path / "t.jsonl"
@@ -218,6 +184,7 @@ def test_bad_input_writes_nothing(tmp_path):
         ((results, texts), "t.jsonl"),
         ((results, "--metric", "faithfullness"), "they hold faithfulness"),
         ((tmp_path / "live.db",), "have Monitor(store_text=True)"),
+        ((results, results, "--show-verdicts"), "would say which system gave which answer"),
     ):
         done = run("label", *args, "--out", out)
         assert (done.exit_code, out.exists()) == (2, False), args

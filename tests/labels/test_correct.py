@@ -184,14 +184,6 @@ def test_scores_on_another_scale_than_labels_are_neither_drawn_nor_corrected(tmp
         choose(other)
 
 
-def test_a_byte_order_mark_is_no_label(tmp_path):
-    report, truth = made()
-    file = labelled(tmp_path / "l", report, truth, SIXTY)
-    found = corrected(report, file)["demo"].corrected
-    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert corrected(report, file)["demo"].corrected == found
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -281,30 +273,6 @@ def test_a_sample_with_an_open_item_has_no_score(tmp_path):
     found = corrected(report, write(tmp_path / "l", labels[:-1]))["faithfulness"]
     assert (found.labels, found.skipped) == (29, 0)
     assert found.notes == ("1 sample without a score by its labels (an item is open); left out.",)
-
-
-def test_labels_of_whole_samples_go_before_those_of_items(tmp_path):
-    report, labels = claims(made(60)[0])
     whole = [label_of(report, f"q{i}", 1.0) for i in range(30)]
     found = corrected(report, write(tmp_path / "l", [*labels, *whole]))["faithfulness"]
-    assert (found.people.mean, found.by_items) == (1.0, False)
-
-
-def test_metrics_without_labels_are_named_and_keep_the_judges_mean_in_front(tmp_path):
-    report, truth = made()
-    other = [replace(each, outcome=each.outcome.model_copy(update={"metric": "other"})) for each in report]
-    both = [record for pair in zip(report, other, strict=True) for record in pair]
-    together = Report.of(both, samples=[report.sample(each) for each in report])
-    file = labelled(tmp_path / "l", report, truth, SIXTY)
-    found = corrected(together, file)
-    assert list(found) == ["demo"]
-    assert found["demo"].corrected == by_hand(report, truth, SIXTY)
-    assert "no labels of other" in str(found)
-
-
-def test_a_wrong_time_is_an_error_of_use(tmp_path):
-    report, truth = made(30)
-    report.to_json(results := tmp_path / "r.jsonl")
-    labels = labelled(tmp_path / "l", report, truth, ["q1"])
-    done = CliRunner().invoke(cli, ["correct", str(results), "--labels", str(labels), "--since", "soon"])
-    assert (done.exit_code, "--since: 'soon' is no time; write 30m, 24h or 7d" in done.stderr) == (2, True)
+    assert (found.people.mean, found.by_items) == (1.0, False), "labels of whole samples go before those of items"

@@ -41,11 +41,6 @@ def test_yes_no_is_post_stratified_by_the_verdict() -> None:
     assert estimate.method == "post-stratified by the judge's verdict (yes/no labels)"
 
 
-def test_the_two_words_of_a_judge_need_not_be_0_and_1() -> None:
-    plain = corrected_mean(YES_NO, VERDICTS, OTHER_VERDICTS)
-    assert corrected_mean(YES_NO, 0.2 + 0.3 * VERDICTS, 0.2 + 0.3 * OTHER_VERDICTS) == plain
-
-
 def test_a_graded_mean_is_that_of_ppi() -> None:
     """The paper's estimate, with the power-tuned lambda, before the shift for labels that few draws show."""
     estimate = corrected_mean(GRADED, SCORES, OTHER_SCORES)
@@ -68,14 +63,9 @@ def test_a_judge_who_knows_nothing_leaves_the_labels_alone() -> None:
     assert estimate.method == "labels alone: the judge agrees with them no more than chance would"
     against = corrected_mean(GRADED, 1 - SCORES, 1 - OTHER_SCORES)
     assert against.method.startswith("labels alone: the judge agrees with them no more")
-
-
-@pytest.mark.parametrize("people", [YES_NO, GRADED], ids=["yes/no", "graded"])
-def test_a_constant_judge_leaves_the_labels_alone(people: np.ndarray) -> None:
-    estimate = corrected_mean(people, np.full(40, 0.9), np.full(400, 0.9))
-    assert estimate.method == "labels alone: the judge gives one score to all"
-    assert estimate.mean == pytest.approx(people.mean(), abs=0.01)
-    assert estimate.labels_worth == 40
+    constant = corrected_mean(GRADED, np.full(40, 0.9), np.full(400, 0.9))
+    assert (constant.method, constant.labels_worth) == ("labels alone: the judge gives one score to all", 40)
+    assert constant.mean == pytest.approx(GRADED.mean(), abs=0.01)
 
 
 def test_labels_that_never_differ_from_the_judge_do_not_make_the_mean_certain() -> None:
@@ -83,12 +73,6 @@ def test_labels_that_never_differ_from_the_judge_do_not_make_the_mean_certain() 
     assert ones.high - ones.low > 0.05
     same = corrected_mean(GRADED, GRADED, OTHER_SCORES)
     assert same.high - same.low > 2 * 1.96 * OTHER_SCORES.std() / math.sqrt(440)
-
-
-def test_all_labels_equal() -> None:
-    estimate = corrected_mean(np.ones(20), RNG.random(20), RNG.random(50))
-    assert estimate.low < 0.9
-    assert estimate.high == 1.0
 
 
 def test_most_graded_labels_equal_do_not_hide_the_rare_others() -> None:
@@ -99,25 +83,6 @@ def test_most_graded_labels_equal_do_not_hide_the_rare_others() -> None:
     spread = np.linspace(0.7, 1.0, 30)
     usual = corrected_mean(spread, noise[:30], noise[30:])
     assert usual.high - usual.low < 1.1 * 2 * 2.045 * spread.std(ddof=1) / math.sqrt(30)
-
-
-def test_a_difference_turns_with_its_sign() -> None:
-    people = RNG.choice([-1.0, 0.0, 0.0, 1.0], 40)
-    judge = np.clip(people + RNG.normal(0, 0.4, 40), -1, 1)
-    rest = RNG.choice([-1.0, 0.0, 1.0], 100)
-    forward, backward = corrected_difference(people, judge, rest), corrected_difference(-people, -judge, -rest)
-    assert forward.mean == pytest.approx(-backward.mean, abs=1e-9)
-    assert (forward.low, forward.high) == pytest.approx((-backward.high, -backward.low), abs=1e-9)
-    assert forward.low >= -1.0
-
-
-def test_a_level_widens() -> None:
-    widths = [
-        estimate.high - estimate.low
-        for level in (0.8, 0.95, 0.99)
-        for estimate in (corrected_mean(GRADED, SCORES, OTHER_SCORES, level=level),)
-    ]
-    assert widths == sorted(widths)
 
 
 def test_one_pair_that_is_no_tie_makes_no_system_better() -> None:
@@ -167,10 +132,7 @@ def test_a_judge_who_sees_one_side_only_is_seldom_sure_and_wrong(share: float) -
         estimate = corrected_difference(people[:40], judge[:40], judge[40:])
         wrong += not estimate.low <= 0.0 <= estimate.high
     assert wrong <= 5
-
-
-def test_rare_breaks_of_which_the_judge_sees_half_are_held() -> None:
-    rng, held = np.random.default_rng(12), 0
+    held = 0
     for _ in range(200):
         people, judge = changed_pairs(rng, 0.06, 0.0, 0.5)
         estimate = corrected_difference(people[:40], judge[:40], judge[40:])
@@ -204,22 +166,6 @@ def test_the_judges_scale_makes_no_difference(seed: int, scale: float, start: fl
         again = estimator(people[:n], moved[:n], moved[n:])
         assert numbers(again) == pytest.approx(numbers(plain), abs=1e-6)
         assert (again.method, again.labels_worth) == (plain.method, pytest.approx(plain.labels_worth, rel=1e-4))
-
-
-def test_a_good_judge_on_a_tenth_of_the_scale_is_worth_as_much() -> None:
-    plain = corrected_mean(GRADED, SCORES, OTHER_SCORES)
-    squeezed = corrected_mean(GRADED, 0.9 + SCORES / 10, 0.9 + OTHER_SCORES / 10)
-    assert squeezed.labels_worth == pytest.approx(plain.labels_worth)
-    assert squeezed.labels_worth > 80
-
-
-def test_a_slope_that_one_label_gives_is_worth_nothing() -> None:
-    rng = np.random.default_rng(0)
-    people = np.r_[0.0, rng.uniform(0.5, 1.0, 39)]
-    judge = np.r_[0.1, rng.uniform(0.85, 0.95, 39)]
-    estimate = corrected_mean(people, judge, np.r_[np.full(9, 0.1), rng.uniform(0.85, 0.95, 351)])
-    assert estimate.method == "PPI++ (graded labels)"
-    assert estimate.labels_worth == 40
 
 
 def test_scores_far_from_all_that_are_labelled_do_not_move_the_mean() -> None:
@@ -264,9 +210,6 @@ def test_bad_input_is_named(name: str) -> None:
     arguments = {"people": YES_NO, "judge": VERDICTS, "judge_rest": OTHER_VERDICTS, **changed}
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         corrected_mean(**arguments)
-
-
-def test_a_difference_may_be_negative_and_no_less_than_minus_1() -> None:
     with pytest.raises(ValueError, match="people: -1.5 is not from -1 to 1"):
         corrected_difference(np.full(20, -1.5), np.zeros(20), [])
 

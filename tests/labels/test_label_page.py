@@ -19,8 +19,8 @@ from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..report.reports import data_of, report  # noqa: TID252
-from .made import judge, relevancy, sample
+from ..report.reports import data_of  # noqa: TID252
+from .made import judge, relevancy
 
 FULL = Path("/dev/full")
 
@@ -113,19 +113,6 @@ def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
     for kind, verdict in items:
         assert verdict.verdict in ("", *kind.choices)
         assert (kind.origin == "text") <= bool(verdict.evidence)
-
-
-def test_nothing_of_the_judge_is_in_the_page():
-    samples = [sample(0.9, 0.2, question=f"Who {i}?") for i in range(9)]
-    judges = [FakeLLM(lambda request, word=word, p=p: LLMReply(word, probabilities={"yes": p, "no": 1 - p}), asking="one_by_one")
-              for word, p in (("yes", 0.9), ("no", 0.1))]  # fmt: skip
-    reports = [evaluate(samples, [relevancy(llm=judge)], progress=False) for judge in judges]
-    blind, other = (choose(each).page() for each in reports)
-    assert blind == other
-    shown, other = (choose(each, show_verdicts=True).page() for each in reports)
-    assert shown != other
-    ids = [entry["of"]["id"] for entry in data_of(blind)["samples"]]
-    assert ids != sorted(ids)
 
 
 def test_labels_of_results_calibrate_without_a_judge(results, labels, tmp_path):
@@ -226,33 +213,6 @@ def test_what_only_a_score_can_calibrate(tmp_path):
     lines = downloaded(data_of(choose(run_of).page()), lambda _: "supported")
     done = run("calibrate", results, "--labels", written(tmp_path / "l", lines), "--out", tmp_path / "c.json")
     assert (done.exit_code, "of faithfulness only score can be calibrated" in done.stderr) == (2, True)
-
-
-def test_the_command_writes_the_page_and_says_what_it_needs(results, tmp_path):
-    out = tmp_path / "page.html"
-    done = run("label", results, "--out", out)
-    assert (done.exit_code, done.stdout) == (0, f"{out}: 24 of 24 samples, each drawn with the chance 1\n")
-    assert len(data_of(out.read_text())["samples"]) == 24
-    done = run("label", results, "--out", results)
-    assert (done.exit_code, "is RESULTS itself" in done.stderr) == (2, True)
-    done = run("label", results, "--metric", "faithfulness", "--out", out)
-    assert (done.exit_code, "they hold context_relevancy" in done.stderr) == (2, True)
-
-
-def test_results_of_several_metrics_or_without_texts():
-    both = Report.of([*report([0.5]).results(), *report([0.5], metric="other").results()])
-    with pytest.raises(ValueError, match="hold demo, other; name the one to label"):
-        choose(both)
-    with pytest.raises(ValueError, match="no texts to label: score again without --no-texts"):
-        choose(both, metric="demo")
-    with pytest.raises(ValueError, match="hold no score of it; they hold no scores at all"):
-        choose(report([None]), metric="demo")
-
-
-def test_a_metric_of_ones_own_is_labelled_by_one_score_and_repeats_once():
-    samples = [Sample(response="Yes."), Sample(response="No.")]
-    chosen = choose(report([[0.1, 0.2], 0.5], samples=samples))
-    assert [entry["items"] for entry in chosen.entries] == [[], []]
 
 
 def test_what_the_results_do_not_say_is_known_of_ragstones_own_metrics():

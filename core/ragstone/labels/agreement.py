@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import Label, name_of, read_labels, refuse
+from ragstone.labels.label_file import Label, match_in_each, read_labels
 from ragstone.report.statistics import TIE, Interval, of_groups
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from ragstone.report.report import Report
 
     Numbers = NDArray[np.float64]
 
@@ -44,9 +46,6 @@ def agreement(
         b: What the other says.
         groups: What each item belongs to, such as its sample; None: each stands alone.
 
-    Raises:
-        ValueError: They are not equally many.
-
     Example:
         >>> both = agreement(["yes", "yes", "no", "no"], ["yes", "yes", "no", "yes"])
         >>> both.share.mean, both.kappa.mean
@@ -54,8 +53,6 @@ def agreement(
         >>> agreement([1.0, 1.0], [1.0, 1.0]).kappa is None
         True
     """
-    if len(a) != len(b):
-        raise ValueError(f"a and b: {len(a)} and {len(b)} answers; give both answers to each item")
     if len(a) < 2:
         return Agreement(len(a))
     values = np.asarray([*a, *b])
@@ -131,41 +128,29 @@ def _estimate(of: "Callable[[Numbers], Numbers]", n: int, groups: Sequence[str] 
     return Interval(n, float(value), float(low), float(high))
 
 
-def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agreement], list[str]]:
+def of_files(
+    a: str | Path, b: str | Path, reports: "Sequence[Report]"
+) -> tuple[Mapping[tuple[str, str], Agreement], list[str]]:
     """Return how far two files of labels agree, by metric and kind of item, and what else is to be said, in sentences.
 
     Whole samples are what the bootstrap draws.
 
     Raises:
-        CalibrationError: A file cannot be used, an item has two labels in one file, the two files are of other metrics,
-            versions, judges or texts, or no item has a label in both.
+        CalibrationError: A label cannot be used with these results, or no item has a label in both files.
     """
-    where = f"{a}, {b}: "
-    one, other = _labels(a), _labels(b)
-    of_a, of_b = (
-        " and ".join(sorted({f"{each.metric} {each.version} by {each.judge}" for each in labels.values()}))
-        for labels in (one, other)
-    )
-    if of_a != of_b:
-        raise CalibrationError(f"{where}hold labels of {of_a}, and of {of_b}; give labels of the same scores")
-    ids = {key[:2] for key in one} & {key[:2] for key in other}
-    same = {key[:2] for key in {key[:3] for key in one} & {key[:3] for key in other}}
-    problems = [f"sample {name[:80]!r}: its texts are others in the other file" for _, name in sorted(ids - same)]
-    both = [(x, other[key]) for key, x in one.items() if key in other]
-    problems += [f"sample {x.id[:80]!r}: {name_of(x)}: its text is another" for x, y in both if x.text != y.text]
-    refuse(where, problems)
+    one, other = _labels(a, reports), _labels(b, reports)
     kinds: dict[tuple[str, str], list[tuple[Label, Label]]] = {}
-    for x, y in both:
-        if not (x.skipped or y.skipped):
-            kinds.setdefault((x.metric, x.kind), []).append((x, y))
+    for key, x in one.items():
+        if key in other and not (x.skipped or other[key].skipped):
+            kinds.setdefault((x.metric, x.kind), []).append((x, other[key]))
     if not kinds:
-        raise CalibrationError(f"{where}no item has a label in both; let both label one page of `ragstone label`")
+        raise CalibrationError(f"{a}, {b}: no item has a label in both; let both label one page of `ragstone label`")
     notes: list[str] = []
-    if skipped := {key[:3] for labels in (one, other) for key, each in labels.items() if each.skipped}:
+    if skipped := {each.id for labels in (one, other) for each in labels.values() if each.skipped}:
         notes.append(f"{len(skipped):,} sample(s) were skipped by one or both")
     if alone := one.keys() ^ other.keys():
         notes.append(f"{len(alone):,} label(s) stand in one file alone")
-    if any(each.verdicts_shown for pair in both for each in pair):
+    if any(each.verdicts_shown for labels in (one, other) for each in labels.values()):
         notes.append("some labels were made with the judge's verdicts in sight: such labels agree too readily")
     by_kind: dict[tuple[str, str], Agreement] = {}
     for name, pairs in kinds.items():
@@ -174,14 +159,8 @@ def of_files(a: str | Path, b: str | Path) -> tuple[Mapping[tuple[str, str], Agr
     return by_kind, notes
 
 
-def _labels(path: str | Path) -> dict[tuple[str, ...], Label]:
+def _labels(path: str | Path, reports: "Sequence[Report]") -> dict[tuple[str | None, ...], Label]:
     """Return the labels of a file by what they are of."""
-    labels: dict[tuple[str, ...], Label] = {}
-    twice: list[str] = []
-    for line, label in read_labels(path, option=""):
-        key = label.metric, label.id, label.sample_digest, label.kind, label.item or ""
-        if key in labels:
-            twice.append(f"line {line}: sample {label.id[:80]!r}: {name_of(label)} has a label already")
-        labels[key] = label
-    refuse(f"{path}: ", twice)
-    return labels
+    matched = match_in_each(path, read_labels(path), reports)
+    labels = [label for side in matched for each in side for label in each.labels]
+    return {(each.metric, each.id, each.sample_digest, each.kind, each.item): each for each in labels}

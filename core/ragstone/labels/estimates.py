@@ -216,7 +216,9 @@ def _by_residuals(
     y, f, f_all, n = data.y, data.f, data.f_all, data.n
     y_mean, f_mean = float(y.mean()), float(f.mean())
     if alone and yes_no and not difference:
-        return y_mean, *_wilson(y_mean, n, z), (1.0, 0.0)
+        wilson = load_extra("scipy.stats", "a corrected mean").binomtest(round(float(y.sum())), n)
+        ends = wilson.proportion_ci(2.0 * tail - 1.0, "wilson")
+        return y_mean, min(y_mean, ends.low), max(y_mean, ends.high), (1.0, 0.0)
     yy, ff, yf = _sums(data)
     slope = 0.0 if alone else yf / ff
     off = f - f_mean
@@ -310,12 +312,6 @@ def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
     """Return the least, the most common and the greatest value, and the share of the most common."""
     distinct, counts = np.unique(np.round(values, 6), return_counts=True)
     return float(distinct[0]), float(distinct[counts.argmax()]), float(distinct[-1]), float(counts.max()) / len(values)
-
-
-def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
-    middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n)
-    half = z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n)) / (1.0 + z * z / n)
-    return min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half))  # rounding
 
 
 def _checked(people: "ArrayLike", judge: "ArrayLike", judge_rest: "ArrayLike", least: float) -> _Data:

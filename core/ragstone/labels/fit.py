@@ -169,11 +169,6 @@ def folds(groups: Sequence[str], most: int, seed: int = 0) -> Iterator[tuple[lis
         yield [i for i, group in enumerate(groups) if fold[group] != number], test
 
 
-def load_sklearn(name: str) -> ModuleType:
-    """Import a module of scikit-learn."""
-    return load_extra(f"sklearn.{name}", "fitting a calibration")
-
-
 def load_extra(name: str, need: str) -> ModuleType:
     """Import a module of the extra `calibrate`, which what is named as the need cannot do without."""
     try:
@@ -208,7 +203,9 @@ def _logistic(values: "Numbers", labels: "Numbers") -> tuple[float, float]:
     # A label between 0 and 1 is that much of a yes, and for the rest a no.
     yes = np.tile([1.0, 0.0], len(labels))
     share = np.stack([labels, 1.0 - labels], axis=1).ravel()
-    model = load_sklearn("linear_model").LogisticRegression(C=1.0, solver="newton-cholesky")
+    model = load_extra("sklearn.linear_model", "fitting a calibration").LogisticRegression(
+        C=1.0, solver="newton-cholesky"
+    )
     model.fit(x[share > 0.0], yes[share > 0.0], sample_weight=share[share > 0.0])
     weight = float(model.coef_[0][0]) / spread
     return weight, float(model.intercept_[0]) - weight * middle

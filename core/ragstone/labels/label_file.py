@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictStr, ValidationError, model_validator
 
 from ragstone.identity import sample_digest
 from ragstone.labels.calibration import CalibrationError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 _SHOWN = 20
 WHOLE: Final = "score"
 """The kind of a label of the whole sample."""
-
-_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False, strict=True)]
 
 
 class Draw(BaseModel):
@@ -82,18 +80,11 @@ class Label(BaseModel):
     kind: StrictStr
     item: StrictStr | None = None
     text: StrictStr | None = None
-    answer: _Share | StrictStr | None = None
+    answer: StrictFloat | StrictStr | None = None
     skipped: bool = False
     missing: bool = False
     verdicts_shown: bool = False
     draw: Draw | None = None
-
-    @field_validator("answer", mode="before")
-    @classmethod
-    def _within(cls, answer: object) -> object:
-        if isinstance(answer, (int, float)) and (isinstance(answer, bool) or not 0.0 <= answer <= 1.0):
-            raise ValueError(f"{answer} is not a number from 0 to 1")
-        return answer
 
     @model_validator(mode="after")
     def _whole(self) -> "Label":
@@ -101,8 +92,9 @@ class Label(BaseModel):
             raise ValueError("answer: is needed, unless the sample was skipped")
         if (self.kind == WHOLE) != (self.item is None) or (self.item is None) != (self.text is None):
             raise ValueError("item and text: belong to an item, and to it alone")
-        if self.kind == WHOLE and isinstance(self.answer, str):
-            raise ValueError(f"answer: {self.answer[:40]!r} is not a number from 0 to 1")
+        number = isinstance(self.answer, float) and 0.0 <= self.answer <= 1.0
+        if self.kind == WHOLE and not (self.skipped or number):
+            raise ValueError(f"answer: {str(self.answer)[:40]!r} is not a number from 0 to 1")
         return self
 
 
@@ -147,7 +139,7 @@ class LabelledRecord:
             CalibrationError: Labels of this metric's items give no score, or the results do not say by which options.
         """
         if not self.by_items:
-            return next((float(each.answer) for each in self.labels if isinstance(each.answer, (int, float))), None)
+            return next((each.answer for each in self.labels if isinstance(each.answer, float)), None)
         answers = {(label.kind, label.item): str(label.answer) for label in self.labels}
         items = [item for _, item in items_of(self.score, self.info.items)]
         if any((item.kind, item.id) not in answers for item in items):
@@ -198,8 +190,8 @@ def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind,
     return items
 
 
-def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, Label]]:
-    """Return the labels of a file, each with its line from 1; messages name the option that named the file.
+def read_labels(path: str | Path) -> list[tuple[int, Label]]:
+    """Return the labels of a file, each with its line from 1.
 
     Raises:
         CalibrationError: It cannot be read, or a line holds none; all such lines (20 at most) are named.
@@ -209,7 +201,7 @@ def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, 
     try:
         lines = Path(path).read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
-        raise CalibrationError(f"{option}{path}: cannot be read: {error.strerror}") from None
+        raise CalibrationError(f"--labels {path}: cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
@@ -217,25 +209,16 @@ def read_labels(path: str | Path, option: str = "--labels ") -> list[tuple[int, 
         except ValidationError as error:  # noqa: PERF203 - each line is told of
             bad.append(f"line {number}: {first_problem(error)}")
     if not any(b"sample_digest" in line for line in lines):
-        raise CalibrationError(f"{option}{path}: holds no label; `ragstone label` makes a page to make labels on")
-    refuse(f"{option}{path}: ", bad)
+        raise CalibrationError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
+    _refuse(path, bad)
     return labels
 
 
-def refuse(where: str, problems: Sequence[str], what: str = "label") -> None:
-    """Refuse a file with what is wrong with its lines, where something is.
-
-    Args:
-        where: The beginning of the message.
-        problems: What is wrong; of many, the first 20 are shown.
-        what: What its lines are called.
-
-    Raises:
-        CalibrationError: Something is wrong.
-    """
+def _refuse(path: str | Path, problems: Sequence[str]) -> None:
+    """Refuse a file with what is wrong with its lines, where something is; of many the first 20 are shown."""
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        head = f"{where}{len(problems)} {what}(s) cannot be used:"
+        head = f"--labels {path}: {len(problems)} label(s) cannot be used:"
         raise CalibrationError("\n".join([head, *problems[:_SHOWN], *more]))
 
 
@@ -270,7 +253,7 @@ def match_in_each(
         item = *key, label.kind, label.item
         problems_of = [(of, _problem(label, of[key])) for of in scores if key in of]
         if fitting := [of for of, problem in problems_of if problem is None]:
-            problem = f"{name_of(label)} has a label already" if item in seen else None
+            problem = f"{_name_of(label)} has a label already" if item in seen else None
         elif problems_of:
             problem = problems_of[0][1]
         elif (key[0], label.metric) in ids:
@@ -282,7 +265,7 @@ def match_in_each(
         seen.add(item)
         for of in fitting:
             of[key] = replace(of[key], labels=(*of[key].labels, label))
-    refuse(f"--labels {path}: ", problems)
+    _refuse(path, problems)
     return [[each for each in of.values() if each.labels] for of in scores]
 
 
@@ -314,7 +297,7 @@ def refuse_scale(info: "MetricInfo") -> None:
         )
 
 
-def name_of(label: Label) -> str:
+def _name_of(label: Label) -> str:
     """Return what a label is of, in words."""
     return "the sample" if label.kind == WHOLE else f"{label.kind} {label.item}"
 
@@ -331,10 +314,10 @@ def _problem(label: Label, scored: LabelledRecord) -> str | None:
         return None
     items = {(kind.kind, item.id): (kind, item) for kind, item in items_of(scored.score, scored.info.items)}
     if (label.kind, label.item or "") not in items:
-        return f"the score has no {name_of(label)[:80]}"
+        return f"the score has no {_name_of(label)[:80]}"
     kind, item = items[label.kind, label.item or ""]
     if showable(item.text) != showable(label.text or ""):
-        return f"{name_of(label)}: its text is another in the results"
+        return f"{_name_of(label)}: its text is another in the results"
     if label.answer not in kind.choices:
-        return f"{name_of(label)}: answer: {str(label.answer)[:40]!r} is not one of {', '.join(kind.choices)}"
+        return f"{_name_of(label)}: answer: {str(label.answer)[:40]!r} is not one of {', '.join(kind.choices)}"
     return None

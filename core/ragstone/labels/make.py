@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragstone.labels.calibration import Calibration, CalibrationError
-from ragstone.labels.fit import FitResult, Labelled, cross_fit, load_sklearn
+from ragstone.labels.fit import FitResult, Labelled, cross_fit, load_extra
 from ragstone.labels.label_file import WHOLE, LabelledRecord, items_of, match_labels, metric_items, read_labels
 from ragstone.metrics.base import CalibratedItem
 from ragstone.metrics.setup import identity_of
@@ -27,7 +27,7 @@ def from_results(report: "Report", path: str | Path) -> tuple[Calibration, FitRe
     Raises:
         CalibrationError: A label cannot be used, or the results do not say enough of the metric.
     """
-    load_sklearn("linear_model")
+    load_extra("sklearn.linear_model", "fitting a calibration")
     labels = read_labels(path)
     matched = match_labels(path, labels, report)
     if len(keys := {each.info.key for each in matched}) > 1:

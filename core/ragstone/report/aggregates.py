@@ -193,7 +193,7 @@ class MetricSummary:
         scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
         cost: What all outcomes cost.
-        spread: The weight of the rows' scores in each step of 0.05, by 20 times its begin; not counted on above `STEPS`.
+        spread: The weight of the rows' scores in each step of 0.05, by 20 times its begin; at most `STEPS` + 1 steps.
         over_time: Their mean over time.
         first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
         last: When the last one was, likewise.

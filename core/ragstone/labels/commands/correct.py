@@ -6,8 +6,10 @@ from ragstone.cli.compare import conclude, drop_option, markdown_option
 from ragstone.cli.options import check_apart, check_writable, database_file, json_option
 from ragstone.cli.output import write_page
 from ragstone.cli.report import loaded
+from ragstone.labels.agreement import of_files
 from ragstone.labels.correct import corrected, corrected_comparison
 from ragstone.plain import printable, to_json
+from ragstone.report import Report
 from ragstone.report.statistics import Interval
 from ragstone.text.plain import text_table
 
@@ -81,28 +83,26 @@ def correct(
         check_apart([("--page", page)], [*read, *(("--labels", each) for each in labels)])
         check_writable("--page", page, replaced=True)
     status = 0
-    report = loaded(other or results, since)
+    reports = [loaded(source, since) for source in (results, other) if source is not None]
     if other is None:
-        corrections = corrected(report, first, drawn_at_random=drawn_at_random)
-        text = page and report.html(corrections)
+        corrections = corrected(reports[0], first, drawn_at_random=drawn_at_random)
+        text = page and reports[0].html(corrections)
         click.echo(to_json(corrections.figures()) if as_json else str(corrections))
     else:
-        old = loaded(results, since)
-        comparison = corrected_comparison(old, report, first, any_version=any_version, drawn_at_random=drawn_at_random)
-        text = page and report.html(comparison)
+        old, new = reports
+        comparison = corrected_comparison(old, new, first, any_version=any_version, drawn_at_random=drawn_at_random)
+        text = page and new.html(comparison)
         status = conclude(comparison, drops, markdown=markdown, as_json=as_json)
     for second in () if as_json else others:
-        _show_agreement(first, second)
+        _show_agreement(first, second, reports)
     if page and text:
         write_page("--page", page, text)
         click.echo(f"Page: {page}", err=True)
     ctx.exit(status)
 
 
-def _show_agreement(a: str, b: str) -> None:
-    from ragstone.labels.agreement import of_files
-
-    kinds, notes = of_files(a, b)
+def _show_agreement(a: str, b: str, reports: list[Report]) -> None:
+    kinds, notes = of_files(a, b, reports)
     rows = [
         (f"{metric}: {kind}", str(each.items), *map(_figure, (each.share, each.kappa)))
         for (metric, kind), each in kinds.items()
