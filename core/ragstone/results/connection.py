@@ -121,17 +121,13 @@ class Database(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of file: what it is called, its mark (an application id), version, statements that make it, its error.
-
-    The oldest version is the one that is still read.
-    """
+    """A kind of file: what it is called, its mark (an application id), version, statements that make it, its error."""
 
     noun: str
     mark: int
     version: int
     tables: tuple[str, ...]
     error: type[Exception]
-    oldest: int | None = None
 
 
 class SqliteFile(ForkSafe[sqlite3.Connection]):
@@ -282,7 +278,7 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     ((mark,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
     ((tables,),) = connection.execute("SELECT count(*) FROM sqlite_master")
-    if mark == kind.mark and (kind.oldest or kind.version) <= version <= kind.version:
+    if (mark, version) == (kind.mark, kind.version):
         return True
     if mark == kind.mark:
         age, advice = ("a newer", "upgrade ragstone, or ") if version > kind.version else ("an older", "")

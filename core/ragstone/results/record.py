@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from ragstone.judge import DecisionReply, LLMReply
 from ragstone.judging.flow import without_reply
@@ -108,7 +108,9 @@ class Record:
         return self.sample_id, self.outcome.metric, self.outcome.version
 
 
-_OPTIONAL = tuple(each.name for each in fields(Record) if each.name not in ("sample_id", "outcome"))
+_APART = {"sample_id", "outcome", "sample"}
+_OPTIONAL = {each.name for each in fields(Record)} - {"sample_id", "outcome"}
+_TRAFFIC = ("judge", "submitted_at", "scored_at", "rate", "chosen_by")
 
 
 def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) -> str:
@@ -192,19 +194,12 @@ def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = Tru
     """
     outcome = record.outcome if texts else without_texts(record.outcome)
     status = "scored" if isinstance(outcome, Score) else "unscored"
-    values: dict[str, object] = {"id": record.sample_id, "row": record.row, "status": status, **_set(outcome)}
+    values: dict[str, object] = {"id": record.sample_id, "row": record.row, "status": status}
+    values |= outcome.model_dump(exclude={"verdicts"}, exclude_defaults=True, warnings=False)
     if isinstance(outcome, Score) and outcome.verdicts:
         known: _Texts = _texts(sample) if texts else {}
         values["verdicts"] = [_list(each, known) for each in outcome.verdicts]
-    if outcome.suspected:
-        values["suspected"] = [_set(each) for each in outcome.suspected]
-    if usage := _set(outcome.usage):
-        values["usage"] = usage
-    else:
-        values.pop("usage", None)
-    for name in _OPTIONAL:
-        if (value := getattr(record, name)) != _OF_RECORD.get(name):
-            values[name] = value
+    values |= _adapter().dump_python(record, exclude=_APART, exclude_defaults=True, warnings=False)
     if record.sample is not None:
         values["sample"] = sample_fields(record.sample, texts=texts)
     return values
@@ -238,8 +233,8 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
         >>> row["status"], row["value"], row["reason"], row["detail"]
         ('unscored', None, 'timeout', 'after 30 s')
     """
-    values = {**_OF_TRAFFIC, **_origin(record.origin), **to_fields(record), **dict(record.outcome.usage)}
-    values["sample_id"] = record.sample_id
+    values = {**_origin(record.origin), **to_fields(record), **dict(record.outcome.usage)}
+    values |= {name: getattr(record, name) for name in ("sample_id", *_TRAFFIC)}
     return {name: None if values.get(name) is None else _CELLS[kind](values[name]) for name, kind in COLUMNS.items()}
 
 
@@ -295,15 +290,19 @@ def _list(verdict: Verdict, known: "_Texts") -> list[object]:
     return values
 
 
+def _place(name: str, chunk: int | None) -> object:
+    if chunk is None:
+        return name
+    return chunk if name == "retrieved_contexts" else [name, chunk]
+
+
 def _field_and_chunk(place: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of JSON
     if isinstance(place, str):
         return place, None
     return ("retrieved_contexts", place) if isinstance(place, int) else tuple(place)
 
 
-def _verdict(values: Sequence[Any] | dict[str, object], known: "_Texts") -> dict[str, object]:
-    if isinstance(values, dict):  # as databases of version 2 have it
-        return values
+def _verdict(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
     cells: list[Any] = [*values, None, None]
     number, kind, word, lowers, places, text, probability = cells[:7]
     evidence: list[dict[str, object]] = []
@@ -320,12 +319,6 @@ def _verdict(values: Sequence[Any] | dict[str, object], known: "_Texts") -> dict
         "text": evidence[0]["text"] if text is None and evidence else text,
         "probability": probability,
     }
-
-
-def _place(name: str, chunk: int | None) -> object:
-    if chunk is None:
-        return name
-    return chunk if name == "retrieved_contexts" else [name, chunk]
 
 
 _Texts = Mapping[tuple[str, int | None], str]
@@ -346,21 +339,6 @@ def _texts(sample: Sample | None) -> _Texts:
 @cache
 def _adapter() -> "TypeAdapter[Record]":
     return TypeAdapter(Record)
-
-
-@cache
-def _defaults(kind: type[BaseModel]) -> dict[str, object]:
-    named = kind.model_fields.items()
-    return {name: each.get_default(call_default_factory=True) for name, each in named if not each.is_required()}
-
-
-_OF_RECORD: Mapping[str, object] = {**{each.name: each.default for each in fields(Record)}, "origin": {}, "alerts": {}}
-_OF_TRAFFIC = {name: _OF_RECORD[name] for name in ("judge", "submitted_at", "scored_at", "rate", "chosen_by")}
-
-
-def _set(model: BaseModel) -> dict[str, object]:
-    defaults = _defaults(type(model))
-    return {name: value for name, value in vars(model).items() if name not in defaults or value != defaults[name]}
 
 
 def encode_reply(reply: LLMReply | DecisionReply) -> str:

@@ -6,6 +6,6 @@ from ragstone.results.connection import Kind
 def results_database(error: type[Exception], *tables: str) -> Kind:
     """Describe a results database to whoever opens it and raises such errors.
 
-    Who writes names the tables to make; who names none only reads, also what version 2 wrote.
+    Who writes names the tables to make; who names none only reads.
     """
-    return Kind("results database", 0x72616752, 3, tables, error, oldest=3 if tables else 2)  # "ragR"
+    return Kind("results database", 0x72616752, 3, tables, error)  # "ragR"
