@@ -8,18 +8,20 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
 from hashlib import blake2b
+from itertools import islice
 from numbers import Integral, Real
 from pathlib import PurePath
-from typing import TypeGuard, cast
+from typing import TypeGuard, TypeVar, cast
 from uuid import UUID
 
 from pydantic import BaseModel
 
+T = TypeVar("T")
 KEY_LENGTH = 200
 """The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts."""
 
@@ -119,7 +121,9 @@ def to_json(value: object) -> str:
     return json.dumps(to_plain(value), ensure_ascii=True, allow_nan=False)
 
 
-def to_plain(value: object, other: Callable[[object], object] | None = None, depth: int = 50) -> object:
+def to_plain(
+    value: object, other: Callable[[object], object] | None = None, depth: int = 50, left: list[int] | None = None
+) -> object:
     """Return any value as what JSON knows: None, bool, int, finite float, str, list, dict.
 
     Args:
@@ -128,6 +132,7 @@ def to_plain(value: object, other: Callable[[object], object] | None = None, dep
             such objects in its turn. By default a dataclass or a pydantic model gives its fields, and anything else
             its type; then nothing is ever raised.
         depth: How many levels are looked into.
+        left: How many items of lists, sets and mappings may still be kept, as the only item of a list; None: all.
 
     Example:
         >>> from ragstone import Usage
@@ -141,17 +146,19 @@ def to_plain(value: object, other: Callable[[object], object] | None = None, dep
         if isinstance(value, str):
             return str.__str__(value)
         if depth and is_list(value):
-            return [to_plain(item, other, depth - 1) for item in value]
+            return [to_plain(item, other, depth - 1, left) for item in _first(value, left)]
         if depth and is_mapping(value):
-            return {_name(key, depth): to_plain(item, other, depth - 1) for key, item in value.items()}
+            pairs = _first(value.items(), left)
+            return {_name(key, depth, left): to_plain(item, other, depth - 1, left) for key, item in pairs}
         if isinstance(value, _SCALARS):
             return _scalar(value)
         if depth and is_set(value):  # in one order, whatever the hashes of this process
-            return sorted((to_plain(item, other, depth - 1) for item in value), key=json.dumps)
+            items = _first(value, left)
+            return sorted((to_plain(item, other, depth - 1, left) for item in items), key=json.dumps)
         if other is not None:
-            return to_plain(other(value), other, max(depth - 1, 0))
+            return to_plain(other(value), other, max(depth - 1, 0), left)
         if depth and (fields := fields_of(value)) is not None:
-            return to_plain(fields, None, depth - 1)
+            return to_plain(fields, None, depth - 1, left)
     except Exception:  # an object of the app's that fails when it is looked into
         if other is not None:
             raise
@@ -173,8 +180,17 @@ def _scalar(value: Real | Decimal | date | time | UUID | PurePath | Enum) -> obj
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
-def _name(key: object, depth: int) -> str:
-    plain = to_plain(key, None, depth)
+def _first(items: Iterable[T], left: list[int] | None) -> Iterable[T]:
+    """Return the items that may still be kept."""
+    if left is None:
+        return items
+    first = list(islice(items, left[0]))
+    left[0] -= len(first)
+    return first
+
+
+def _name(key: object, depth: int, left: list[int] | None) -> str:
+    plain = to_plain(key, None, depth, left)
     return plain if isinstance(plain, str) else json.dumps(plain)
 
 

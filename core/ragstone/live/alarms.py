@@ -24,7 +24,7 @@ _MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
 
 _MOST_LOWEST = 10
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
-_ALONE = (
+ALONE = (
     "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
     "ON CONFLICT (name, slice) DO UPDATE SET number = excluded.number"
 )
@@ -167,7 +167,7 @@ def raise_alarms(database: Database) -> list[Alarm]:
     """
     _count(database)
     with database.transaction() as connection:
-        connection.execute(_ALONE)
+        connection.execute(ALONE)
         query = "SELECT alarm FROM alarms WHERE announced = 0"
         alarms = [_alarm(connection, text) for (text,) in connection.execute(query).fetchall()]
         connection.execute("UPDATE alarms SET announced = 1 WHERE announced = 0")
@@ -183,7 +183,7 @@ def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str
     """
     _count(database)
     with database.transaction() as connection:
-        connection.execute(_ALONE)
+        connection.execute(ALONE)
         rows = [tuple(row) for row in connection.execute(_TALLIES).fetchall()]
         found = [(*row[:4], None if row[4] is None else _alarm(connection, row[4])) for row in rows]
         if reset:
@@ -204,7 +204,7 @@ def _count(database: Database) -> None:
 
 
 def _count_some(connection: Transaction) -> int:
-    connection.execute(_ALONE)
+    connection.execute(ALONE)
     rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
     slices: dict[tuple[str, str, str], tuple[Watched, list[tuple[float, float]]]] = {}
     for _, metric, _, value, at, alerts in rows:
@@ -287,8 +287,3 @@ def _load(connection: Transaction, name: str, part: str) -> Tally:
         return Tally(number, samples, total, **json.loads(rest))
     ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
     return Tally(n + 1)
-
-
-def hold_count(connection: Transaction) -> None:
-    """Have no other process count until the transaction ends."""
-    connection.execute(_ALONE)

@@ -189,7 +189,7 @@ class Counters:
             with self._lock:
                 self._by_status[status, reason] += evaluations
             if status == "dropped" and evaluations > 0:
-                self._warn(f"dropped: {reason}", evaluations)
+                self.note(f"dropped: {reason}", evaluations)
 
     def cut_off(self, evaluations: int) -> None:
         """Count those that were accepted, and dropped because the monitor was closed."""
@@ -218,11 +218,7 @@ class Counters:
         """Count an exception of our own, and log it at most once a minute."""
         with self._lock:
             self._errors[place] += 1
-        self._warn(f"{place}: {describe(error, most=200)}", 1)
-
-    def put_off(self, why: str) -> None:
-        """Log at most once a minute why samples wait to be tried again."""
-        self._warn(f"a sample waits in the outbox to be tried again: {why}", 1)
+        self.note(f"{place}: {describe(error, most=200)}")
 
     def waiting(self, samples: int) -> None:
         """Note how long the queue is."""
@@ -264,7 +260,8 @@ class Counters:
                 **sums,
             )
 
-    def _warn(self, what: str, times: int) -> None:
+    def note(self, what: str, times: int = 1) -> None:
+        """Log something, and what was not logged before it, at most once a minute."""
         with self._lock:
             known = what in self._unlogged or len(self._unlogged) < _MOST_UNLOGGED
             self._unlogged[what if known else "other"] += times

@@ -97,7 +97,7 @@ class DatabaseSink(Sink):
             if user:
                 names |= outcomes.samples_of(connection, user)
             forgetting.note_forgotten(connection, names, user)
-            alarms.hold_count(connection)
+            connection.execute(alarms.ALONE)
             for table, at in (("outcomes", "submitted_at"), ("feedback", "at")):
                 delete = f"DELETE FROM {table} WHERE"  # noqa: S608 - names of ours
                 removed[table] = 0

@@ -19,7 +19,7 @@ def note_forgotten(connection: Transaction, ids: Iterable[str], user: str = "") 
     """Note that what was submitted so far of these samples, or of a user, is forgotten. Digests are stored."""
     now = time.time()
     connection.execute("DELETE FROM forgotten WHERE at < :at", {"at": now - _REMEMBERED})
-    names = [_of_sample(each) for each in ids] + ([_of_user(clean_text(user))] if user else [])
+    names = [_digest(each) for each in ids] + ([_digest(clean_text(user), b"user")] if user else [])
     for name in sorted(names):
         connection.execute(_NOTE, {"name": name, "at": now})
 
@@ -32,7 +32,7 @@ def not_forgotten(connection: Transaction, rows: Sequence[Row], at: str = "submi
         return list(rows)
     kept: list[Row] = []
     for row in rows:
-        names = _of_sample(row["sample_id"]), _of_user(user_of(row))
+        names = _digest(row["sample_id"]), _digest(user_of(row), b"user")
         if all(row[at] > noted.get(name, -1.0) for name in names):
             kept.append(row)
     return kept
@@ -56,9 +56,5 @@ def facts_in(body: str) -> tuple[str, float, str]:
         return "", time.time(), ""
 
 
-def _of_sample(sample_id: str) -> str:
-    return blake2b(sample_id.encode(), digest_size=16).hexdigest()
-
-
-def _of_user(user: str) -> str:
-    return blake2b(user.encode(), digest_size=16, person=b"user").hexdigest()
+def _digest(name: str, kind: bytes = b"") -> str:
+    return blake2b(name.encode(), digest_size=16, person=kind).hexdigest()

@@ -1,6 +1,6 @@
 """Outcomes in a database: a row each, which replaces the one of the same sample, metric and version."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragstone.live.forgetting import not_forgotten, user_of
@@ -38,14 +38,10 @@ _WRITE = upsert("outcomes", COLUMNS, _KEY)
 
 def write_outcomes(connection: "Transaction", records: "Sequence[Record]") -> None:
     """Write the records that were not forgotten since their samples were submitted."""
-    by_key = {_key(row): row for row in map(to_row, records)}
+    by_key = {tuple(str(row[name]) for name in _KEY): row for row in map(to_row, records)}
     rows = [by_key[key] for key in sorted(by_key)]  # in one order: no two processes wait for each other
     if rows := not_forgotten(connection, rows):
         connection.executemany(_WRITE, rows)
-
-
-def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(row[name]) for name in _KEY)
 
 
 def has_outcome(connection: "Transaction", sample_id: str) -> bool:

@@ -1,15 +1,14 @@
 """What is kept of the app's texts: a snapshot that is redacted before it is queued, and outcomes without texts."""
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from itertools import groupby, islice
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any, cast
 
 from ragstone.errors import LONGEST, without_keys
 from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Unscored
+from ragstone.plain import as_dict, is_list, is_mapping, to_plain
 from ragstone.results.record import without_texts
 from ragstone.sample import Sample, Turn
 
@@ -17,8 +16,7 @@ Redact = Callable[[str], str]
 
 _DEPTH = 6
 _ITEMS = 1_000
-_BITS = 4_096  # Python refuses to write much longer numbers down
-_TRIES = 3  # one in some ten thousand needs a second
+_TRIES = 4  # one in some ten thousand needs a second
 _QUOTED, _SHORTEST = 24, 8
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -33,8 +31,8 @@ class RedactionFailed(Exception):  # noqa: N818 - it is what became of the sampl
 def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sample:
     """Return a copy that shares only immutable values with the app's sample, every text redacted but the id.
 
-    The metadata becomes plain JSON values: what JSON does not know is named by its type, what goes deeper than six
-    levels or beyond 1,000 items in all is left out. `metadata["error"]` is cut to 2,000 characters and freed of keys
+    The metadata becomes plain JSON values: what goes deeper than six levels is named by its type, what is
+    beyond 1,000 items in all is left out. `metadata["error"]` is cut to 2,000 characters and freed of keys
     and passwords.
 
     Raises:
@@ -48,7 +46,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
     """
     clean = None if redact is None else _checked(redact)
     text: Callable[[object], str] = _exact if clean is None else clean
-    metadata = _PlainValues(clean).mapping(sample.metadata, _DEPTH)
+    metadata = as_dict(_each_text(_plain(sample.metadata), text))
     if isinstance(error := metadata.get("error"), str):
         metadata["error"] = without_keys(error[:LONGEST])
     fields: dict[str, Any] = {"id": sample_id, "metadata": metadata}
@@ -73,10 +71,6 @@ def _exact(value: object) -> str:
     return str.__str__(cast("str", value))  # not a subclass's own idea of its text
 
 
-def _name(key: object) -> str:
-    return _exact(key) if issubclass(type(key), str) else str(key)
-
-
 def _checked(redact: Callable[[str], object]) -> Callable[[object], str]:
     def clean(value: object) -> str:
         text = _exact(value)
@@ -91,63 +85,22 @@ def _checked(redact: Callable[[str], object]) -> Callable[[object], str]:
     return clean
 
 
-class _PlainValues:
-    """Turns metadata into plain values, up to a number of items in all: lists of lists of lists may be endless.
+def _plain(metadata: object) -> object:
+    """Return it as plain values; the app may change it meanwhile: then look again, a few times."""
+    for _ in range(_TRIES):
+        if is_mapping(plain := to_plain(metadata, depth=_DEPTH, left=[_ITEMS])):
+            return plain
+    raise TypeError("metadata: is not a mapping")
 
-    It looks at `type(value)`, as `isinstance` would load a lazy object on the app's thread.
-    """
 
-    def __init__(self, clean: Callable[[object], str] | None) -> None:
-        self._clean = clean
-        self._left = _ITEMS
-
-    def mapping(self, value: Mapping[Any, Any], depth: int) -> dict[str, object]:
-        pairs, text, plain = self._first(value.items()), self._text, self.value
-        return {text(key if type(key) is str else _name(key)): plain(item, depth - 1) for key, item in pairs}
-
-    def value(self, value: object, depth: int) -> object:
-        if type(value) is str:
-            return self._text(value)
-        try:
-            return self._value(value, depth)
-        except RedactionFailed:
-            raise
-        except Exception:  # an object of the app's that cannot be looked at
-            return f"<{type(value).__name__}>"
-
-    def _text(self, text: str) -> str:
-        if self._clean is not None:
-            text = self._clean(text)
-        return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
-
-    def _value(self, anything: object, depth: int) -> object:
-        value, kind = cast("Any", anything), type(anything)
-        if value is None or value is True or value is False:
-            return anything
-        if issubclass(kind, float):
-            fraction = float.__float__(value)
-            return fraction if math.isfinite(fraction) else str(fraction)  # JSON has no NaN
-        if issubclass(kind, int):
-            number = int.__int__(value)
-            return number if number.bit_length() <= _BITS else f"<{kind.__name__}>"
-        if issubclass(kind, str):
-            return self._text(_exact(value))
-        if depth > 0 and issubclass(kind, (list, tuple, set, frozenset)):
-            return [self.value(item, depth - 1) for item in self._first(value)]
-        if depth > 0 and issubclass(kind, Mapping):
-            return self.mapping(value, depth)
-        return f"<{kind.__name__}>"
-
-    def _first(self, items: Iterable[Any]) -> list[Any]:
-        """Return as many as may still be kept. The app may change them meanwhile; then look again, a few times."""
-        for _ in range(_TRIES):
-            with suppress(RuntimeError):
-                first = list(islice(items, self._left))
-                break
-        else:
-            first = list(islice(items, self._left))
-        self._left -= len(first)
-        return first
+def _each_text(plain: object, text: Callable[[object], str]) -> object:
+    if isinstance(plain, str):
+        return _LONE_SURROGATE.sub("\ufffd", text(plain))
+    if is_list(plain):
+        return [_each_text(item, text) for item in plain]
+    if is_mapping(plain):
+        return {str(_each_text(key, text)): _each_text(item, text) for key, item in plain.items()}
+    return plain
 
 
 # --- before an outcome is stored ----------------------------------------------------------------------------------

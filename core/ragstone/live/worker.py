@@ -326,7 +326,8 @@ class Workers:
         elif task.saved and task.attempts + 1 < MOST_ATTEMPTS and outcome.reason in ("judge_error", "timeout"):
             task.settled.append(("spooled", "outbox"))
             task.retries.append(choice)
-            self._counters.put_off(f"{choice.metric}: {outcome.reason}: {outcome.detail}")
+            why = f"{choice.metric}: {outcome.reason}: {outcome.detail}"
+            self._counters.note(f"a sample waits in the outbox to be tried again: {why}")
             return
         else:
             task.settled.append(("unscored", outcome.reason))
