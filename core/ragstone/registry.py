@@ -324,21 +324,17 @@ def _settings(name: str) -> tuple[str, dict[str, Any]]:
     bare, mark, query = name.partition("?")
     if not mark or not (bare.startswith("openai:") or "://" in bare):
         return name, {}
-    settings: dict[str, Any] = {}
-    others: list[str] = []  # of the server's address
-    for pair in query.split("&"):
-        key, _, text = pair.partition("=")
-        if key not in _SETTINGS and bare.startswith("openai:"):
-            example = f"{bare}?temperature=0.2&seed=7"
-            raise RegistryError(f"{name}: there is no setting {key!r}; there are {', '.join(_SETTINGS)}: {example}")
-        if key not in _SETTINGS:
-            others.append(pair)
-            continue
-        try:
-            settings[key] = _SETTINGS[key](text)
-        except ValueError:
-            raise RegistryError(f"{name}: {key} is {text!r}, which is no {_SETTINGS[key].__name__}") from None
-    return "?".join([bare, *["&".join(others)] * bool(others)]), settings
+    given: dict[str, str] = {pair.partition("=")[0]: pair.partition("=")[2] for pair in query.split("&")}
+    others = {key: text for key, text in given.items() if key not in _SETTINGS}  # of the server's address
+    if others and bare.startswith("openai:"):
+        example = f"{bare}?temperature=0.2&seed=7"
+        there = f"there is no setting {min(others)!r}; there are {', '.join(_SETTINGS)}"
+        raise RegistryError(f"{name}: {there}: {example}")
+    try:
+        settings = {key: checked(key, given[key], kind) for key, kind in _SETTINGS.items() if key in given}
+    except ValueError as error:
+        raise RegistryError(f"{name}: {error}") from None
+    return "?".join([bare, *["&".join(map("=".join, others.items()))] * bool(others)]), settings
 
 
 def _part(name: str, part: str) -> str | None:

@@ -121,7 +121,7 @@ def test_judges_are_made_without_loading_or_asking(openai):
             "openai:m?tempature=0",
             "no setting 'tempature'; there are temperature, seed, reasoning_effort: openai:m.temp",
         ),
-        ("openai:m?seed=x", "seed is 'x', which is no int"),
+        ("openai:m?seed=x", "seed: 'x' should be a valid integer"),
     ],
 )
 def test_a_name_of_no_judge(name, message):

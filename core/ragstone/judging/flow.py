@@ -6,16 +6,13 @@ and an event loop (`arun`) or a dry run, and is tested with `.send()`. An empty 
 computes for long yields one now and then, so that its driver may stop it or let others compute.
 """
 
-import contextvars
 import inspect
-import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from ragstone.errors import CannotScore
@@ -383,31 +380,22 @@ def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | 
 
 
 def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
-    replies: dict[int, object] = {}
-    failures: list[BaseException] = []
-    left = deque(enumerate(round_))
-    ended = SimpleQueue[None]()
+    from concurrent.futures import FIRST_EXCEPTION, wait  # loaded when first used
 
-    def work() -> None:
-        while not failures and left:  # one failed: do not pay for the rest
-            try:
-                place, request = left.popleft()
-            except IndexError:
-                break
-            try:
-                replies[place] = call(request)
-            except BaseException as error:
-                failures.append(error)
-            ended.put(None)
+    from ragstone.bridge import daemon
+
+    left = enumerate(round_)  # the threads take from it, each the next one
+
+    def work() -> dict[int, object]:
+        return {place: call(request) for place, request in left}
 
     # Daemon threads, which a pool's are not: a judge that hangs must not keep the interpreter from ending.
-    for i in range(min(_THREADS, len(round_))):
-        context = contextvars.copy_context()
-        threading.Thread(target=context.run, args=(work,), name=f"ragstone-{i}", daemon=True).start()
-    for _ in round_:
-        ended.get()
-        if failures:
-            raise failures[0]  # nor wait for it
+    workers = [daemon(work, f"ragstone-{i}") for i in range(min(_THREADS, len(round_)))]
+    done, _ = wait(workers, return_when=FIRST_EXCEPTION)
+    deque(left, maxlen=0)  # one failed: do not pay for the rest, nor wait for what is under way
+    replies: dict[int, object] = {}
+    for worker in done:
+        replies |= worker.result()
     return tuple([replies[place] for place in range(len(round_))])
 
 

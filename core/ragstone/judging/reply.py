@@ -241,11 +241,9 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
         if error.msg == "Extra data":
             raise BadReply("there is more than one value, or text after the JSON") from None
         raise BadReply(f"it is not bare JSON ({error.msg} at character {error.pos})") from None
-    except RecursionError:
-        raise BadReply("it is nested too deeply") from None
     except BadReply:
         raise
-    except ValueError as error:  # an integer of more digits than Python converts
+    except (ValueError, RecursionError) as error:  # also an integer of more digits than Python converts
         raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
 
 

@@ -6,7 +6,6 @@ that (its processor, a new object per call) are used here; `align` does the rest
 """
 
 import importlib
-import re
 import threading
 import warnings
 from functools import cache, lru_cache
@@ -21,7 +20,6 @@ _REFERENCE = rf"(?<=[^\d\s])(\.|∯)(((\[{_NUMBERS}\]))+|((\d{{1,3}}\s?)?\d{{1,3
 # Letters that re.IGNORECASE takes for an ASCII letter although str.lower() does not make them one.
 _ODD_CASE = frozenset("ıİſ")
 _REPLACING = ("search_for_abbreviations_in_string", "scan_for_replacements", "replace_period_of_abbr")
-_INK = re.compile(r"\S")
 # How far beyond its expected place a sentence is looked for when characters in front of it were changed.
 _REACH = 256
 
@@ -91,22 +89,8 @@ def align(text: str, sentences: list[str]) -> list[int]:
     White space does not count. A sentence that is not in the text (its characters were changed on the way)
     or has no character but white space gives no beginning, so that it joins the one before it.
     """
-    starts: list[int] = []
-    position = 0
-    for done, raw in enumerate(sentences):
-        sentence = raw.strip()
-        ink = _INK.search(text, position)
-        if ink is None or not text.startswith(sentence, ink.start()):
-            return starts + _align_roughly(text, position, sentences[done:])
-        if sentence:
-            starts.append(ink.start())
-            position = ink.start() + len(sentence)
-    return starts
-
-
-def _align_roughly(text: str, position: int, sentences: list[str]) -> list[int]:
-    places = [i for i in range(position, len(text)) if not text[i].isspace()]
-    ink = "".join([text[i] for i in places])
+    places = [i for i, character in enumerate(text) if not character.isspace()]
+    ink = "".join(text.split())
     starts: list[int] = []
     at = pending = 0
     for raw in sentences:
