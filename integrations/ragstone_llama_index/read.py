@@ -234,8 +234,7 @@ def _only_one(entries: Mapping[str, object], names: Sequence[str]) -> Sequence[M
 
 def _last_said(entries: Mapping[str, object], role: str) -> str | None:
     for name in _MESSAGES:
-        lines = [text for said_by, text in _lines(entries.get(name)) if said_by == role]
-        if texts := [text for text in lines if isinstance(text, str) and text]:
+        if texts := [text for said_by, text in _lines(entries.get(name)) if said_by == role]:
             return texts[-1]
     return None
 
@@ -340,8 +339,8 @@ def _without_answers(
         if each is before:
             break
         answer = text_of(answer_in(each.output)) if each.kind in _ANSWERING and each.output is not run.output else None
-        if answer and answer.strip():
-            answers.append((each, question_of(each), answer.strip()))
+        if answer is not None:
+            answers.append((each, question_of(each), answer.strip() or _EMPTY))
     found: list[Source] = []
     for source in sources:
         text = "" if isinstance(source, str) or not answers else source.get_content().strip()
@@ -428,26 +427,23 @@ def _shown(run: Run, question: str | None) -> Sequence[Turn]:
     return turns_before(inputs.get("messages"), question) if run.kind == "model" else ()
 
 
-def _lines(messages: object) -> list[tuple[object, object]]:
-    lines: list[tuple[object, object]] = []
+def _lines(messages: object) -> list[tuple[str, str]]:
+    """Return what users and assistants said in messages."""
+    lines: list[tuple[str, str]] = []
     for one in messages if is_list(messages) else ():
-        if isinstance(one, ChatMessage):
-            lines.append((one.role.value, one.content))
-        elif is_mapping(one):
-            lines.append((one.get("role"), one.get("content")))
+        message = {"role": one.role.value, "content": one.content} if isinstance(one, ChatMessage) else as_dict(one)
+        role, text = message.get("role"), message.get("content")
+        if role in ("user", "assistant") and isinstance(text, str) and text:
+            lines.append((str(role), text))
     return lines
 
 
 def turns_before(messages: object, question: str | None) -> Sequence[Turn]:
     """Return what was said before the user's last message that asks a question, or is a prompt around it."""
     lines = _lines(messages)
-    asks = [i for i, (role, text) in enumerate(lines) if role == "user" and question and question in str(text)]
+    asks = [i for i, (role, text) in enumerate(lines) if role == "user" and question and question in text]
     exactly = [i for i in asks if lines[i][1] == question]
     at = max(exactly or asks, default=0)
     while at and lines[at - 1] == lines[at]:  # given with the history, and added to it
         at -= 1
-    return [
-        Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)})
-        for role, text in lines[:at]
-        if role in ("user", "assistant") and isinstance(text, str) and text
-    ]
+    return [Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in lines[:at]]

@@ -17,14 +17,22 @@ else:
         from llama_index.core import Settings
     from llama_index_instrumentation import root_dispatcher
 
-# BatchEvalRunner calls LlamaIndex's asyncio_module, which LlamaIndex has deprecated.
-LLAMA_INDEX_WARNING = "ignore:asyncio_module\\(\\) is deprecated:DeprecationWarning"
+# BatchEvalRunner calls LlamaIndex's asyncio_module, which LlamaIndex has deprecated. Its agents look at all attributes
+# of themselves for steps, pydantic's deprecated ones among them, and ask their workflow what it no longer wants to be
+# asked. Its thread ends so where a chat's stream breaks.
+WARNINGS = (
+    "ignore:asyncio_module\\(\\) is deprecated:DeprecationWarning",
+    "ignore::pydantic.PydanticDeprecatedSince20",
+    "ignore::pydantic.PydanticDeprecatedSince211",
+    "ignore:is_running called from within a step:DeprecationWarning",
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning",
+)
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent.name == "with_llama_index":
-            item.add_marker(pytest.mark.filterwarnings(LLAMA_INDEX_WARNING))
+            item.add_marker(pytest.mark.filterwarnings(*WARNINGS))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,6 +14,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import TextNode
 from llama_index_instrumentation import root_dispatcher
 from pydantic import PrivateAttr
@@ -110,6 +111,15 @@ class Speaking(CustomLLM):
         return astream_completion_response_to_chat_response(completions)
 
 
+class Answering(CustomQueryEngine):
+    """An engine of the app's own: its answer is a function of the question."""
+
+    answer: object = None
+
+    def custom_query(self, query_str):
+        return self.answer(query_str)
+
+
 class Calling(FunctionCallingLLM):
     """Calls the tools it is told to, one after the other, and then answers."""
 
@@ -164,9 +174,13 @@ class Calling(FunctionCallingLLM):
     complete = acomplete = stream_complete = astream_complete = stream_chat
 
 
-def index(texts=TEXTS, **fields):
+def embedding():
+    return MockEmbedding(embed_dim=2)
+
+
+def index(texts=TEXTS):
     nodes = [TextNode(text=text, id_=str(i)) for i, text in enumerate(texts)]
-    return VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=2), **fields)
+    return VectorStoreIndex(nodes, embed_model=embedding())
 
 
 def engine(answer=ANSWER, texts=TEXTS, pause=0.0, **options):
@@ -187,6 +201,20 @@ async def settled():
     """Let what LlamaIndex does after a run's end come to pass."""
     for _ in range(10):
         await asyncio.sleep(0.005)
+
+
+def run(app, **asked):
+    """Run an agent or a workflow to its end; return what it returned or raised."""
+
+    async def main():
+        try:
+            return await app.run(**asked)
+        except Exception as error:
+            return error
+        finally:
+            await settled()
+
+    return asyncio.run(main())
 
 
 def as_json(value):

@@ -9,6 +9,7 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.evaluation import BatchEvalRunner, EvaluationResult
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
+from llama_index.core.query_engine import RetryQueryEngine
 
 from ragstone import ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Score
 from ragstone.batch.estimation import synthetic_reply
@@ -19,6 +20,7 @@ from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM, MetricEvalua
 from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
+from .monitored import engine
 
 INPUTS = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
 
@@ -272,3 +274,12 @@ def test_a_decision_model_judges_and_a_writer_writes():
     evaluator = MetricEvaluator("response_completeness", judge, writer=writer)
     result = evaluator.evaluate(query="Who?", response="Ann did.")
     assert (result.score, len(judge.requests), len(writer.requests)) == (0.75, 1, 1)
+
+
+def test_a_retry_takes_half_as_passing_and_asks_once():
+    judge = FakeLLM(truth)
+    evaluator = MetricEvaluator("context_relevancy", judge)
+    texts = ("It has word0 here. It has word1 here.",)
+    RetryQueryEngine(engine(texts=texts), evaluator).query("Which of them say word1?")
+    assert len(judge.requests) == 1
+    assert evaluator.evaluate(query="Which say word1?", contexts=texts).passing is None
