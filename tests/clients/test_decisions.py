@@ -1,7 +1,6 @@
 """Decision models over HTTP: a loopback server that speaks OpenAI's form and System One's, rightly and wrongly."""
 
 import json
-import re
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +11,7 @@ from ragstone.clients import AnswerError, OpenAIDecisions, SystemOne
 from ragstone.registry import RegistryError, make_llm
 from ragstone.testing import DecisionContract
 
-from ..support.openai_server import Answer, error  # noqa: TID252 - under importlib mode tests are no package
+from ..support.openai_server import Answer  # noqa: TID252 - under importlib mode tests are no package
 
 SAMPLE = Sample(retrieved_contexts=["Ann ran."], response="Ann ran. Bob sat.")
 FORMS = ["openai", "systemone"]
@@ -117,8 +116,6 @@ def with_shares(shares):
         (without_first, "did not answer question 1"),
         (with_another, "that was not asked"),
         (with_shares({"yes": 0.9, "no": 0.9}), "do not add up to 1"),
-        (with_shares({"yes": 1.0}), "not those of the choices"),
-        (with_shares({"yes": -1.0, "no": 2.0}), "not a finite number"),
         (with_shares({"yes": "1", "no": "0"}), "not a number"),
     ],
 )
@@ -143,12 +140,9 @@ def test_a_question_that_is_refused_is_refused_alone(client):
     "body",
     [
         b"",
-        b'{"answers": ',
         b"[]",
         b"{}",
-        b'{"answers": 7}',
         b'{"answers": [7]}',
-        b'{"answers": {"1": 7}}',
         b'{"answers": {"1": {"probabilities": [1]}}}',
         b'{"answers": [{"type": "choice", "name": "1", "probabilities": {"yes": 1}}]}',
         b'{"answers": [{"type": "score", "name": "1", "score": 1}]}',
@@ -161,25 +155,6 @@ def test_a_body_of_another_form_is_an_error_and_never_a_number(client, form, bod
         Faithfulness(llm=model).score(SAMPLE)
     (record,) = evaluate([SAMPLE], [Faithfulness(llm=model)], progress=False).results()
     assert record.outcome.reason == "judge_error"
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_busy_server_is_asked_again(client, form):
-    busy = iter([True])
-
-    def once_busy(body):
-        return error(429, "slow down") if next(busy, False) else reply(body)
-
-    _, model = client(form, once_busy, max_retries=0)
-    report = evaluate([SAMPLE], [Faithfulness(llm=model)], progress=False)
-    assert [record.outcome.value for record in report.results()] == [0.75]
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_more_questions_than_a_request_takes_are_several_requests(client, form):
-    server, model = client(form, most_questions=1)
-    assert Faithfulness(llm=model).score(SAMPLE).value == 0.75
-    assert len(server.seen) == 2
 
 
 def test_by_name(openai_server):
@@ -198,10 +173,9 @@ def test_by_name(openai_server):
         make_llm("systemone:jev")
 
 
-@pytest.mark.parametrize("option", [{"most_questions": 0}, {"timeout": 0}, {"max_concurrency": 0}])
-def test_options_are_checked(option):
-    with pytest.raises(ValueError, match=re.escape(next(iter(option)))):
-        SystemOne("http://127.0.0.1:1", "jev", **option)
+def test_options_are_checked():
+    with pytest.raises(ValueError, match="most_questions: 0"):
+        SystemOne("http://127.0.0.1:1", "jev", most_questions=0)
 
 
 def test_doctor_asks_it_too(openai_server):

@@ -18,7 +18,7 @@ from ragstone.errors import RagstoneError
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_compat.ragas import SingleTurnSample, evaluate
 from ragstone_compat.ragas.embeddings import HuggingfaceEmbeddings, embedding_factory
-from ragstone_compat.ragas.llms import LlamaIndexLLMWrapper, llm_factory
+from ragstone_compat.ragas.llms import llm_factory
 from ragstone_compat.ragas.metrics import (
     AnswerCorrectness,
     AspectCritic,
@@ -191,8 +191,7 @@ def test_with_probabilities_the_modes_and_weights_are_of_expected_shares() -> No
         ("It opens at six.", 1 / 3, ["copied"]),
         ("It opens at six. Ann owns it.", 2 / 3, ["copied", "copied"]),
         ("One. Two. Three. Four are many.", 1.0, ["not_in_contexts"] * 4),
-        ("Insufficient Information", 0.0, []),
-        ("insufficient information.", 0.0, []),
+        ("Insufficient information.", 0.0, []),
         ("", 0.0, []),
     ],
 )
@@ -261,12 +260,6 @@ def test_a_hugging_face_model_embeds(monkeypatch: pytest.MonkeyPatch) -> None:
         assert SemanticSimilarity(embeddings=embedder).single_turn_score(SAMPLE) > -1
 
 
-def test_a_llama_index_wrapper_is_taken(server: OpenAIServer) -> None:
-    judge = FakeLLM(claims)
-    assert FactualCorrectness(llm=LlamaIndexLLMWrapper(llm=judge)).single_turn_score(SAMPLE) > 0
-    assert judge.requests
-
-
 def test_a_client_of_another_package_is_refused() -> None:
     with pytest.raises(TypeError, match="client: is anthropic; pass a client of the package openai"):
         llm_factory("claude", provider="anthropic")
@@ -279,13 +272,8 @@ def test_a_client_of_another_package_is_refused() -> None:
     [
         ("metrics", "NoiseSensitivity", "use Faithfulness and ContextPrecision"),
         ("metrics.collections", "ContextEntityRecall", "use LLMContextRecall"),
-        ("metrics", "context_entity_recall", "use context_recall"),
-        ("testset", "TestsetGenerator", "make one with ragas in an environment of its own"),
-        ("testset.generator", "TestsetGenerator", "make one with ragas"),
         ("testset.evolutions", "simple, reasoning", "make one with ragas"),
-        ("integrations.helicone", "helicone_config", "base_url of your client"),
         ("metrics.base", "MetricType", "a subclass of ragstone.Metric"),
-        ("dataset_schema", "MultiTurnSample", "a ragstone.Sample has a history"),
         ("embeddings", "UnknownEmbeddings", "ragstone has nothing for it"),
     ],
 )
