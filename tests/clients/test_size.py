@@ -5,7 +5,6 @@ import socket
 import threading
 from contextlib import contextmanager
 
-import openai
 import pytest
 
 from ragstone import LLMRequest
@@ -74,15 +73,3 @@ def test_reading_stops_at_a_size(head, piece):
         0
     ]
     assert sent[0] < 100 * MOST  # and what the sockets' buffers hold
-
-
-def test_reading_stops_when_the_time_of_the_call_is_over():
-    with server(CHUNKED % b"200 OK", chunk(b" "), wait=0.02) as (url, _):
-        llm = OpenAICompatible("m", base_url=url, timeout=0.3)
-        with pytest.raises(openai.APITimeoutError, match=r"within 0.3 s: raise timeout"):
-            llm.generate(ASKED)
-
-
-def test_a_whole_reply_of_the_size_is_read(openai_server):
-    whole = openai_server(lambda _: "y" * 1_000)
-    assert len(OpenAICompatible("m", base_url=whole.url, max_reply_bytes=2_000).generate(ASKED).text) == 1_000

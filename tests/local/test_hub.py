@@ -131,13 +131,13 @@ def test_content_that_is_not_what_the_hub_says(hub: Hub, home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hf:some/model/model.bin", "not one whole GGUF file"),
+        ("hf:some/model/model.bin", "not one whole GGUF file on"),
         ("hf:some/model", "write hf:OWNER/REPO/FILE.gguf"),
         ("some/model/x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
         ("hf:some/model/../../../x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
         ("hf:/etc/model/x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
         ("hf:some/model/C:\\x.gguf", "write hf:OWNER/REPO/FILE.gguf"),
-        ("hf:some/model/big-00001-of-00003.gguf", "not one whole GGUF file"),
+        ("hf:some/model/big-00001-of-00003.gguf", "not one whole GGUF file on"),
     ],
 )
 def test_names_that_are_refused_before_anything_is_asked(hub: Hub, home: Path, name: str, message: str) -> None:

@@ -93,10 +93,12 @@ def hub_model(reference: str) -> ModelFile:
         ValueError: It names no GGUF file, or one part of a split one; or the lock file is damaged.
     """
     prefix, *parts = reference.replace(":", "/", 1).split("/")
-    if prefix != "hf" or len(parts) < 3 or not (reference.isprintable() and all(map(_PART.fullmatch, parts))):
-        raise ValueError(f"{reference[:200]!r} is not a file on the Hugging Face hub; write hf:OWNER/REPO/FILE.gguf")
-    if not _WHOLE_GGUF.fullmatch(reference):
-        raise ValueError(f"{reference} is not one whole GGUF file: take one that ends in .gguf and is not split")
+    parted = reference.isprintable() and all(map(_PART.fullmatch, parts))
+    if prefix != "hf" or len(parts) < 3 or not parted or not _WHOLE_GGUF.fullmatch(reference):
+        what = "one whole GGUF file on the Hugging Face hub"
+        raise ValueError(
+            f"{reference[:200]!r} is not {what}; write hf:OWNER/REPO/FILE.gguf, and take none that is split"
+        )
     file = ModelFile("/".join(["hf", *parts]), 0, "", "/".join(parts))
     try:
         pin = json.loads(file.pin_path.read_bytes())
