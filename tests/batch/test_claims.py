@@ -124,7 +124,7 @@ def run_of(journal, llm):
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_run_that_is_cancelled_however_often_leaves_no_claim(path, times):
+def test_a_run_that_is_cancelled_however_often_leaves_no_claim_and_no_task(path, times):
     async def main():
         judge = Waits()
         run = run_of(path, judge)
@@ -136,9 +136,9 @@ def test_a_run_that_is_cancelled_however_often_leaves_no_claim(path, times):
         with sqlite3.connect(path) as file:
             left = file.execute("SELECT count(*) FROM claims").fetchone()
         judge.free.set()
-        return run.cancelled(), left, len(await run_of(path, judge))
+        return run.cancelled(), left, len(asyncio.all_tasks()), len(await run_of(path, judge))
 
-    assert asyncio.run(main()) == (True, (0,), 6)
+    assert asyncio.run(main()) == (True, (0,), 1, 6)
 
 
 def test_two_runs_on_one_journal_share_the_work_and_say_so(path, caplog):

@@ -20,19 +20,15 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
-from ragstone.batch.estimation import estimate, synthetic_reply
+from ragstone.batch.estimation import estimate
 from ragstone.cli.main import cli
 from ragstone.judging import ask, tokens
-from ragstone.judging.prompt import fence
-from ragstone.judging.reply import TEXT, listing, record, whole
+from ragstone.judging.reply import record, whole
 from ragstone.sources import rows_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples" / "samples.jsonl")
-
-
-CLAIMS = record(claims=listing(TEXT))
 
 
 def plausible(request):
@@ -116,16 +112,6 @@ def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, p
     assert found.embed_calls == (3 if metric.name == "response_relevancy" else 0)
 
 
-def test_sentences_are_counted_in_the_data_alone_and_in_all_paragraphs():
-    """A supposed list has an item for every two of them; the instructions behind the data are none of it."""
-    lists = [
-        len(json.loads(synthetic_reply(LLMRequest("t.t", "", fence({"text": text}) + behind, CLAIMS)).text)["claims"])
-        for text in ("One. Two. Three. Four. Five. Six.", "One. Two.\n\nThree. Four.\n\nFive. Six.")
-        for behind in ("", "\nList them. All of them. One by one. Leave out none.")
-    ]
-    assert lists == [3] * 4
-
-
 def test_many_rows_add_up_and_repeats_multiply():
     metrics = all_five(FakeLLM(plausible))
     one, three = estimate(samples(), metrics), estimate(samples() * 2, metrics, repeat=3)
@@ -165,19 +151,6 @@ def test_money():
     assert free.cost is None
     assert "cost" not in str(free)
     assert estimate(samples(), metrics, price=(0.0, 0.0)).cost == 0.0
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"price": (float("nan"), 1.0)}, "price"),
-        ({"price": (1.0,)}, "price"),
-        ({"repeat": 0}, "repeat"),
-    ],
-)
-def test_impossible_prices_and_counts_are_refused(given, message):
-    with pytest.raises(ValueError, match=message):
-        estimate([], ContextRelevancy(llm=FakeLLM(plausible)), **given)
 
 
 @dataclass(frozen=True, kw_only=True)

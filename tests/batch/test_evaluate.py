@@ -321,38 +321,6 @@ class TestCallers:
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
 
-    def test_aevaluate_cancelled_leaves_no_task(self, tmp_path):
-        cancelled = []
-
-        async def main():
-            begun = asyncio.Event()
-
-            class Stuck(BaseLLM):
-                model = "stuck"
-
-                async def agenerate(self, request, /):
-                    begun.set()
-                    try:
-                        await asyncio.Event().wait()
-                    finally:
-                        cancelled.append(request)
-
-            async def arrive():
-                for row in rows(500):
-                    yield row
-
-            run = asyncio.ensure_future(
-                aevaluate(arrive(), [metric(Stuck())], max_concurrency=5, journal=tmp_path / "j.db", sample_timeout=99)
-            )
-            await begun.wait()
-            run.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await run
-            return asyncio.all_tasks()
-
-        assert len(asyncio.run(main())) == 1
-        assert 1 <= len(cancelled) <= 5
-
 
 @pytest.mark.parametrize("first", ["response_relevancy", "context_relevancy"])
 def test_a_named_embedder_is_made_once_for_all_metrics(tmp_path, monkeypatch, first):

@@ -166,19 +166,6 @@ class TestPushback:
         assert run_on_a_clock(main()).text == "yes"
         assert [began - 1000 for began in judge.began] == [0.0, 6.0, 12.0]
 
-    def test_calls_in_flight_go_down_and_up_again(self):
-        judge = Judge()
-        judge.answer = lambda request: TooManyError(1) if judge.in_flight >= 4 else "yes"
-
-        async def main():
-            gate = RequestGate(16)
-            replies = await ask_all(gate, judge, asks(200))
-            return replies, gate.llm_calls
-
-        replies, calls = run_on_a_clock(main())
-        assert all(isinstance(each, LLMReply) for each in replies)
-        assert calls < 1.5 * 200  # it does not run against the wall all the time
-
     def test_after_six_tries_it_is_the_calls_failure_and_the_others_are_tried_once(self):
         judge = Judge(seconds=0.01, answer=lambda request: TooManyError())
 

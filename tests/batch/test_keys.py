@@ -17,14 +17,10 @@ from hypothesis import strategies as st
 
 import ragstone
 from ragstone import (
-    AlignmentCoverage,
     ContextRelevancy,
     LLMRequest,
     Metric,
-    ResponseCompleteness,
-    ResponseRelevancy,
     Sample,
-    SummarizationScore,
 )
 from ragstone.identity import NoKeyError, metric_key, outcome_key, reply_key, sample_key
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -111,38 +107,6 @@ HOSTILE = st.text(st.characters() | st.sampled_from('\x00\ud83d\udc4d"\\[],'), m
 
 
 # --- metrics --------------------------------------------------------------------------------------------------------
-
-
-def split(text, language):
-    return [(text, 0, len(text))]
-
-
-COMMON = {"writer": FakeLLM(print, model="writer"), "threshold": 0.25, "asking": "one_by_one",
-          "max_input_tokens": 77, "max_characters": 77, "reason": True}  # fmt: skip
-OPTIONS = {
-    SummarizationScore: {"length_penalty": False, "coeff": 0.3, "questions": ["Is it?"], "language": "de", "splitter": split,
-                         "instructions": {"questions": "Other."}},
-    AlignmentCoverage: {"source": "retrieved_contexts", "assessment_questions": ["Is it?"], "n_questions": 6,
-                        "coverage_rule": "agreement", "language": "de", "splitter": split,
-                        "instructions": {"claims": "Other."}},
-    ResponseRelevancy: {"strictness": 4, "sampling": "n_calls", "noncommittal": "any",
-                        "embedder": FakeEmbedder(dim=5), "instructions": {"questions": "Other."}},
-    ResponseCompleteness: {"parts": "asked", "instructions": {"parts": "Other."}},
-    ContextRelevancy: {"granularity": "chunk", "language": "de", "splitter": split,
-                       "embedder": FakeEmbedder(dim=5), "instructions": {"sentence": "Other."}},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", OPTIONS, ids=lambda kind: kind.name)
-def test_every_option_counts(kind):
-    options = COMMON | OPTIONS[kind]
-    # A calibration is of one metric: tests/calibration has it.
-    fields = {field.name for field in dataclasses.fields(kind)} - {"llm", "scoring", "calibration"}
-    assert fields == options.keys(), "an option was added: say here how it changes"
-    metric = kind(llm=LLM, **({"embedder": FakeEmbedder()} if kind is ResponseRelevancy else {}))
-    keys = {metric_key(metric), *(metric_key(replace(metric, **{name: value})) for name, value in options.items())}
-    keys.add(metric_key(replace(metric, asking="one_by_one", scoring="expected")))
-    assert len(keys) == 2 + len(options) - (kind is ContextRelevancy)  # whose embedder is of no use here
 
 
 def test_an_embedder_that_ranks_sentences_counts():

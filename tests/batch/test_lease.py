@@ -50,13 +50,6 @@ def test_a_child_that_outlives_its_parent_holds_no_lease(folder, me):
         assert not me.lives(name)
 
 
-def test_the_last_one_leaves_nothing(folder, me):
-    assert programs.finish(programs.start(HOLD, str(folder))) == ""
-    assert [path.name for path in folder.iterdir()] == [me.name]
-    me.close()
-    assert not folder.exists()
-
-
 def test_a_name_that_is_no_name_touches_no_file(me, tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("mine")

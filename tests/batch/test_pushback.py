@@ -18,51 +18,38 @@ class Response:
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-def test_a_status_under_any_name():
-    for name, status in zip(
-        ("status_code", "status", "code", "http_status") * 2, (429, 500, 502, 503, 504, 529), strict=False
-    ):
-        assert read_refusal(Error(**{name: status})).wait == 0.0
-    for status in (400, 401, 501, "429", None, True):
-        assert read_refusal(Error(status_code=status)).wait is None
+def later(seconds):
+    moment = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
+    return format_datetime(moment, usegmt=True)
 
 
-def test_retry_after_in_seconds():
-    values = {"3": 3.0, " 1.5 ": 1.5, "-1": 0, "nan": 0, "inf": 0, "soon": 0, None: 0, "1" * 400: 0}
-    for value, seconds in values.items():
-        assert read_refusal(Error(status_code=429, response=Response(retry_after=value))).wait == seconds
+def answered(status=429, **headers):
+    return {"status_code": status, "response": Response(**headers)}
 
 
-def test_retry_after_as_a_date():
-    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=90)
-    wait = read_refusal(Error(status_code=503, response=Response(retry_after=format_datetime(later, usegmt=True)))).wait
-    assert 60 < wait <= 90
-    past = read_refusal(Error(status_code=503, response=Response(retry_after="Wed, 21 Oct 2015 07:28:00 GMT"))).wait
-    assert past == 0.0
+TAIL = ValueError()
+TAIL.__cause__ = TAIL
+OUTER = RuntimeError("the judge failed")
+OUTER.__cause__ = ValueError()
+OUTER.__cause__.__cause__ = Error(**answered(retry_after="2"))
+STATUSES = [
+    *[({name: 503}, 0.0) for name in ("status_code", "status", "code", "http_status")],
+    *[({"status_code": status}, 0.0) for status in (429, 500, 502, 503, 504, 529)],
+    *[({"status_code": status}, None) for status in (400, 401, 501, "429", None, True)],
+    *[({"status_code": 429, "code": code}, None) for code in ("insufficient_quota", "billing_hard_limit_reached")],
+]
+SECONDS = {"3": 3.0, " 1.5 ": 1.5, "-1": 0, "nan": 0, "inf": 0, "soon": 0, None: 0, "1" * 400: 0,
+           "Wed, 21 Oct 2015 07:28:00 GMT": 0}  # fmt: skip
+HEADERS = [
+    *[(answered(retry_after=value), seconds) for value, seconds in SECONDS.items()],
+    ({"response": Response(429, retry_after_ms="250", retry_after="1")}, 0.25),
+    ({"status_code": 429, "response": Error(headers=object())}, 0.0),
+    ({"status_code": 429, "response": "text"}, 0.0),
+]
 
 
-def test_milliseconds_go_before_seconds():
-    assert read_refusal(Error(response=Response(429, retry_after_ms="250", retry_after="1"))).wait == 0.25
-
-
-def test_the_exception_that_it_was_raised_from():
-    outer = RuntimeError("the judge failed")
-    outer.__cause__ = ValueError()
-    outer.__cause__.__cause__ = Error(status_code=429, response=Response(retry_after="2"))
-    assert read_refusal(outer).wait == 2.0
-
-
-def test_a_chain_that_bites_its_tail():
-    error = ValueError()
-    error.__cause__ = error
-    assert read_refusal(error).wait is None
-
-
-def test_a_quota_that_is_used_up_is_not_waited_for():
-    for code in ("insufficient_quota", "billing_hard_limit_reached"):
-        assert read_refusal(Error(status_code=429, code=code)).wait is None
-
-
-def test_odd_headers_are_no_trouble():
-    assert read_refusal(Error(status_code=429, response=Error(headers=object()))).wait == 0.0
-    assert read_refusal(Error(status_code=429, response="text")).wait == 0.0
+def test_what_is_waited_for():
+    for facts, wait in [*STATUSES, *HEADERS]:
+        assert read_refusal(Error(**facts)).wait == wait, facts
+    assert 60 < read_refusal(Error(**answered(503, retry_after=later(90)))).wait <= 90
+    assert (read_refusal(OUTER).wait, read_refusal(TAIL).wait) == (2.0, None)

@@ -110,52 +110,6 @@ class TestOrder:
         assert items[0] == BadLine(2, "no")
         assert lines(items).index(1) >= 3, "others had ended before"
 
-    def test_a_call_that_hangs_holds_up_no_other_row_however_many_there_are(self):
-        async def run():
-            ended, judged = asyncio.Event(), 0
-
-            async def gate(user):
-                nonlocal judged
-                if number_of(user) == 3:
-                    await ended.wait()
-                judged += 1
-                if judged == 499:
-                    ended.set()
-
-            return await collect(different(500), [metric(Gated(gate))], window=20, flows=4)
-
-        assert lines(asyncio.run(run()))[-1] == 3
-
-    def test_what_was_made_by_then_is_there_however_the_records_ended(self):
-        """Of the row whose second metric hangs, too."""
-
-        class Lists(BaseLLM):
-            model = "lists"
-
-            async def agenerate(self, request, /):
-                return LLMReply('{"ids": [1]}')
-
-        async def run():
-            async def gate(user):
-                if "Summary 2." in user:
-                    await asyncio.Event().wait()
-
-            never = metric(Gated(gate))
-            other = ContextRelevancy(llm=Lists())
-            rows = [Row(each.line, each.sample.model_copy(update={"user_input": "Who?"})) for each in different(4)]
-            runner = Runner(rows, [never, other], RequestGate())
-            seen = []
-            async with contextlib.aclosing(runner.records()) as items:
-                async for item in items:
-                    seen.append(item)
-                    if len(seen) == 2:
-                        for _ in range(100):  # nothing here waits for a thread: all that can be made is made
-                            await asyncio.sleep(0)
-                        break
-            return [(item.row.line, len(item.records)) for item in (*seen, *runner.rest())]
-
-        assert sorted(asyncio.run(run())) == [(1, 2), (2, 1), (3, 2), (4, 2)]
-
 
 class TestReading:
     def test_a_window_of_rows_and_no_more(self):
@@ -288,17 +242,6 @@ class TestJournal:
     def scored(self, path, rows, metrics, **settings):
         with Journal(path) as journal:
             return asyncio.run(collect(rows, metrics, gate=RequestGate(replies=journal), journal=journal, **settings))
-
-    def test_nothing_is_judged_twice_but_what_failed(self, tmp_path):
-        down = [True]
-        llm = FakeLLM(lambda request: ConnectionError() if down and number_of(request.user) == 2 else YES)
-        first = self.scored(tmp_path / "j.db", different(5), [metric(llm)], repeat=2)
-        assert [type(each) for each in outcomes(first)] == [Score] * 2 + [Unscored] * 2 + [Score] * 6
-        down.clear()
-        second, third = (self.scored(tmp_path / "j.db", different(5), [metric(llm)], repeat=2) for _ in range(2))
-        assert [type(each) for each in outcomes(second)] == [Score] * 10
-        assert outcomes(third) == outcomes(second)
-        assert len(llm.requests) == 12
 
     def test_the_first_rounds_of_what_was_called_off_are_not_paid_again(self, tmp_path):
         asked, running = [], []

@@ -93,13 +93,6 @@ def test_no_evaluation_is_begun_that_cannot_be_ended():
     assert len(llm.requests) == 4
 
 
-def test_the_rest_is_scored_when_the_run_is_resumed(tmp_path):
-    llm, again = judge(), {"journal": tmp_path / "j.db", "max_calls": 4}
-    for scored in (4, 8, 10):
-        assert reasons(evaluate(ROWS, ContextRelevancy(llm=llm), **again)).count("scored") == scored
-    assert len(llm.requests) == 10
-
-
 def test_money_needs_a_price():
     with pytest.raises(ValueError, match="max_cost: needs a price"):
         evaluate(ROWS, ContextRelevancy(llm=judge()), max_cost=1.0)

@@ -5,9 +5,7 @@ import re
 import sqlite3
 from contextlib import closing
 
-import pytest
-
-from ..support.openai_server import HANG, error  # noqa: TID252 - under importlib mode tests are no package
+from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import judge, row
 
 ONE = ("--metric", "context_relevancy")
@@ -46,14 +44,6 @@ def test_repeat_and_rates(score, rows, server, tmp_path):
         (line, draw) for line in (1, 2) for draw in range(3)
     ]
     assert (asked(server), "6/6" in done.stdout) == (6, True)
-
-
-@pytest.mark.parametrize("option", ["--call-timeout", "--sample-timeout"])
-def test_a_call_that_takes_too_long(score, rows, server, option):
-    server.reply = lambda body: HANG if "book 3" in str(body) else judge(body)
-    done = score(rows(row(1), row(3)), *ONE, option, "3")
-    assert "1/2" in done.stdout
-    assert re.search(r"1 timeout; first: 2: TimeoutError: .*3 s", done.stdout)
 
 
 def test_a_journal_that_takes_no_more_ends_the_run_with_the_table(score, rows, server, tmp_path):

@@ -23,6 +23,9 @@ from .conftest import row
         ("- --report a.pdf", "--report a.pdf: is written as .html, not as .pdf"),
         ("- --out a.csv", "--out a.csv: is written as .jsonl, not as .csv"),
         ("- -m rag", "Did you mean '--metric'?"),
+        ("- --model gpt", "Did you mean '--llm'?"),
+        ("- --judge gpt", "Did you mean '--llm'?"),
+        ("- --metrics rag", "Did you mean '--metric'?"),
         ("- --metric rag --llm lokal", "or module:function. Did you mean local?"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
         ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, id"),
@@ -49,6 +52,12 @@ def test_wrong(run, arguments, message):
     done = run("score", "--llm", "http://127.0.0.1:9", *arguments.split(), input=line)  # nobody is there: another error
     assert done.exit_code == 2
     assert message in " ".join(done.stderr.split())
+
+
+def test_commands_of_other_tools(run):
+    for command, meant in (("evaluate", "Did you mean score?"), ("run", "Did you mean score?"), ("frobnicate", "")):
+        done = run(command, "x")
+        assert (done.exit_code, meant in done.stderr, "Did you mean" in done.stderr) == (2, True, bool(meant))
 
 
 def test_impossible_values(score, six):

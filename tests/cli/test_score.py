@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.batch.runner import GIVE_UP_AFTER
 from ragstone.registry import GROUPS, metric_names
 from ragstone.results.record import decode_rows
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import MODEL, judge, row
+from .conftest import judge, row
 
 ALL = set(metric_names())
 RAG = tuple(GROUPS["rag"])
@@ -198,22 +197,6 @@ class TestFailingJudge:
         assert done.stderr.startswith("Nothing could be scored; the table says why.")
         assert {outcome.reason for _, _, outcome in results(out)} == {"judge_error"}
 
-    def test_it_is_given_up_after_many_in_a_row(self, score, rows, server, out):
-        server.reply = lambda body: error(400, "no")
-        done = score(rows(*(row(i) for i in range(2 * GIVE_UP_AFTER))), *ONE, "--out", out)
-        assert done.exit_code == 1
-        assert f"Gave up: the judge failed on {GIVE_UP_AFTER} samples in a row" in done.stderr
-        assert GIVE_UP_AFTER <= len(results(out)) < 2 * GIVE_UP_AFTER, "what had ended by then is kept, too"
-
-    def test_it_is_given_up_when_the_first_call_is_refused_for_good(self, score, rows, server):
-        server.reply = lambda body: error(401, "not with this key")
-        done = score(rows(*(row(i) for i in range(200))), "--concurrency", 4, "--out", os.devnull)
-        assert done.exit_code == 1
-        assert len(server.bodies) <= 10
-        (message,) = [line for line in done.stderr.splitlines() if not line.startswith("Metrics: ")]
-        assert message.startswith(f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused ")
-        assert "call: check " in message
-
 
 def test_limits_leave_a_rest_that_resumes_and_money_is_in_the_table(score, six, server, out):
     command = (six, *ONE, "--max-calls", "4", "--price", "1", "2", "--journal", out.with_suffix(".db"), "--out", out)
@@ -347,3 +330,20 @@ def test_samples_are_in_the_file_once_unless_they_are_left_out(score, rows, out,
     first, second = (json.loads(line) for line in out.read_text().splitlines()[1:])
     assert "sample" not in second
     assert (b"Ann 1 wrote it." in out.read_bytes(), "user_input" in first["sample"]) == (not more, not more)
+
+
+def test_columns_that_hold_no_field_are_named(score, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("question,context,text\nWho?,Ann.,Ann.\n")
+    done = score(path, "--metric", "faithfulness")
+    assert done.exit_code == 1
+    assert "row 1 also has 'context', 'text': --field retrieved_contexts=context" in " ".join(done.output.split())
+    assert "doctor" not in done.output
+    done = score(path, "--metric", "faithfulness", "--field", "retrieved_contexts=context", "--field", "response=text")
+    assert "also has" not in done.output
+
+
+def test_a_preset_by_name(score, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"input": "Who?", "reference": "Ann.", "output": "Ann."}\n')
+    assert "1/1" in score(path, "--metric", "faithfulness", "--field", "phoenix").stdout
