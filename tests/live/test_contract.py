@@ -6,11 +6,14 @@ import sys
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragstone.live import CallableSink, Health, OpenTelemetrySink, Sink
+from ragstone.plain import clean_text
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
-from .cases import Case, score, unscored, with_metadata
+from .cases import Case, restore_text, score, unscored, with_metadata
 from .scripts import start
 
 HOSTILE = [
@@ -156,3 +159,15 @@ def test_fork_after_first_use(make, kind: str, ends: int) -> None:
     if case.kind not in ("call", "otel"):
         names = sorted(kept.sample_id for kept in case.read())
         assert names == ["child-1", "child-2", "parent-1", "parent-2", "parent-3"]
+
+
+# Made of what the escapes are made of, so that texts that look escaped are common.
+TRICKY = st.text(st.sampled_from(["\\", "u", "0", "5", "c", "d", "8", "\x00", "\ud800", "\udfff", "é"]), max_size=12)
+
+
+@given(TRICKY)
+def test_nothing_is_lost(text: str) -> None:
+    cleaned = clean_text(text)
+    assert restore_text(cleaned) == text
+    assert "\x00" not in cleaned
+    cleaned.encode()  # no half pairs

@@ -1,6 +1,5 @@
 """Forgetting: gone from every table and file; what monitors have in hand does not come back; what is retained ends."""
 
-import re
 import sqlite3
 import threading
 import time
@@ -23,7 +22,7 @@ from ragstone.live.pending import Choice, Pending
 from ..support.waiting import soon  # noqa: TID252
 from .cases import Case, Impatient, score
 from .kit import PATIENCE, Held, Kept, live, metric, sample
-from .live_app import OUTBOX, RESULTS, app, rows
+from .live_app import OUTBOX, RESULTS, rows
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -258,35 +257,6 @@ def test_a_users_samples_in_hand_do_not_come_back(named: list[str]) -> None:
         monitor.submit(sample(21, metadata={"user_id": "Ann Ananas"}))
         assert monitor.flush(PATIENCE)
     assert outcomes() == sorted([*(f"s{i}" for i in range(0, 20, 2)), "s21"])
-
-
-def test_another_process_has_the_files_open_and_goes_on() -> None:
-    code = f"""
-monitor = live(reply=lambda request: {{"ids": [1]}} if asked(request) % 2 else 1 / 0, store_text=True)
-for i in range(20):
-    monitor.submit(sample(i, response="{SECRET}", metadata={{"user_id": "Ann Ananas"}}))
-monitor.flush()
-say("there")
-hear()
-monitor.submit(sample(20, response="It stays."))
-monitor.close()
-say(len(monitor.stats().errors))
-"""
-    with app(code) as process:
-        assert process.hear() == "there"
-        soon(lambda: len(rows(OUTBOX, "SELECT 1 FROM samples")) + len(outcomes()) == 20)
-        assert len(in_files(Path.cwd(), SECRET)) >= 2
-        command = ["live", "forget", RESULTS, "--outbox", OUTBOX, "--user", "Ann Ananas"]
-        done = CliRunner().invoke(cli, command)
-        assert done.exit_code == 0, done.output
-        counts = [int(n) for n in re.findall(r"removed (\d+)", done.output)]
-        assert sum(counts) == 20
-        assert all(counts)
-        assert in_files(Path.cwd(), SECRET, "Ananas") == set()
-        process.say()
-        assert process.hear() == "0"
-    assert in_files(Path.cwd(), SECRET, "Ananas") == set()
-    assert outcomes() in ([], ["s20"])
 
 
 class Forgets(Kept):

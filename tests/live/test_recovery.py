@@ -1,10 +1,12 @@
-"""Judges, sinks and an outbox that are down and come back: nothing is lost, and nothing is tried for ever."""
+"""Judges, sinks and an outbox that are down and come back, more than memory holds, several monitors on one outbox."""
 
 import asyncio
 import math
+import signal
 import sqlite3
 import threading
 import time
+import tracemalloc
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -21,6 +23,7 @@ from .live_app import (
     ContextRelevancy,
     Down,
     accounted,
+    app,
     asked,
     calls,
     change,
@@ -258,3 +261,118 @@ def test_submit_does_not_wait_for_the_file():
         assert monitor.stats().pending > 0
     assert monitor.close(None)
     assert results() == list(range(500))
+
+
+def test_they_wait_on_disk_not_in_memory():
+    gate = threading.Event()
+    monitor = live(reply=lambda request: gate.wait() and {"ids": [1]}, when_full="spool", size=10, workers=1)
+    large = "x" * 100_000
+    tracemalloc.start()
+    try:
+        for i in range(150):  # 15 MB
+            monitor.submit(sample(i, metadata={"large": f"{i} {large}"}))
+            soon(lambda i=i: len(waiting()) == i + 1)
+        soon(lambda: len(waiting()) == 150)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 6_000_000, "ten wait, one is judged; the rest is on disk"
+    soon(lambda: monitor.stats().pending == 11)
+    assert monitor.stats().spooled == 150 - 11
+    gate.set()
+    assert monitor.close()
+    assert results() == list(range(150))
+    accounted(monitor)
+
+
+def test_an_id_that_is_in_the_outbox_is_a_duplicate():
+    monitor = live(reply=lambda request: ConnectionError("down"))
+    submit(monitor, [1])
+    soon(lambda: monitor.stats().spooled == 1)
+    monitor.submit(sample(1))
+    monitor.close()
+    assert monitor.stats().reasons["duplicate"] == {"same_id": 1}
+    with live() as again:  # another start: it remembers no ids, the outbox does
+        again.submit(sample(1))
+        again.submit(sample(2))
+        again.flush()
+        assert again.stats().reasons["duplicate"] == {"in_outbox": 1}
+    accounted(again)
+    assert results() == [2]
+    assert waiting() == ["s1"]
+
+
+def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
+    class Newer(Second):
+        version = "99"
+
+    both = live(metrics=[ContextRelevancy(llm=judge()), Second(llm=judge())])
+    both.pause()
+    kept(both, range(5))
+    both.close()
+    assert both.stats().reasons["spooled"] == {"outbox": 10}
+    with live() as one:
+        assert one.flush()
+        assert (one.stats().accepted, one.stats().scored) == (5, 5)
+    assert sorted(waiting()) == [f"s{i}" for i in range(5)]
+    with live(metrics=Newer(llm=judge())) as other:  # another version takes the metric's place
+        assert other.flush()
+        assert (other.stats().accepted, other.stats().scored) == (5, 5)
+    assert waiting() == []
+    assert results() == sorted([*range(5), *range(5)])
+    assert rows("results.db", "SELECT version FROM outcomes WHERE metric = 'second'") == [("99",)] * 5
+
+
+def test_two_processes_share_the_work():
+    first = live()
+    first.pause()
+    kept(first, range(100))
+    first.close()
+    share = """
+from pathlib import Path
+def reply(request):
+    Path(f"{os.getpid()}.busy").touch()
+    soon(lambda: len(list(Path().glob("*.busy"))) == 2)
+    return {"ids": [1]}
+monitor = live(reply=reply, size=5)
+say(monitor.flush().done, monitor.stats().scored)
+hear()
+"""
+    with app(share) as one, app(share) as two:
+        done = [process.hear().split() for process in (one, two)]
+    assert [word for word, _ in done] == ["True", "True"]
+    scored = [int(n) for _, n in done]
+    assert sum(scored) == 100
+    assert min(scored) > 0
+    assert results() == list(range(100))
+    assert set(calls().values()) == {1}, "none was judged twice"
+
+
+def test_what_a_killed_process_had_is_adopted_by_one_that_lives():
+    """Samples and outcomes both, without a restart of the living one."""
+    monitor = live(waits=Waits(adoptions=0.05, looks=0.05))
+    submit(monitor, [0])
+    assert monitor.flush()
+    down = """
+monitor = live(sinks=Down(RESULTS))
+submit(monitor, range(1, 50))
+soon(lambda: undelivered() == 49)
+monitor.pause()
+kept(monitor, range(50, 100))
+say("kept")
+hear()
+"""
+    with app(down) as other:
+        other.hear()
+        for _ in range(3):
+            monitor.flush()
+        assert results() == [0], "it lives"
+        other.send_signal(signal.SIGSTOP)
+        monitor.flush()
+        assert results() == [0], "it only sleeps"
+        other.kill()
+        other.wait()
+        soon(lambda: len(results()) == 100)
+    assert monitor.close()
+    assert set(calls().values()) == {1}
+    assert (waiting(), undelivered()) == ([], 0)

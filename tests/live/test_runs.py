@@ -47,26 +47,6 @@ def test_a_tree_holds_what_its_runs_took_and_returned(given_up: list[tuple[objec
     assert given_up == []
 
 
-def test_a_run_begins_once_and_below_an_ended_step_of_an_open_tree(given_up: list[tuple[object, str]]) -> None:
-    runs = opened(given_up)
-    runs.begin(Run("app", "chain"))
-    assert not runs.begin(Run("app", "chain"))
-    runs.begin(Run("step", "chain"), "app")
-    runs.end("step")
-    assert runs.begin(Run("late", "retriever"), "step")
-    assert runs.begin(Run("own", "chain"), "an id of another tracer")
-    assert len(runs) == 2
-
-
-def test_what_begins_below_an_ended_tree_is_part_of_none(given_up: list[tuple[object, str]]) -> None:
-    runs = opened(given_up)
-    runs.begin(Run("app", "chain"))
-    runs.end("app")
-    assert not runs.begin(Run("late", "chain"), "app")
-    assert not runs.begin(Run("below", "chain"), "late")
-    assert len(runs) == 0
-
-
 def test_the_silent_longest_of_too_many_trees_are_given_up_with_all_that_begins_below(
     given_up: list[tuple[object, str]],
 ) -> None:
@@ -103,15 +83,6 @@ def test_a_text_counts_once_however_many_runs_hand_it_on(given_up: list[tuple[ob
         runs.end(number, {"documents": (text,), "number": number})
     assert runs.end("app") is not None
     assert given_up == []
-
-
-def test_a_tree_of_too_many_runs_is_given_up(given_up: list[tuple[object, str]]) -> None:
-    runs = opened(given_up)
-    runs.begin(Run("loop", "chain"))
-    for number in range(10_001):
-        runs.begin(Run(("turn", number), "chain"), "loop")
-        runs.end(("turn", number))
-    assert given_up == [("loop", "too_large")]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
