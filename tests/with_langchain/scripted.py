@@ -1,4 +1,4 @@
-"""Real LangChain models whose words alone are scripted: by a function of the judge's request, as `FakeLLM` takes it."""
+"""LangChain's kinds of models, whose words alone are scripted: by a function of the text that reaches them."""
 
 import asyncio
 import itertools
@@ -13,55 +13,25 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import Field
 
-from ragstone import LLMReply, LLMRequest
-from ragstone.judging.adapting import spelled_out
-from ragstone_langchain import LangChainLLM
-
 TOKENS = (100, 10)
 
 
 class Script:
-    """What the models say. `Told` tells it each request before it goes through LangChain, so that it is found again."""
+    """What the models say; a text or a value for JSON is the same each time."""
 
-    def __init__(self, reply: Callable[[LLMRequest], Any]) -> None:
+    def __init__(self, reply: Callable[[str], Any] | str | dict[str, Any]) -> None:
         self.reply = reply
-        self.known: dict[str, LLMRequest] = {}
         self.asked: list[str] = []  # what reached a model, in order
         self.tools: list[Any] = []  # the tools it was given, None without
         self.calls = itertools.count()
 
-    def know(self, request: LLMRequest) -> None:
-        for text in (request.user, spelled_out(request)):
-            self.known[text] = request
-
     def answer(self, user: str) -> str:
         self.asked.append(user)
-        request = self.known.get(user)
-        assert request is not None, f"this is no judge's prompt: {user[:200]}"
-        said = self.reply(request)
-        if isinstance(said, Exception):
-            raise said
-        assert not isinstance(said, LLMReply)
+        said = self.reply(user) if callable(self.reply) else self.reply
         return said if isinstance(said, str) else json.dumps(said)
 
 
-class Told(LangChainLLM):
-    """A `LangChainLLM` whose script knows what is asked; nothing else differs."""
-
-    def __init__(self, model: Runnable[Any, Any], script: Script, **options: Any) -> None:
-        super().__init__(model, **options)
-        self._script = script
-
-    def generate(self, request: LLMRequest, /) -> LLMReply:
-        self._script.know(request)
-        return super().generate(request)
-
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        self._script.know(request)
-        return await super().agenerate(request)
-
-
-def message(text: str, **more: Any) -> AIMessage:
+def message(text: Any, **more: Any) -> AIMessage:
     usage = {"input_tokens": TOKENS[0], "output_tokens": TOKENS[1], "total_tokens": sum(TOKENS)}
     return AIMessage(text, usage_metadata=usage, **more)
 
@@ -73,9 +43,7 @@ def result(said: AIMessage) -> ChatResult:
 class PlainChat(BaseChatModel):
     """A chat model with no tools: `with_structured_output` is a NotImplementedError."""
 
-    script: Any
-    temperature: float = 0.3
-    n: int = 1
+    script: Any = None
 
     @property
     def _llm_type(self) -> str:
@@ -101,8 +69,7 @@ class ToolChat(PlainChat):
         if not kwargs.get("tools"):
             return said
         name = kwargs["tools"][0]["function"]["name"]
-        call = {"name": name, "args": json.loads(str(said.content)), "id": "1"}
-        return message("", tool_calls=[call])
+        return message("", tool_calls=[{"name": name, "args": json.loads(str(said.content)), "id": "1"}])
 
 
 class AsyncChat(PlainChat):
@@ -143,10 +110,7 @@ class TextModel(LLM):
         return "scripted-text"
 
     def _call(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> str:
-        script: Script = self.script
-        users = [user for user in list(script.known) if user in prompt]
-        assert users, f"this is no judge's prompt: {prompt[:200]}"
-        return script.answer(max(users, key=len))
+        return self.script.answer(prompt)
 
 
 class Failing(PlainChat):
@@ -166,4 +130,3 @@ WRAPPERS: dict[str, Callable[[Script], Runnable[Any, Any]]] = {
     "with_fallbacks": lambda s: Failing(script=s).with_fallbacks([ToolChat(script=s)]),
     "bind": lambda s: ToolChat(script=s).bind(stop=["\n\n\n"]),
 }
-NO_TOKENS = ("text model",)

@@ -25,11 +25,11 @@ from ragstone.batch.estimation import synthetic_reply
 from ragstone.testing import FakeLLM
 from ragstone_langchain import LangChainLLM, RagEvaluator
 
-from ..core.judges import metrics  # noqa: TID252
+from ..core.judges import metrics, truth  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .monitored import Around, Searching, rag, says
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, judge, relevancy
-from .test_models import SAMPLE, counted
+from .test_models import SAMPLE
 from .ways import ainvoke, named, sampled, stream
 
 pytestmark = [
@@ -124,9 +124,9 @@ FORMS = {
 @pytest.mark.filterwarnings("ignore:Ignoring input")
 @pytest.mark.parametrize(("form", "index"), sampled(FORMS, range(8), 1), ids=str)
 def test_every_form_gives_what_the_metric_gives(form, index) -> None:
-    metric = metrics(counted)[index]
+    metric = metrics(truth)[index]
     outcome = metric.score(SAMPLE)
-    result = FORMS[form](RagEvaluator(metrics(counted)[index]))
+    result = FORMS[form](RagEvaluator(metrics(truth)[index]))
     expected = outcome.model_dump(mode="json")
     assert (result["score"], result["comment"]) == (outcome.value, outcome.reason)
     assert result["metadata"] | {"usage": {**result["metadata"]["usage"], "seconds": 0}} == {

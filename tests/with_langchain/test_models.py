@@ -4,7 +4,6 @@ import asyncio
 import copy
 import pickle
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,14 +15,14 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import Field
 
-from ragstone import LLM, ContextRelevancy, Embedder, LLMRequest, Monitor, ResponseRelevancy, Sample, evaluate
+from ragstone import LLM, ContextRelevancy, Embedder, LLMReply, LLMRequest, Monitor, ResponseRelevancy, Sample, evaluate
 from ragstone.identity import judge_key
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 from ragstone_langchain import LangChainEmbedder, LangChainLLM
 
-from ..core.judges import metrics, truth  # noqa: TID252
-from .scripted import NO_TOKENS, TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, Told, ToolChat, message
+from .scripted import TOKENS, WRAPPERS, AsyncChat, PlainChat, Script, ToolChat, message
 
+ASKED = {"question": "Which?", "noncommittal": False}
 WORD = LLMRequest("demo.ask", "", "Is it?", {}, choices=("yes", "no"))
 SAMPLE = Sample(
     user_input="It has word1 here. Which say word1?",
@@ -38,33 +37,22 @@ class TestEachHalf(LLMContract):
 
     @pytest.fixture(autouse=True)
     def _made(self, kind: str) -> None:
-        script = Script(lambda request: "yes" if request.choices else {"answer": "yes"})
-        self.made = Told(WRAPPERS[kind](script), script)
+        self.made = LangChainLLM(
+            WRAPPERS[kind](Script(lambda user: "yes" if "one word" in user else {"answer": "yes"}))
+        )
 
     def llm(self) -> LLM:
         return self.made
 
 
-@pytest.mark.parametrize(
-    ("model", "alone"),
-    [
-        (PlainChat(script=Script(lambda _: "yes")), False),
-        (RunnableLambda(asyncio.sleep), True),
-        (RunnableLambda(asyncio.sleep).with_retry(), True),
-        (RunnableLambda(str), False),
-        (RunnableLambda(str, asyncio.sleep), False),
-    ],
-)
-def test_a_monitor_warns_of_a_model_with_an_async_half_alone(model: Any, alone: bool) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        Monitor(ContextRelevancy(llm=LangChainLLM(model)))
-    assert [str(each.message).startswith("LangChainLLM has async methods only") for each in caught] == [True] * alone
-
-
-def counted(request):
-    reply = FakeLLM(truth).generate(request)
-    return type(reply)(reply.text, *TOKENS)
+def test_a_monitor_warns_of_a_model_with_an_async_half_alone() -> None:
+    both, alone = RunnableLambda(str, asyncio.sleep), RunnableLambda(asyncio.sleep)
+    for model, warned in ((PlainChat(), 0), (both, 0), (alone, 1), (alone.with_retry(), 1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            Monitor(ContextRelevancy(llm=LangChainLLM(model)))
+        said = [str(each.message).startswith("LangChainLLM has async methods only") for each in caught]
+        assert said == [True] * warned
 
 
 def plain(outcome, *, tokens=True):
@@ -72,18 +60,14 @@ def plain(outcome, *, tokens=True):
     return outcome.model_copy(update={"usage": outcome.usage.model_copy(update={"seconds": 0.0, **unknown})})
 
 
-@pytest.mark.parametrize(
-    ("kind", "asking"), [(kind, ("together", "one_by_one")[i % 2]) for i, kind in enumerate(WRAPPERS)]
-)
-def test_same_outcome_through_every_kind_of_model(kind: str, asking: str) -> None:
-    tokens = kind not in NO_TOKENS
-    for core in metrics(counted, asking):
-        script = Script(truth)
-        through = replace(core, llm=Told(WRAPPERS[kind](script), script, asking=asking))
-        expected = plain(core.score(SAMPLE), tokens=tokens)
+@pytest.mark.parametrize("kind", WRAPPERS)
+def test_same_outcome_through_every_kind_of_model(kind: str) -> None:
+    for asking, reply in (("together", '{"ids": [1]}'), ("one_by_one", "yes")):
+        core = ContextRelevancy(llm=FakeLLM(lambda _, reply=reply: LLMReply(reply, *TOKENS), asking=asking))
+        expected = plain(core.score(SAMPLE), tokens=kind != "text model")
         assert expected.value is not None
-        assert plain(through.score(SAMPLE)) == expected
-        assert plain(asyncio.run(through.ascore(SAMPLE))) == expected
+        through = ContextRelevancy(llm=LangChainLLM(WRAPPERS[kind](Script(reply)), asking=asking))
+        assert plain(through.score(SAMPLE)) == plain(asyncio.run(through.ascore(SAMPLE))) == expected
 
 
 class TestEmbeddings(EmbedderContract):
@@ -108,8 +92,8 @@ class Places(Embeddings):
 
 
 def test_all_questions_are_embedded_as_documents_in_one_call() -> None:
-    embeddings, script = Places(), Script(truth)
-    metric = ResponseRelevancy(llm=Told(ToolChat(script=script), script), embedder=LangChainEmbedder(embeddings))
+    embeddings, judge = Places(), LangChainLLM(ToolChat(script=Script({"questions": [ASKED] * 3})))
+    metric = ResponseRelevancy(llm=judge, embedder=LangChainEmbedder(embeddings))
     for outcome in (metric.score(SAMPLE), asyncio.run(metric.ascore(SAMPLE))):
         assert outcome.usage.embed_calls == 1
     assert [len(texts) for texts in embeddings.calls] == [4, 4]
@@ -125,9 +109,8 @@ def test_async_only_embeddings_work_in_both() -> None:
 
     embedder, expected = LangChainEmbedder(AsyncPlaces()), [[1.0, 1.0], [2.0, 1.0]]
     assert embedder.embed(["a", "bb"]).tolist() == asyncio.run(embedder.aembed(["a", "bb"])).tolist() == expected
-    script = Script(lambda request: "yes")
-    model = AsyncChat(script=script)
-    judge = Told(model, script)
+    model = AsyncChat(script=Script("yes"))
+    judge = LangChainLLM(model)
     assert [judge.generate(WORD).text for _ in range(3)] == ["yes"] * 3
     assert len(model.loops) == 1, "sync calls share one loop"
 
@@ -139,14 +122,13 @@ class BothHalves(AsyncChat):
 
 
 def test_no_second_loop_awaits_a_model_and_evaluate_s_own_loop_never_does() -> None:
-    script = Script(truth)
-    model = BothHalves(script=script)
-    evaluate([SAMPLE], [ContextRelevancy(llm=Told(model, script))], progress=False)
+    model = BothHalves(script=Script({"ids": [1]}))
+    evaluate([SAMPLE], [ContextRelevancy(llm=LangChainLLM(model))], progress=False)
     assert model.loops == set(), "connections of a loop that ends would stay open"
 
     async def on_two_loops() -> int:
         for _ in range(2):  # each time another wrapper of the same object
-            metric = ContextRelevancy(llm=Told(model, script))
+            metric = ContextRelevancy(llm=LangChainLLM(model))
             await metric.ascore(SAMPLE)
             await asyncio.to_thread(asyncio.run, metric.ascore(SAMPLE))
         return id(asyncio.get_running_loop())
@@ -175,8 +157,6 @@ MODEL = FakeListChatModel(responses=["yes"])
 
 
 class Pickled(PlainChat):
-    script: Any = None
-
     def say(self, messages, kwargs):
         return message("yes")
 
@@ -200,13 +180,13 @@ class Named(PlainChat):
 
 
 def test_what_the_model_says_of_itself() -> None:
-    bare = Named(script=None)
+    bare = Named()
     sequence = bare | RunnableLambda(lambda x: x)
     for model in (bare, bare.with_retry(), bare.with_fallbacks([bare]), bare.bind(stop=["x"]), sequence):
         assert (LangChainLLM(model).model, LangChainLLM(model).max_input_tokens) == ("gpt-x", 4_096)
     judge = LangChainLLM(bare, name="mine", max_input_tokens=99)
     assert (judge.model, judge.max_input_tokens) == ("mine", 99), "the user knows better"
-    nameless = LangChainLLM(PlainChat(script=None).with_retry())
+    nameless = LangChainLLM(PlainChat().with_retry())
     assert (nameless.model, nameless.max_input_tokens) == ("PlainChat", None)
     assert LangChainEmbedder(Places()).model == "Places"
 
@@ -232,9 +212,9 @@ def cache():
 
 def drawing(make, **options) -> tuple[Script, ResponseRelevancy]:
     """A judge that asks something else each time."""
-    script = Script(lambda request: {"questions": [{"question": f"Q{next(script.calls)}?", "noncommittal": False}]})
+    script = Script(lambda user: {"questions": [{**ASKED, "question": f"Q{next(script.calls)}?"}]})
     options = {"sampling": "n_calls", **options}
-    return script, ResponseRelevancy(llm=Told(make(script), script), embedder=FakeEmbedder(), **options)
+    return script, ResponseRelevancy(llm=LangChainLLM(make(script)), embedder=FakeEmbedder(), **options)
 
 
 @pytest.mark.usefixtures("cache")
@@ -263,7 +243,7 @@ def test_a_cancelled_call_ends_at_once() -> None:
 
     async def cancelled() -> None:
         begun = asyncio.Event()
-        task = asyncio.create_task(LangChainLLM(Waiting(script=None, begun=begun)).agenerate(WORD))
+        task = asyncio.create_task(LangChainLLM(Waiting(begun=begun)).agenerate(WORD))
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,9 +1,8 @@
 """The handler and the middleware on real LangGraph graphs and agents, with models whose words are scripted."""
 
-import operator
 import sys
 import uuid
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 import pytest
 
@@ -32,7 +31,6 @@ from .monitored import (
     FOUND,
     PROMPT,
     QUESTION,
-    SECOND,
     THIRD,
     WHOLE,
     Searching,
@@ -107,24 +105,6 @@ def test_documents_that_are_passed_on_and_not_in_the_outputs(command) -> None:
     if not command:
         graph.add_edge("retrieve", "answer")
     assert parts(sample_of(graph.compile(), {"question": QUESTION})) == WHOLE
-
-
-class Union(TypedDict, total=False):
-    question: str
-    docs: Annotated[list[Document], operator.add]
-    answer: str
-
-
-def test_parallel_nodes_in_a_graph_in_a_graph() -> None:
-    inner = StateGraph(Union)
-    for name, texts in (("a", (FIRST,)), ("b", (SECOND, FIRST))):
-        inner.add_node(name, lambda state, texts=texts: {"docs": Searching(texts=texts).invoke(state["question"])})
-        inner.add_edge(START, name)
-    outer = StateGraph(Union, output_schema=Hiding)
-    outer.add_sequence([("search", inner.compile()), ("answer", lambda state: {"answer": ANSWER})])
-    sample = sample_of(outer.add_edge(START, "search").compile(), {"question": QUESTION})
-    assert (sample.user_input, sample.response) == (QUESTION, ANSWER)
-    assert sorted(sample.retrieved_contexts) == sorted(FOUND)
 
 
 def called(name, number="1", **args):

@@ -28,8 +28,7 @@ from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
 from ragstone_langchain.models import JudgePrompt
 
-from ..core.judges import truth  # noqa: TID252
-from .scripted import WRAPPERS, PlainChat, Script, Told, message
+from .scripted import WRAPPERS, PlainChat, Script, message
 
 WORD = LLMRequest("demo.ask", "", "JUDGE: is it?", {}, choices=("yes", "no"))
 IDS = LLMRequest("demo.ids", "", "JUDGE: which?", record(ids=listing(whole(1, 2))))
@@ -63,8 +62,8 @@ class Listener(BaseCallbackHandler):
 
 
 def judge_of(kind, **options):
-    script = Script(lambda request: "yes" if request.choices else {"ids": [1]})
-    return Told(WRAPPERS[kind](script), script, **options)
+    script = Script(lambda user: "yes" if WORD.user in user else {"ids": [1]})
+    return LangChainLLM(WRAPPERS[kind](script), **options)
 
 
 def ask(judge) -> None:
@@ -140,19 +139,19 @@ def test_inside_langgraph_with_messages_streamed(kind, trace) -> None:
     ids=["model", "config", "fallbacks", "listeners", "branch", "side by side"],
 )
 def test_callbacks_on_a_model_and_on_one_inside_of_something(make) -> None:
-    listener, script = Listener(), Script(lambda request: "yes")
+    listener, script = Listener(), Script("yes")
     own = PlainChat(script=script, callbacks=[listener], verbose=True)
-    told = Told(make(own, PlainChat(script=script)), script)
-    assert told.generate(WORD).text == asyncio.run(told.agenerate(WORD)).text == "yes"
+    judge = LangChainLLM(make(own, PlainChat(script=script)))
+    assert judge.generate(WORD).text == asyncio.run(judge.agenerate(WORD)).text == "yes"
     assert listener.heard == []
     assert (own.callbacks, own.verbose) == ([listener], True), "the app's object is as it was"
     own.invoke(JudgePrompt(system=WORD.system, user=WORD.user))
     assert listener.heard, "the app's own calls are heard"
     later = PlainChat(script=script)
-    told = Told(later, script)
-    told.generate(WORD)
+    judge = LangChainLLM(later)
+    judge.generate(WORD)
     later.callbacks = [Listener()]
-    told.generate(WORD)
+    judge.generate(WORD)
     assert later.callbacks[0].heard == []
 
 
@@ -166,7 +165,7 @@ def test_the_app_s_context_is_as_it_was() -> None:
             variable.set("changed by the model")
             return message("yes")
 
-    judge = LangChainLLM(Looks(script=Script(truth)))
+    judge = LangChainLLM(Looks())
 
     async def inside():
         variable.set("the app's")
@@ -198,8 +197,8 @@ def test_trace_shows_it_to_those_who_want_it() -> None:
     listener = Listener()
     node(judge_of("text model", trace=True)).invoke("x", {"callbacks": [listener]})
     assert [said for said in listener.heard if "JUDGE" in said and "ragstone:judge" in said], "its prompts and its tag"
-    own, script = Listener(), Script(lambda request: "yes")
-    Told(PlainChat(script=script, callbacks=[own]), script, trace=True).generate(WORD)
+    own = Listener()
+    LangChainLLM(PlainChat(script=Script("yes"), callbacks=[own]), trace=True).generate(WORD)
     assert own.models == 1
 
 
