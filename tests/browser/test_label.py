@@ -178,8 +178,3 @@ def test_axe_finds_no_serious_fault(show, width, scheme):
         serious = [each for each in found if each["impact"] in ("serious", "critical")]
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious] == []
         page.get_by_role("button", name="one score").click()
-
-
-def test_without_scripts_the_page_says_so(show):
-    page = show(choose(made()).page(), java_script_enabled=False)
-    assert page.get_by_text("works with scripts").is_visible()

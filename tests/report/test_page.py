@@ -104,12 +104,3 @@ def test_of_many_rows_the_lowest_are_in_the_table():
     assert (data["total"], len(found)) == (13_001, 10_000)
     assert [each["row"] for each in found] == sorted(each["row"] for each in found)
     assert set(sorted(given)[:10_000]) == {each["value"] for each in found}
-
-
-def test_a_long_text_is_cut_and_says_so():
-    long = "x" * 1_000_000
-    verdict = Verdict(id="1", kind="claim", text=long, verdict="supported")
-    page = report([0.1], samples=[Sample(response=long)], verdicts=(verdict,)).html()
-    assert len(page) < 100_000
-    assert "(20,000 of 1,000,000 characters)" in page
-    assert "(400 of 1,000,000 characters)" in page

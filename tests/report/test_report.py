@@ -86,16 +86,6 @@ def test_a_report_of_nothing_but_bad_rows_says_so():
         assert "\u2013" not in shown, "no table of dashes"
 
 
-def test_versions_and_judges_are_not_mixed():
-    given = [*records([0.0, 0.0]), *records([1.0, 1.0], version="2"), *records([0.5], judge="")]
-    found = Report.of(given).summary()
-    assert [(name, each.mean) for name, each in found.items()] == [
-        ("demo (version 1, judge judge)", 0.0),
-        ("demo (version 2, judge judge)", 1.0),
-        ("demo (version 1, judge unknown)", 0.5),
-    ]
-
-
 def test_json_and_back(tmp_path):
     metrics = [MetricInfo("alignment_coverage", "1", "judge", (-1.0, 1.0), False, 0.25)]
     rich_one = rich("Grüße \udcff\x00\n</script>", 4)
@@ -113,27 +103,8 @@ def test_json_and_back(tmp_path):
     assert str(pickle.loads(pickle.dumps(back))) == str(given)
 
 
-def test_metadata_that_is_no_json_does_not_stop_it(tmp_path):
-    around = {}
-    around["itself"] = around
-    samples = [Sample(response="a", metadata={"x": {1, 2}, "n": float("nan"), "3": object(), "around": around})]
-    report([0.5], samples=samples).to_json(tmp_path / "a.json")
-    (found,) = Report.load(tmp_path / "a.json")
-    assert found.sample.metadata["x"] == [1, 2]
-    assert ": NaN" not in (tmp_path / "a.json").read_text()
-
-
 def lines_of(values, **changes):
     return [f"{encode(record)}\n".encode() for record in records(values, **changes)]
-
-
-def test_a_file_of_lines_alone(tmp_path):
-    path = tmp_path / "run.jsonl"
-    path.write_bytes(b"".join(lines_of([0.5, None, [0.7, 0.9]], metric="context_relevancy")))
-    found = Report.load(path)
-    assert list(found.results()) == list(records([0.5, None, [0.7, 0.9]], metric="context_relevancy"))
-    assert found.metrics == (MetricInfo("context_relevancy", "1", "judge", (0.0, 1.0)),)
-    assert (found.notes, found.name, found[0].sample) == ((), "", None)
 
 
 def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):

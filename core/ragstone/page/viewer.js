@@ -86,11 +86,11 @@ function save(name, lines) {
 }
 
 // What a browser keeps of a page; not all of them do.
-function memory(key) {
-  return {
-    read() { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } },
-    write(value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* the download is all there is */ } },
-  };
+function keep(key, value) {
+  try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* the download is all there is */ }
+}
+function kept(key) {
+  try { return JSON.parse(localStorage.getItem(key)); } catch { return null; }
 }
 
 // --- A report ---------------------------------------------------------------------------------------------------
@@ -298,8 +298,8 @@ function report() {
       make("div", { class: "controls" }, controls.map((each) => each[1]), metrics.length > 1 ? columns : ""), status, frame);
     const ROW = 3.5 * parseFloat(getComputedStyle(document.documentElement).fontSize);
     let shown = [], window_ = [-1, -1], open = null;
-    const byHand = memory(`ragstone-hand-${data.title}-${data.total}`);
-    const hand = byHand.read() || {};
+    const handKey = `ragstone-hand-${data.title}-${data.total}`;
+    const hand = kept(handKey) || {};
 
     function note() {
       const chosen = new URLSearchParams();
@@ -487,49 +487,36 @@ function report() {
       const item = make("li", { id: name, tabindex: -1, "data-verdict": name },
         bdi(`${words(kind_)} ${id}`), " ", make("span", { class: lowers ? "word" : "", title: data.meanings[word] || null }, bdi(words(word))),
         text ? ": " : "", text ? bdi(text) : "", " ", see);
-      const of = metric.kinds[kind_];
-      if (of && row.digest && !(record.draw > 0) && ofHand(metric)) item.append(choicesOf(row, record, kind_, id, word, of.choices));
+      const byItems = Object.values(metric.kinds).every((each) => each.origin !== "sample");
+      if (metric.kinds[kind_] && row.digest && !(record.draw > 0) && byItems) item.append(choicesOf(row, record, metric.kinds, kind_, id));
       return item;
     }
 
     // --- verdicts by hand: they become a file of labels. What nobody changed counts as right.
 
-    const ofHand = (metric) => Object.values(metric.kinds).every((each) => each.origin !== "sample");
     const keyOf = (row, record) => JSON.stringify([row.id, row.digest, record.metric, record.version, record.judge || ""]);
-    function choicesOf(row, record, kind_, id, word, choices) {
-      const key = keyOf(row, record), item = JSON.stringify([kind_, id]);
-      const made = choices.map((each) => {
-        const chosen = () => ((hand[key] || {})[item] || word) === each;
-        const one = button(words(each), () => {
-          hand[key] = { ...hand[key], [item]: each };
-          byHand.write(hand);
-          for (const other of one.parentNode.children) other.setAttribute("aria-pressed", String(other === one));
-          detail.querySelector(".hand").replaceWith(handOf());
-        }, { "aria-pressed": String(chosen()), title: data.meanings[each] || null });
-        return one;
-      });
-      return make("div", { class: "choices by-hand", role: "group", "aria-label": `your verdict on ${words(kind_)} ${id}` }, made);
+    function linesOf(row, { metric, version, judge, verdicts }, kinds) {
+      return verdicts.filter((verdict) => kinds[verdict[1]]).map(([item, kind_, answer, , evidence, given]) => ({
+        ragstone_label: 1, id: row.id, sample_digest: row.digest, metric, version, judge: judge || "", kind: kind_, item,
+        text: given || (evidence.length ? quoted(row, evidence[0]) : ""), answer, verdicts_shown: true }));
     }
-    function handLines() {
-      const lines = [];
-      for (const row of rows) {
-        for (const record of row.records) {
-          const said = hand[keyOf(row, record)];
-          if (!said || record.draw > 0) continue;
-          for (const [id, kind_, word, , evidence, given] of record.verdicts || []) {
-            const metric = metrics[named.get(JSON.stringify([record.metric, record.version, record.judge || ""]))];
-            if (!metric || !metric.kinds[kind_]) continue;
-            lines.push({ ragstone_label: 1, id: row.id, sample_digest: row.digest, metric: record.metric, version: record.version, judge: record.judge || "",
-              kind: kind_, item: id, text: given || (evidence.length ? quoted(row, evidence[0]) : ""), answer: said[JSON.stringify([kind_, id])] || word, verdicts_shown: true });
-          }
-        }
-      }
-      return lines;
+    function choicesOf(row, record, kinds, kind_, id) {
+      const key = keyOf(row, record);
+      const line = (lines) => lines.find((each) => each.kind === kind_ && each.item === id);
+      const lines = () => hand[key] || linesOf(row, record, kinds);
+      const made = kinds[kind_].choices.map((word) => button(words(word), (event) => {
+        hand[key] = lines();
+        line(hand[key]).answer = word;
+        keep(handKey, hand);
+        for (const other of event.target.parentNode.children) other.setAttribute("aria-pressed", String(other === event.target));
+        detail.querySelector(".hand").replaceWith(handOf());
+      }, { "aria-pressed": String(line(lines()).answer === word), title: data.meanings[word] || null }));
+      return make("div", { class: "choices by-hand", role: "group", "aria-label": `your verdict on ${words(kind_)} ${id}` }, made);
     }
     function handOf() {
       const n = Object.keys(hand).length;
       return make("div", { class: "hand choices" }, soft("Keys: j next, k previous, Esc closes; on a verdict 1, 2, 3 say what is right."),
-        n ? button(`download labels of ${count(n, "score")}`, () => save("labels.jsonl", handLines())) : "",
+        n ? button(`download labels of ${count(n, "score")}`, () => save("labels.jsonl", Object.values(hand).flat())) : "",
         n ? soft("The other verdicts of these scores count as right. These labels saw the judge's verdicts: they are for ragstone calibrate, not for correct.") : "");
     }
 
@@ -618,8 +605,8 @@ function labels() {
 
   // What the person said.
   const fresh = () => ({ answers: {}, score: null, missing: false, done: null });
-  const kept = memory(`ragstone-label-${data.digest}`);
-  const state = kept.read() || { byItems: true, samples: data.samples.map(fresh) };
+  const key = `ragstone-label-${data.digest}`;
+  const state = kept(key) || { byItems: true, samples: data.samples.map(fresh) };
   let current = 0;
 
   const place = () => state.samples.findIndex((said) => said.done === null);
@@ -627,7 +614,7 @@ function labels() {
   const answered = (sample, said) => (byItems(sample) ? Object.keys(said.answers).length === sample.items.length : said.score !== null);
   const act = (change) => () => {
     if (place() >= 0) change(data.samples[place()], state.samples[place()]);
-    kept.write(state);
+    keep(key, state);
     show();
   };
 
@@ -646,7 +633,7 @@ function labels() {
     if (data.shown || last < 0) return;
     state.samples[last].done = null;
     current = 0;
-    kept.write(state);
+    keep(key, state);
     show();
   }
   const backButton = () => keyed("back", "back", back, { shortcut: "\u2190", disabled: place() === 0 });
