@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from ragstone.identity import sample_digest
+from ragstone.identity import digest_of, sample_digest
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import WHOLE, Draw, LabelledRecord, metric_items, refuse_scale, scored
-from ragstone.labels.page import NO_TEXTS, entry_of, kinds_of, metric_in, page_of
+from ragstone.labels.page import NO_TEXTS, entry_of, metric_in
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
+from ragstone.page.data import MEANINGS
+from ragstone.page.page import page
 from ragstone.results.record import Record
 
 if TYPE_CHECKING:
@@ -38,7 +40,15 @@ class Chosen:
 
     def page(self) -> str:
         """Return the page to label them on."""
-        return page_of(self.metric, self.kinds, self.entries, show_verdicts=self.verdicts_shown)
+        data: dict[str, Any] = {
+            "view": "labels",
+            "metric": self.metric,
+            "shown": self.verdicts_shown,
+            "kinds": {name: asdict(kind) for name, kind in self.kinds.items()},
+            "meanings": MEANINGS,
+            "samples": self.entries,
+        }
+        return page(f"Label {self.metric}", {**data, "digest": digest_of(data)})
 
 
 def choose(
@@ -86,7 +96,7 @@ def choose(
     if n > len(members):
         notes.append(f"{n:,} were asked for, and there are no more")
     notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
-    kinds = kinds_of(each for member in members for each in member)
+    kinds = {kind.kind: kind for member in members for each in member for kind in each.info.items}
     return Chosen(metric, kinds, entries, tuple(notes), show_verdicts)
 
 

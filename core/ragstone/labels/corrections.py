@@ -69,10 +69,10 @@ class ByLabels:
     notes: tuple[str, ...] = ()
 
     @property
-    def front(self) -> "Estimate | Mean | None":
-        """What stands in front of the judge's: the corrected mean, or the labels' where it stands for all."""
-        alone = None if self.people is None or self.people.low is None else self.people
-        return self.corrected or alone
+    def front(self) -> Mean | None:
+        """What stands in front of the judge's: the corrected mean, or the labels'; None where there is neither."""
+        e = self.corrected
+        return self.people if e is None else Mean(self.labels, e.mean, e.low, e.high)
 
     @property
     def whose(self) -> str:

@@ -1,15 +1,11 @@
 """The page on which a person labels scored samples: one file, no server, nothing loaded."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ragstone.identity import digest_of, sample_digest
+from ragstone.identity import sample_digest
 from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.label_file import LabelledRecord, items_of
 from ragstone.outcome import Score
-from ragstone.page.data import MEANINGS
-from ragstone.page.page import page
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -18,21 +14,6 @@ if TYPE_CHECKING:
     from ragstone.report import Report
 
 NO_TEXTS = "the results hold no texts to label: score again without --no-texts, or have Monitor(store_text=True)"
-
-
-def page_of(
-    metric: str,
-    kinds: "Mapping[str, ItemKind]",
-    samples: Sequence[Mapping[str, Any]],
-    *,
-    show_verdicts: bool = False,
-) -> str:
-    """Return the page of entries, in their order."""
-    named = {name: asdict(kind) for name, kind in kinds.items()}
-    data: dict[str, Any] = {"view": "labels", "metric": metric, "shown": show_verdicts}
-    data |= {"kinds": named, "meanings": MEANINGS, "samples": samples}
-    data["digest"] = digest_of(data)
-    return page(f"Label {metric}", data)
 
 
 def metric_in(report: "Report", metric: str | None) -> str:
@@ -50,11 +31,6 @@ def metric_in(report: "Report", metric: str | None) -> str:
             f"--metric {metric}: the results hold no score of it; they hold {', '.join(names) or 'no scores at all'}"
         )
     return metric
-
-
-def kinds_of(records: Iterable[LabelledRecord]) -> "dict[str, ItemKind]":
-    """Return what people judge of samples, by kind."""
-    return {kind.kind: kind for each in records for kind in each.info.items}
 
 
 def entry_of(

@@ -18,6 +18,7 @@ from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import (
     NOISE_REACH,
     TIE,
+    Interval,
     Mean,
     noise_error,
     permutation_p,
@@ -32,17 +33,6 @@ _SURE = 0.05
 _SHORT = 30
 _RESPONSE = 4_000
 _WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone label A B --metric NAME -n 40"
-
-
-class Interval(Protocol):
-    """A mean with its interval; None where there is none."""
-
-    @property
-    def mean(self) -> float: ...  # noqa: D102
-    @property
-    def low(self) -> float | None: ...  # noqa: D102
-    @property
-    def high(self) -> float | None: ...  # noqa: D102
 
 
 class ByPeople(Protocol):
