@@ -21,6 +21,7 @@ Probabilities = Mapping[str, float] | None
 class _Decisions(Client, ABC):
     """What both clients share."""
 
+    identity = ""  # nothing makes this judge beside class, model and address
     _path: str
 
     def __init__(
@@ -38,11 +39,6 @@ class _Decisions(Client, ABC):
         super().__init__(model, resolve(base_url, api_key, os.environ), timeout, max_retries, max_concurrency)
         self.most_questions: int = checked("most_questions", most_questions, Count)
         self.max_input_tokens = max_input_tokens
-
-    @property
-    def identity(self) -> str:
-        """What makes this judge beside class, model and address: nothing."""
-        return ""
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request, blocking the calling thread.
