@@ -4,6 +4,7 @@ import ast
 import graphlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,11 @@ import pytest
 
 import ragstone
 
-HERE = Path(__file__).resolve().parent
 CORE = Path(ragstone.__file__).parent
-PYPROJECT = HERE.parents[1] / "pyproject.toml"
+PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
+FORBIDDEN = re.compile("ragstone|lang(chain|graph|smith)|llama_index")
 INTEGRATIONS = ("ragstone_compat", "ragstone_langchain", "ragstone_llama_index")
 
 PLANTED = {
@@ -66,19 +67,12 @@ def test_the_gates_name_what_is_planted(copied: Path) -> None:
         assert all(f"{name}.py" in done.stdout for name in ("at_the_top", "in_a_function"))
 
 
-def test_a_process_sees_imports_by_name(copied: Path) -> None:
-    path = os.pathsep.join([str(copied / "core"), str(copied / "installed")])
-    assert run(str(HERE / "load_core.py"), cwd=copied, path=path).stdout == "\n"
-    (copied / "core/ragstone/by_name.py").write_text('import importlib\nimportlib.import_module("langchain_core")\n')
-    assert run(str(HERE / "load_core.py"), cwd=copied, path=path).stdout == "langchain_core\n"
-
-
-def test_no_module_of_ours_is_imported_by_name() -> None:
+def test_nothing_forbidden_is_imported_by_name() -> None:
     found = []
     for file in CORE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
-                found += [text for text in map(ast.unparse, node.args) if "ragstone" in text]
+                found += [text for text in map(ast.unparse, node.args) if FORBIDDEN.search(text)]
     assert found == []
 
 
@@ -97,5 +91,5 @@ def test_the_gates_forbid_the_same() -> None:
     settings = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["tool"]
     contract, *_ = settings["importlinter"]["contracts"]
     banned = settings["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
-    process = run("-c", "from load_core import FORBIDDEN; print(*FORBIDDEN)", cwd=HERE, path="").stdout.split()
-    assert set(contract["forbidden_modules"]) == set(banned) == set(process)
+    assert set(contract["forbidden_modules"]) == set(banned)
+    assert all(map(FORBIDDEN.search, banned))
