@@ -217,17 +217,6 @@ def test_a_sample_over_the_limit_is_neither_read_nor_split_nor_shown():
         )
 
 
-@pytest.mark.parametrize(("limit", "passes"), [(11, True), (10, False), (None, True)])
-def test_the_limit_counts_all_texts_and_is_an_option(limit, passes):
-    sample = Sample(
-        user_input="One?", retrieved_contexts=["Two", "3"], response="Abc", id="long name", metadata={"a": 1}
-    )
-    for metric in metrics(obliging):
-        outcome = dataclasses.replace(metric, max_characters=limit).score(sample)
-        assert getattr(outcome, "reason", "") == "over_budget" or passes
-        assert isinstance(outcome, Unscored) or passes
-
-
 def test_metadata_and_id_are_never_shown():
     sample = Sample(**FULL, id="ZEBRA", metadata={"z": "ZEBRA"})
     for metric in metrics(obliging):

@@ -253,14 +253,6 @@ def test_a_withheld_reply_says_so_and_is_neither_read_nor_asked_for_again(asking
     assert not any(AGAIN in request.user for request in metric.llm.requests)
 
 
-@pytest.mark.parametrize(
-    "ended", ["stop", "end_turn", "eos_token", "COMPLETE", "tool_calls", "FinishReason.STOP", "", *CUT_OFF]
-)
-def test_a_whole_reply_scores_however_it_ended(ended):
-    judge = FakeLLM(lambda request: LLMReply('{"ids": [1]}', ended=ended))
-    assert ContextRelevancy(llm=judge).score(SAMPLE).value == 0.5
-
-
 @pytest.mark.parametrize("ended", [*CUT_OFF, *WITHHELD])
 def test_a_provider_has_its_own_word_for_it(ended):
     judge = FakeLLM(lambda request: LLMReply("", ended=ended))

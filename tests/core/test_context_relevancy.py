@@ -8,7 +8,7 @@ import pytest
 
 from ragstone import BaseEmbedder, ContextRelevancy, Sample
 from ragstone.judging import tokens
-from ragstone.metrics.fitted import SENTENCES, Fitted
+from ragstone.metrics.fitted import SENTENCES
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .judges import fenced, filled, graded, numbered_lines, script, step, truth
@@ -43,17 +43,6 @@ def test_rows_computed_by_hand(chosen, sentence, chunk):
     data, _ = fenced(llm.requests[0])
     assert data["question"] == "Which?"
     assert numbered_lines(data["sentences"]) == {str(i): f"{word} is here." for i, word in enumerate(ALL, 1)}
-
-
-@pytest.mark.parametrize("asking", ["one_by_one", "together"])
-def test_each_relevant_sentence_says_where_it_stands(asking):
-    """Chunk index and offsets into the original chunk."""
-    metric = ContextRelevancy(llm=FakeLLM(truth), asking=asking)
-    outcome = metric.score(Sample(user_input="Which say Five?", retrieved_contexts=CONTEXTS))
-    (shown,) = [e for v in outcome.verdicts if v.verdict == "relevant" for e in v.evidence]
-    assert (shown.field, shown.chunk, shown.text) == ("retrieved_contexts", 2, "Five is here.")
-    assert CONTEXTS[shown.chunk][shown.start : shown.end] == shown.text
-    assert outcome.value == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize("limit", [230, 1000])
@@ -260,26 +249,6 @@ def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentenc
         ("1-2", "yes", False), ("3-3", "no", False), ("4-6", "no", False)
     ]  # fmt: skip
     assert [v.probability for v in passages] == pytest.approx([0.9, 0.3, 0.0])
-
-
-@pytest.mark.parametrize(
-    ("z", "chosen"),
-    [
-        ([], []),
-        ([-0.01], ["no"]),
-        ([0.0], ["yes"]),
-        ([4.5, 2.5, 2.49, 3.5], ["yes", "yes", "no", "yes"]),
-        ([0.5, 0.0, -0.5], ["yes", "yes", "no"]),
-    ],
-)
-def test_a_fitted_map_says_yes_from_even_odds_on_and_within_reach_of_the_best(z, chosen):
-    fitted = Fitted(weights={"a": 0.5, "b": -1.0}, intercept=1.0, reach=2.0, rows="none", date="")
-    least = max([0.0, *(one - 2.0 for one in z)])
-    answers = fitted.answers([{"a": 2 * one, "b": 1.0} for one in z])
-    assert [answer.choice for answer in answers] == chosen
-    assert [answer.probability("yes") for answer in answers] == pytest.approx(
-        [1 / (1 + math.exp(least - one)) for one in z]
-    )
 
 
 @pytest.mark.parametrize(("declared", "asking"), [(False, "one_by_one"), (True, "together"), (False, "together")])

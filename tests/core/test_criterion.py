@@ -77,13 +77,6 @@ def test_the_judge_sees_what_the_criterion_names_and_no_more(asking):
     assert "Is the response polite?" in fenced(llm.requests[0])[1], "said again behind the data"
 
 
-@pytest.mark.parametrize("reply", [{"evidence": [9], "verdict": "yes"}, {"evidence": [], "verdict": "maybe"}, "yes"])
-def test_what_is_no_choice_is_asked_again_and_then_no_score(reply):
-    llm = FakeLLM(lambda request: reply)
-    outcome = dataclasses.replace(polite, llm=llm).score(SAMPLE)
-    assert (outcome.reason, len(llm.requests)) == ("judge_unparseable", 2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

@@ -41,6 +41,8 @@ STAYS = [
     "auth_token: not set",
     "bad cookie: expired",
     "http://judge:8080/v1/of/me@example.org refused",
+    "pass api_key=..., or base_url=...",
+    'api_key="..."',
 ]
 # A text, and what must not stand in what becomes of it.
 HIDDEN = [
@@ -69,6 +71,7 @@ HIDDEN = [
     ("password: hunter", "hunter"),
     ("password='hunter two", "two"),
     ("api_key=EMPTYish", "EMPTYish"),
+    ("api_key=...abcd1234", "abcd1234"),
     ("client_secret=hunter", "hunter"),
     ("credentials: password: hunter", "hunter"),
     ("Authorization: bearer: abcd1234", "abcd1234"),

@@ -144,21 +144,6 @@ def test_attacks_in_the_history_are_noted_where_it_is_shown():
         assert found == ([("order", "history", 2, 6)] if isinstance(metric, FOLLOWING) else [])
 
 
-def test_history_counts_in_the_limits_and_what_no_prompt_holds_costs_nothing():
-    size = sum(
-        map(len, ("And when?", "It was written. It is long.", "It was written.", *(t["content"] for t in TURNS)))
-    )
-    assert not isinstance(ResponseCompleteness(llm=FakeLLM(told), max_characters=size).score(SAMPLE), Unscored)
-    for metric in (
-        ResponseCompleteness(llm=FakeLLM(told), max_characters=size - 1),
-        ResponseCompleteness(llm=FakeLLM(told), max_input_tokens=3),
-        ContextRelevancy(llm=FakeLLM(told), max_input_tokens=2),
-    ):
-        outcome = metric.score(SAMPLE)
-        assert isinstance(outcome, Unscored)
-        assert (outcome.reason, metric.llm.requests) == ("over_budget", [])
-
-
 def test_a_run_asks_once_for_all_metrics_and_keeps_the_outcomes_of_other_histories_apart():
     llm = FakeLLM(told)
     rag = [

@@ -54,12 +54,6 @@ def test_they_stand_in_place_of_the_metric_s_own_and_nothing_else_changes(index,
     assert plain.version == type(plain).version, "the class and other objects are as they were"
 
 
-def test_places_in_them_are_filled():
-    metric = dataclasses.replace(metrics(truth)[2], instructions={"questions": "Write {n} hard questions."})
-    (request,) = (r for r in requests(metric) if step(r) == "questions")
-    assert request.system.startswith("Write 5 hard questions.")
-
-
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

@@ -172,14 +172,6 @@ def test_what_a_judge_raises_becomes_an_outcome_that_knows_what_was_spent(error,
     assert score_safely(good, sample).value == asyncio.run(ascore_safely(good, sample)).value == 1.0
 
 
-def test_what_is_no_exception_is_not_swallowed():
-    def stop(request):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        score_safely(Plain(llm=FakeLLM(stop)), SAMPLE)
-
-
 class NamedJudge(FakeLLM):
     """A judge for `llm="module:function"` that embeds as well, as a server does."""
 

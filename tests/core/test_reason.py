@@ -1,10 +1,8 @@
 """`reason=True`: the judge says in one sentence why, after the verdicts, and the score stays what it is."""
 
-import json
-
 import pytest
 
-from ragstone import Faithfulness, Sample, evaluate
+from ragstone import Faithfulness, Sample
 from ragstone.batch import estimate
 from ragstone.registry import make_metric
 from ragstone.testing import FakeDecisions, FakeLLM
@@ -71,12 +69,3 @@ def test_what_has_no_score_is_not_explained_and_the_dry_run_counts_the_call():
     assert judge.requests == []
     with_reason, without = (estimate([SAMPLE], Faithfulness(llm=judge, reason=wanted)) for wanted in (True, False))
     assert (with_reason.calls, with_reason.rounds) == (without.calls + 1, without.rounds + 1)
-
-
-def test_it_is_in_results_and_a_journal_tells_both_apart(tmp_path):
-    judge = FakeLLM(reply({"why": "So."}))
-    for wanted in (False, True):
-        report = evaluate([SAMPLE], Faithfulness(llm=judge, reason=wanted), journal=tmp_path / "run.db", progress=False)
-        report.to_json(tmp_path / "results.jsonl")
-        line = json.loads((tmp_path / "results.jsonl").read_text().splitlines()[1])
-        assert ("In the judge's words: So." in json.dumps(line)) == wanted

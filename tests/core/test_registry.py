@@ -1,4 +1,4 @@
-"""Metrics, judges and embedders by name: each name gives what it says, each wrong one what there is instead."""
+"""Metrics, judges and embedders by name: each name gives what it says, each wrong one what there is, or is meant."""
 
 import sys
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 import ragstone.metrics
-from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy
+from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy, evaluate
 from ragstone.clients import OpenAICompatible
 from ragstone.registry import (
     NullJudge,
@@ -39,6 +39,7 @@ def broken():
 
 
 HERE = "its_module"
+ROWS = [{"question": "Who?", "contexts": ["Ann."], "answer": "Ann."}]
 
 
 @pytest.fixture(autouse=True)
@@ -53,27 +54,75 @@ def openai(monkeypatch):
 
 
 def test_the_metrics_are_those_that_the_package_exports():
-    classes = {getattr(ragstone.metrics, name) for name in ragstone.metrics.__all__} - {
-        ragstone.metrics.Metric,
-        ragstone.metrics.Criterion,
-    }
-    assert {metric_class(name) for name in metric_names()} == classes
+    others = {ragstone.metrics.Metric, ragstone.metrics.Criterion}
+    classes = {getattr(ragstone.metrics, name) for name in ragstone.metrics.__all__}
+    assert {metric_class(name) for name in metric_names()} == classes - others
     assert metric_class(f"{HERE}:Mine") is Mine
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("bleu", "there is no metric 'bleu'; there are alignment_coverage, .* or module:Class"),
+        ("bleu", "there is no metric 'bleu'; there are alignment_coverage, .* or module:Class$"),
         ("rag", "'rag' is a group of metrics; name one of them: response_relevancy, .*faithfulness"),
         (f"{HERE}:judge", "is neither a subclass of ragstone.Metric nor a metric"),
         (f"{HERE}:Nothing", "its_module:Nothing cannot be loaded .AttributeError"),
         ("no_such_module:X", "no_such_module:X cannot be loaded .ModuleNotFoundError"),
+        ("LLMContextPrecisionWithReference", "Did you mean context_precision.$"),
+        ("AnswerRelevancyMetric", "Did you mean response_relevancy.$"),
+        ("Faithfulness", "Did you mean faithfulness.$"),
+        ("faithfulnes", "Did you mean faithfulness.$"),
+        ("GEval", "Did you mean a Criterion.$"),
+        ("answer_correctness", "or module:Class$"),
     ],
 )
 def test_a_name_of_no_metric(name, message):
     with pytest.raises(RegistryError, match=message):
         metric_class(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("openai:", "is none of"),
+        ("m@http://", "must look like http"),
+        (3, "is int"),
+        (
+            "openai:m?tempature=0",
+            "no setting 'tempature'; there are temperature, seed, reasoning_effort: openai:m.temp",
+        ),
+        ("openai:m?seed=x", "seed: 'x' should be a valid integer"),
+        ("opanai:gpt-4o", "Did you mean openai:gpt-4o.$"),
+        ("anthropic:claude-sonnet-4", "Did you mean langchain:anthropic:claude-sonnet-4.$"),
+        ("claude-sonnet-4", "Did you mean langchain:anthropic:claude-sonnet-4.$"),
+        ("llama3.1:8b", r"Did you mean llama3.1:8b@http://127.0.0.1:11434/v1 \(Ollama\).$"),
+        ("localhost:11434", "Did you mean http://localhost:11434/v1.$"),
+        ("loacl", "Did you mean local.$"),
+        ("gpt-4o", "'gpt-4o' is none of local.*Did you mean openai:gpt-4o, if it is OpenAI's.$"),
+    ],
+)
+def test_a_name_of_no_judge(name, message):
+    with pytest.raises(RegistryError, match=message):
+        check_name(name)
+    if isinstance(name, str):
+        with pytest.raises(RegistryError, match=f"llm: .*{message}"):
+            evaluate(ROWS, ["faithfulness"], llm=name)
+
+
+def test_a_client_is_no_judge():
+    openai = pytest.importorskip("openai")
+    for role in ("llm", "embedder"):
+        with pytest.raises(TypeError, match=f"{role}: is OpenAI, a client and no model; name the model"):
+            evaluate(ROWS, ["response_relevancy"], **{"llm": judge(), role: openai.OpenAI(api_key="k")})
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [("model", "write llm="), ("max_workers", "write max_concurrency="), ("x", "`help.evaluate.` lists")],
+)
+def test_options_of_evaluate(option, meant):
+    with pytest.raises(TypeError, match=f"{option}: evaluate has no such option; {meant}"):
+        evaluate(ROWS, ["faithfulness"], **{option: 1})
 
 
 def test_options_are_of_their_types():
@@ -89,8 +138,6 @@ def test_options_are_of_their_types():
     ):
         with pytest.raises(RegistryError, match=message):
             make_metric("context_relevancy", {option: value}, NullJudge())
-    splitter = lambda text: [(text, 0, len(text))]  # noqa: E731
-    assert make_metric("context_relevancy", {"splitter": splitter}, NullJudge()).splitter is splitter
 
 
 def test_judges_are_made_without_loading_or_asking(openai):
@@ -100,33 +147,14 @@ def test_judges_are_made_without_loading_or_asking(openai):
     assert (server.model, server.base_url) == ("m", "http://127.0.0.1:9/v1")
     assert (make_llm("local").asking, make_llm("local:/none.gguf").asking) == ("one_by_one", "one_by_one")
     assert make_llm(f"{HERE}:judge").model == "mine"
-    assert [model_of(name) for name in ("openai:a", "b@http://x", "http://x", "local")] == [
-        "a",
-        "b",
-        "http://x",
-        "local",
-    ]
+    names = ("openai:a", "b@http://x", "http://x", "local")
+    assert [model_of(name) for name in names] == ["a", "b", "http://x", "local"]
     with pytest.raises(RegistryError, match="its_module:broken cannot be loaded .OSError: no licence"):
         make_llm(f"{HERE}:broken")
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("gpt-5", "'gpt-5' is none of local"),
-        ("openai:", "is none of"),
-        ("m@http://", "must look like http"),
-        (3, "is int"),
-        (
-            "openai:m?tempature=0",
-            "no setting 'tempature'; there are temperature, seed, reasoning_effort: openai:m.temp",
-        ),
-        ("openai:m?seed=x", "seed: 'x' should be a valid integer"),
-    ],
-)
-def test_a_name_of_no_judge(name, message):
-    with pytest.raises(RegistryError, match=message):
-        check_name(name)
+    with pytest.raises(
+        RegistryError, match="no_such_package:make cannot be loaded .*Did you mean langchain:no_such_pa"
+    ):
+        make_llm("no_such_package:make")
 
 
 def test_settings_stand_behind_a_judges_name(openai_server):
@@ -150,5 +178,4 @@ def test_the_embedder_is_of_the_judges_own_provider(openai):
         make_embedder(None, judge())
     metric = make_metric("response_relevancy", {}, judge(), FakeEmbedder())
     assert isinstance(metric, ResponseRelevancy)
-    assert metric.judge_embedder == metric.embedder
-    assert isinstance(metric.embedder, FakeEmbedder)
+    assert isinstance(metric.judge_embedder, FakeEmbedder)

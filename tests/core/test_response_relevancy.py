@@ -7,7 +7,6 @@ import pytest
 
 from ragstone import BaseEmbedder, ResponseRelevancy, Sample, evaluate
 from ragstone.metrics.fitted import OPEN, REFUSED
-from ragstone.metrics.response_relevancy import ends
 from ragstone.outcome import cause_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -212,19 +211,6 @@ def test_without_probabilities_the_word_decides(asked, word):
     first = {"open": "question", "refused": "response"}[asked]
     assert next(iter(fenced(round_[1])[0])) == first
     assert metric.score(sample).breakdown["noncommittal"] == float(word == STEPS[asked][1])
-
-
-@pytest.mark.parametrize("length", [0, 1, 359, 360, 361, 5000])
-def test_a_long_text_is_its_beginning_and_its_end(length):
-    text = "".join(chr(0x4E00 + i) for i in range(length))  # no character twice
-    if length <= 360:
-        assert ends(text) == text
-        return
-    head, dots, tail = ends(text).partition(" ... ")
-    assert (dots, len(head), len(tail)) == (" ... ", 240, 100)
-    assert text.startswith(head)
-    assert text.endswith(tail)
-    assert ends(f"{text[:230]}{' ' * 30}{text[260:]}").startswith(f"{text[:230]} ... "), "no white space at the cut"
 
 
 def test_the_ends_are_for_the_noncommittal_questions_only():

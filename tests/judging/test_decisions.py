@@ -3,7 +3,6 @@
 import asyncio
 import math
 import re
-from types import MappingProxyType
 
 import pytest
 
@@ -18,7 +17,6 @@ from ragstone import (
     DecisionReply,
     FactualCorrectness,
     Faithfulness,
-    Metric,
     Question,
     ResponseCompleteness,
     ResponseRelevancy,
@@ -28,7 +26,6 @@ from ragstone import (
     evaluate,
 )
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.judging import TEXT, record
 from ragstone.testing import DecisionContract, FakeDecisions, FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(
@@ -203,26 +200,6 @@ def test_together_is_no_way_to_ask_a_decision_model():
         Faithfulness(llm=FakeDecisions(likely), asking="together")
 
 
-class Polite(Metric):
-    name, version, required_fields = "polite", "1", ("response",)
-    prompts = MappingProxyType({"polite": "Is it polite?", "list": "List it."})
-
-    def _flow(self, sample):
-        answer = yield from self.ask_choice(self.choice("polite", {"response": sample.response}, "So?", ("yes", "no")))
-        if sample.user_input:
-            yield from self.ask_json("list", {"response": sample.response}, "List.", record(ids=TEXT), str)
-        return self._score(answer.probability("yes"), "So it is.")
-
-
-def test_a_metric_of_ones_own_asks_a_decision_model_as_it_asks_any_judge():
-    judge = FakeDecisions(likely)
-    assert Polite(llm=judge).score(Sample(response="Thanks.")).value == 0.75
-    (request,) = judge.requests
-    assert request.questions["1"].instruction == "Is it polite?"
-    with pytest.raises(TypeError, match="writer: is None; polite.list asks for what a decision model does not write"):
-        Polite(llm=judge).score(Sample(user_input="Why?", response="Thanks."))
-
-
 def test_what_lacks_a_member_is_told_how_to_get_it():
     class Half:
         model = "half"
@@ -234,14 +211,6 @@ def test_what_lacks_a_member_is_told_how_to_get_it():
         Faithfulness(llm=Half())
     with pytest.raises(TypeError, match="llm: is the class Half; make an object"):
         Faithfulness(llm=Half)
-
-
-def test_an_llm_that_happens_to_have_a_method_of_that_name_is_an_llm():
-    class Deciding(FakeLLM):
-        def decide(self):
-            return "tea"
-
-    assert Faithfulness(llm=Deciding(synthetic_reply)).score(SAMPLE).usage.llm_calls == 2
 
 
 @pytest.mark.parametrize("choices", [(), ("yes",), ("yes", "yes")])
