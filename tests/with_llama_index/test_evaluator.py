@@ -1,26 +1,45 @@
-"""MetricEvaluator: the same outcome as core's, in LlamaIndex's form."""
+"""MetricEvaluator: the same outcome as core's, in LlamaIndex's form, of texts and of what apps return."""
 
 import asyncio
 import dataclasses
 import json
+from functools import partial
 from typing import ClassVar
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import Document, MockEmbedding, Settings, VectorStoreIndex
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
 from llama_index.core.evaluation import BatchEvalRunner, EvaluationResult
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.query_engine import RetryQueryEngine
+from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
+from pydantic import BaseModel
 
 from ragstone import ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Score
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.registry import metric_class
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM
-from ragstone_llama_index import LlamaIndexEmbedder, LlamaIndexLLM, MetricEvaluator, MetricResult
+from ragstone_llama_index import (
+    LlamaIndexEmbedder,
+    LlamaIndexLLM,
+    MetricEvaluator,
+    MetricResult,
+    evaluate_query_engine,
+    instrument,
+)
 
 from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
+from ..support.noting import Noting  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
-from .monitored import engine
+from .monitored import Answering, Speaking, aread, engine, memory, read
 
 INPUTS = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
 
@@ -74,16 +93,16 @@ def test_one_sample_one_outcome(number, asking, model):
         assert timeless(result.outcome) == timeless(expected)
         assert (result.query, result.response, result.contexts) == tuple(INPUTS.values())
         assert (result.score, result.feedback, result.passing) == (expected.value, expected.reason, expected.passed)
-        assert (result.breakdown, result.verdicts) == (expected.breakdown, expected.verdicts)
         assert (result.metric, result.version) == (metric.name, metric.version)
         assert (result.invalid_result, result.invalid_reason, result.unscored) == (False, None, None)
 
+
+# -------------------------------------------------------------------------------- metrics and models by name
 
 NAMED = {
     "summarization_score": {"questions": ("Is it so?",)},
     "alignment_coverage": {"n_questions": 2, "threshold": None},
     "response_relevancy": {"strictness": 2, "noncommittal": "any"},
-    "context_relevancy": {"granularity": "chunk", "threshold": 0.4},
     f"{__name__}:Polite": {"polite_words": ("please",)},
 }
 
@@ -124,9 +143,11 @@ def judge_by_name():
     return FakeLLM(truth)
 
 
-def test_judge_and_embedder_by_name(monkeypatch):
+def test_judge_embedder_and_writer(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", OWN)
-    Settings.embed_model = Placing()
+    Settings.llm, Settings.embed_model = Chatting(truth), Placing()
+    for metric in (ContextRelevancy(), "context_relevancy"):
+        assert MetricEvaluator(metric).evaluate(**INPUTS).score is not None
     assert MetricEvaluator("context_relevancy", f"{__name__}:judge_by_name").evaluate(**INPUTS).score is not None
     for embed_model, kind in (("fake", FakeEmbedder), (None, LlamaIndexEmbedder), (Placing(), LlamaIndexEmbedder)):
         name = f"{__name__}:FakeEmbedder" if embed_model == "fake" else embed_model
@@ -134,19 +155,37 @@ def test_judge_and_embedder_by_name(monkeypatch):
         assert isinstance(metric.judge_embedder, kind)
     metric = MetricEvaluator("response_relevancy", "openai:gpt-5-mini").metric
     assert (metric.judge.model, metric.judge_embedder.model) == ("gpt-5-mini", "text-embedding-3-small")
+    judge, writer = FakeDecisions(lambda question, texts: 0.75), FakeLLM(synthetic_reply)
+    evaluator = MetricEvaluator("response_completeness", judge, writer=writer)
+    result = evaluator.evaluate(query="Who?", response="Ann did.")
+    assert (result.score, len(judge.requests), len(writer.requests)) == (0.75, 1, 1)
 
 
 def test_what_names_nothing_is_refused_and_a_metric_of_ones_own_comes_alone():
-    for call, error, message in (
-        (("context_relevance",), ValueError, "there is no metric 'context_relevance'; there are alignment_coverage,"),
-        (("context_relevancy", 3), ValueError, "context_relevancy: llm: int has no model, asking"),
-        (("response_relevancy", FakeLLM(truth), 3), ValueError, "response_relevancy: embedder: int has no"),
-        ((ContextRelevancy(llm=FakeLLM(truth)), FakeLLM(truth)), TypeError, "already has a judge and options"),
+    metric = ContextRelevancy(llm=FakeLLM(truth))
+    for make, error, message in (
+        (partial(MetricEvaluator, "context_relevance"), ValueError, "there is no metric 'context_relevance'; there ar"),
+        (partial(MetricEvaluator, "context_relevancy", 3), ValueError, "context_relevancy: llm: int has no model, ask"),
+        (partial(MetricEvaluator, "response_relevancy", FakeLLM(truth), 3), ValueError, "embedder: int has no"),
+        (partial(MetricEvaluator, metric, FakeLLM(truth)), TypeError, "already has a judge and options"),
+        (partial(MetricEvaluator, ContextRelevancy), TypeError, "metric: is the class ContextRelevancy; make an obj"),
+        (
+            partial(MetricEvaluator, "context_relevancy", FakeLLM(truth), strictness=2),
+            ValueError,
+            "context_relevancy has no option 'strictness'; it has asking,",
+        ),
     ):
         with pytest.raises(error, match=message):
-            MetricEvaluator(*call)
-    with pytest.raises(ValueError, match="context_relevancy has no option 'strictness'; it has asking,"):
-        MetricEvaluator("context_relevancy", FakeLLM(truth), strictness=2)
+            make()
+    for call in (
+        partial(instrument, Noting()),
+        partial(MetricEvaluator, metric),
+        partial(evaluate_query_engine, Answering(), ["Who?"], [metric]),
+    ):
+        with pytest.raises(ValueError, match="metadata_mode: 'NONE' should be 'all', 'embed', 'llm' or 'none'"):
+            call(metadata_mode="NONE")
+        with pytest.raises(ValueError, match="context_tools: 'search' should be"):
+            call(context_tools="search")
 
 
 def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
@@ -154,6 +193,18 @@ def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
     for threshold, passing in ((None, None), (0.0, True), (1.0, False)):
         evaluator = MetricEvaluator("context_relevancy", FakeLLM(truth), threshold=threshold)
         assert evaluator.evaluate(**INPUTS).passing is passing
+
+
+def test_a_retry_takes_half_as_passing_and_asks_once():
+    judge = FakeLLM(truth)
+    evaluator = MetricEvaluator("context_relevancy", judge)
+    texts = ("It has word0 here. It has word1 here.",)
+    RetryQueryEngine(engine(texts=texts), evaluator).query("Which of them say word1?")
+    assert len(judge.requests) == 1
+    assert evaluator.evaluate(query="Which say word1?", contexts=texts).passing is None
+
+
+# -------------------------------------------------------------------------------- what cannot be scored
 
 
 class Keyed(Completing):
@@ -175,18 +226,34 @@ def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
         assert leaked(result.model_dump_json()) == []
 
 
+CLAIM = {"evidence": [1], "verdict": "supported"}
+
+
+def recalling():
+    return FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
+
+
 @BOTH_WAYS
 def test_an_input_that_is_missing_is_an_outcome_and_one_of_the_wrong_type_raises_with_its_name_here(way):
     context, alignment = (MetricEvaluator(name, FakeLLM(truth)) for name in ("context_relevancy", "alignment_coverage"))
-    for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response")):
+    recall = MetricEvaluator("context_recall", recalling())
+    for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response"), (recall, "query")):
         result = way(evaluator, **{**INPUTS, argument: None})
         assert (result.score, result.unscored) == (None, "missing_input")
-    with pytest.raises(TypeError, match="metric: is the class ContextRelevancy; make an object"):
-        MetricEvaluator(ContextRelevancy)
     with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
         way(context, **{**INPUTS, "contexts": "one text"})
     assert way(context, **{**INPUTS, "response": None}).score is not None  # it needs none
     assert way(context, **INPUTS, reference="x", sleep_time_in_seconds=9).score  # LlamaIndex gives them to all
+    assert way(recall, **INPUTS, reference="It is by Austen.").score == 1.0
+    assert "It is by Austen." in recall.metric.llm.requests[0].user
+
+
+def test_a_row_without_an_input_is_its_own_outcome_and_no_other_rows():
+    runner = BatchEvalRunner({"recall": MetricEvaluator("context_recall", recalling())})
+    rows = {"queries": ["Who?"] * 3, "response_strs": ["She."] * 3, "contexts_list": [["She did."]] * 3}
+    results = asyncio.run(runner.aevaluate_response_strs(**rows, reference=["She did.", None, "She did."]))
+    assert [each.unscored for each in results["recall"]] == [None, "missing_input", None]
+    assert repr(runner.evaluators["recall"]) == "MetricEvaluator('context_recall')"
 
 
 def test_a_text_that_addresses_the_judge_is_flagged_in_the_result():
@@ -195,6 +262,8 @@ def test_a_text_that_addresses_the_judge_is_flagged_in_the_result():
     assert result.suspected
     assert result.outcome.suspected == result.suspected
 
+
+# -------------------------------------------------------------------------------- prompts
 
 BRACES = 'Mine. {context_str} {"a": 1} %s'
 GIVEN = {"query": PROMPTED.user_input, "response": PROMPTED.response, "contexts": list(PROMPTED.retrieved_contexts)}
@@ -225,61 +294,125 @@ def test_a_changed_prompt_is_what_the_judge_reads_and_shows_in_the_version() -> 
     assert evaluator.metric.version == type(evaluator.metric).version
 
 
-def test_a_wrong_one_is_refused_at_once() -> None:
+@pytest.mark.parametrize(
+    ("name", "prompt", "message"),
+    [
+        ("eval_template", PromptTemplate("x"), "'eval_template' is not a step; the steps are question, sentences, sen"),
+        ("sentences", PromptTemplate(" "), "is blank"),
+        ("sentences", PromptTemplate("{a}", template_var_mappings={"a": "b"}), "without variable mappings"),
+        ("sentences", ChatPromptTemplate([]), "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
+    ],
+)
+def test_a_wrong_prompt_is_refused_at_once(name, prompt, message) -> None:
     evaluator = MetricEvaluator("context_relevancy", FakeLLM(truth))
-    mapped = PromptTemplate("{a}", template_var_mappings={"a": "b"})
-    for name, prompt, error, message in (
-        (
-            "eval_template",
-            PromptTemplate("x"),
-            ValueError,
-            "'eval_template' is not a step; the steps are question, sentences, sentence, passage",
-        ),
-        ("sentences", PromptTemplate(" "), ValueError, "is blank"),
-        ("sentences", mapped, TypeError, "without variable mappings"),
-        ("sentences", ChatPromptTemplate([]), TypeError, "sentences: is ChatPromptTemplate; pass a PromptTemplate"),
-    ):
-        with pytest.raises(error, match=message):
-            evaluator.update_prompts({name: prompt})
+    with pytest.raises((TypeError, ValueError), match=message):
+        evaluator.update_prompts({name: prompt})
     assert evaluator.metric.version == ContextRelevancy.version
 
 
-CLAIM = {"evidence": [1], "verdict": "supported"}
+# -------------------------------------------------------------------------------- what apps return
+
+TEXTS = ("Jane Austen wrote Emma.", "It came out in 1815.")
+NODES = [NodeWithScore(node=TextNode(text=text)) for text in TEXTS]
+PIECES = ["Jane ", "", "Austen."]
 
 
-@BOTH_WAYS
-def test_a_reference(way):
-    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
-    evaluator = MetricEvaluator("context_recall", llm)
-    assert way(evaluator, **INPUTS, reference="It is by Austen.").score == 1.0
-    assert "It is by Austen." in llm.requests[0].user
-    assert way(evaluator, **INPUTS).invalid_reason.startswith("missing_input: reference: is missing")
+class Author(BaseModel):
+    name: str
 
 
-def test_a_row_without_an_input_is_its_own_outcome_and_no_other_rows():
-    llm = FakeLLM(lambda request: {"claims": ["A."]} if "claims" in request.task else {"verdicts": {"1": CLAIM}})
-    runner = BatchEvalRunner({"recall": MetricEvaluator("context_recall", llm)})
-    rows = {"queries": ["Who?"] * 3, "response_strs": ["She."] * 3, "contexts_list": [["She did."]] * 3}
-    results = asyncio.run(runner.aevaluate_response_strs(**rows, reference=["She did.", None, "She did."]))
-    assert [(each.score, each.unscored) for each in results["recall"]] == [
-        (1, None),
-        (None, "missing_input"),
-        (1, None),
-    ]
-    assert repr(runner.evaluators["recall"]) == "MetricEvaluator('context_recall')"
+async def atokens():
+    for piece in PIECES:
+        yield piece
 
 
-def test_a_decision_model_judges_and_a_writer_writes():
-    judge, writer = FakeDecisions(lambda question, texts: 0.75), FakeLLM(synthetic_reply)
-    evaluator = MetricEvaluator("response_completeness", judge, writer=writer)
-    result = evaluator.evaluate(query="Who?", response="Ann did.")
-    assert (result.score, len(judge.requests), len(writer.requests)) == (0.75, 1, 1)
+def broken():
+    yield from PIECES
+    raise ConnectionError("gone")
 
 
-def test_a_retry_takes_half_as_passing_and_asks_once():
-    judge = FakeLLM(truth)
-    evaluator = MetricEvaluator("context_relevancy", judge)
-    texts = ("It has word0 here. It has word1 here.",)
-    RetryQueryEngine(engine(texts=texts), evaluator).query("Which of them say word1?")
-    assert len(judge.requests) == 1
-    assert evaluator.evaluate(query="Which say word1?", contexts=texts).passing is None
+def test_text_and_contexts_of_all_responses():
+    said = "Jane Austen."
+    for make, text in (
+        (lambda: PydanticResponse(Author(name="Jane"), NODES), '{"name":"Jane"}'),
+        (lambda: StreamingResponse(iter(PIECES), NODES), said),
+        (lambda: StreamingResponse(iter(PIECES), NODES, None, said), said),
+        (lambda: AsyncStreamingResponse(atokens(), NODES), said),
+        (lambda: AgentChatResponse(said, source_nodes=NODES), said),
+        (lambda: StreamingAgentChatResponse(response=said, source_nodes=NODES), said),
+    ):
+        answers = [asyncio.run(aread(make()))]
+        if not isinstance(make(), AsyncStreamingResponse):
+            answers.append(read(make()))
+        for answer in answers:
+            assert (answer.text, answer.contexts, answer.problem) == (text, TEXTS, None)
+    streaming = StreamingAgentChatResponse(response="", source_nodes=NODES)
+    assert read(streaming).problem == "is still being streamed; read it to its end first"
+    assert read(Response("x", [NodeWithScore(node=ImageNode(image=""))])).contexts == ()
+
+
+def evaluate_response(evaluator, response):
+    return evaluator.evaluate_response(query="Who wrote Emma?", response=response)
+
+
+def aevaluate_response(evaluator, response):
+    return asyncio.run(evaluator.aevaluate_response(query="Who wrote Emma?", response=response))
+
+
+@pytest.mark.parametrize("way", [evaluate_response, aevaluate_response])
+def test_a_response_that_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way):
+    llm = FakeLLM(truth)
+    alignment, context = MetricEvaluator("alignment_coverage", llm), MetricEvaluator("context_relevancy", llm)
+    gone = "missing_input: response: its stream broke off (ConnectionError: gone)"
+    for response, reason in (
+        (Response(None, NODES), "missing_input: response: "),
+        (Response({"answer": 1}, NODES), "missing_input: response: is missing"),
+        (StreamingResponse(iter([]), NODES), "empty_input: response: "),
+        (StreamingResponse(broken(), NODES), gone),
+    ):
+        assert way(alignment, response).invalid_reason.startswith(reason)
+    assert way(context, Response("Empty", [])).unscored == "empty_input"
+    assert llm.requests == []
+    assert way(context, StreamingResponse(broken(), NODES[:1])).score == 1.0
+    assert way(context, None).unscored == "missing_input"
+    with pytest.raises(TypeError, match="response: is str; "):
+        way(context, "Jane Austen.")
+
+
+# -------------------------------------------------------------------------------- metadata of documents
+
+TEXT = "Emma is a novel by Jane Austen."
+MODES = {
+    None: TEXT,
+    "llm": f"file_path: books/emma.txt\npage_label: 7\n\n{TEXT}",
+    MetadataMode.EMBED: f"file_path: books/emma.txt\nsize: 812\n\n{TEXT}",
+    "all": f"file_path: books/emma.txt\npage_label: 7\nsize: 812\n\n{TEXT}",
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_metadata_stand_in_the_contexts_if_asked_for_live_and_offline_alike(mode):
+    document = Document(
+        text=TEXT,
+        metadata={"file_path": "books/emma.txt", "page_label": "7", "size": 812},  # as LlamaIndex' readers of files do
+        excluded_llm_metadata_keys=["size"],
+        excluded_embed_metadata_keys=["page_label"],
+    )
+    options = {} if mode is None else {"metadata_mode": mode}
+    notes = Noting()
+    index = VectorStoreIndex.from_documents([document], embed_model=MockEmbedding(embed_dim=2))
+    app = index.as_query_engine(llm=Speaking())
+    instrument(notes, metadata_mode="all")
+    instrument(notes, **options)  # the last call holds
+    metric = ContextRelevancy(llm=FakeLLM(truth))
+    report = evaluate_query_engine(app, ["Who?"], [metric], **options)
+    result = MetricEvaluator(metric, **options).evaluate_response("Who?", app.query("Who?"))
+    assert {report.sample(next(report.results())).retrieved_contexts, tuple(result.contexts)} == {(MODES[mode],)}
+    with pytest.raises(ConnectionError):
+        index.as_query_engine(llm=Speaking(ConnectionError("down"))).query("Who?")
+    chat = ContextChatEngine.from_defaults(index.as_retriever(), llm=Speaking(), memory=memory())
+    list(chat.stream_chat("Who?").response_gen)
+    notes.wait(4)
+    Answering(answer=lambda question: str(len(index.as_retriever().retrieve(question)))).query("Who?")
+    assert [one.retrieved_contexts for one in notes.samples] == [(MODES[mode],)] * 4
+    assert (notes.skipped, notes.errors) == ({"own_run": 1}, [])

@@ -12,7 +12,6 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.evaluation import BatchEvalRunner
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import root_dispatcher
@@ -29,22 +28,9 @@ from ragstone_llama_index import (
 
 from ..support.waiting import soon  # noqa: TID252
 from .models import Chatting, Completing, Placing, truth
-from .monitored import ANSWER, TEXTS, Calling, Speaking, engine, memory, retriever
+from .monitored import ANSWER, TEXTS, Answering, Calling, Speaking, engine, memory, retriever
 
-# LlamaIndex' agents look at all attributes of themselves for steps, pydantic's deprecated ones among them.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pydantic.PydanticDeprecatedSince20", "ignore::pydantic.PydanticDeprecatedSince211"
-)
 QUESTIONS = [f"Which say word{i}?" for i in range(6)]
-
-
-class Engine(CustomQueryEngine):
-    """An app whose answers are given by a function of the question."""
-
-    answer: object = None
-
-    def custom_query(self, query_str):
-        return self.answer(query_str)
 
 
 def said(question):
@@ -88,7 +74,12 @@ def outcomes_of(report):
 
 
 def samples_of(report):
-    return [report.sample(record) for record in report.results() if record.outcome.metric == "context_relevancy"]
+    """Each question's sample, in order."""
+    return list({record.row: report.sample(record) for record in report.results()}.values())
+
+
+def read_of(report):
+    return [(sample.user_input, sample.retrieved_contexts, sample.response) for sample in samples_of(report)]
 
 
 @pytest.mark.parametrize(
@@ -102,10 +93,9 @@ def samples_of(report):
 )
 def test_outcomes_in_the_order_of_the_questions_with_their_samples(way, judge):
     own = metrics(judge)
-    report = way(Engine(answer=said), QUESTIONS, [*own[:-1], MetricEvaluator(own[-1])])
-    for question, sample in zip(QUESTIONS, samples_of(report), strict=True):
-        text = said(question).response
-        assert (sample.user_input, sample.response, tuple(sample.retrieved_contexts)) == (question, text, (text,))
+    report = way(Answering(answer=said), QUESTIONS, [*own[:-1], MetricEvaluator(own[-1])])
+    texts = [said(question).response for question in QUESTIONS]
+    assert read_of(report) == [(question, (text,), text) for question, text in zip(QUESTIONS, texts, strict=True)]
     for outcomes in outcomes_of(report):
         assert list(outcomes) == [metric.name for metric in own]
         assert all(isinstance(outcome, Score) for outcome in outcomes.values())
@@ -128,7 +118,7 @@ def failing(question):
 @WAYS
 def test_what_the_engine_raises_or_breaks_off_touches_no_other_question(way):
     llm = FakeLLM(truth)
-    report = way(Engine(answer=failing), QUESTIONS, metrics(llm))
+    report = way(Answering(answer=failing), QUESTIONS, metrics(llm))
     rows = outcomes_of(report)
     half, none = rows[1], rows[3]
     assert [name for name, one in half.items() if isinstance(one, Score)] == ["context_relevancy"]
@@ -139,13 +129,15 @@ def test_what_the_engine_raises_or_breaks_off_touches_no_other_question(way):
     assert not any("word3" in request.user for request in llm.requests)
     summary = report.summary()["response_relevancy"]
     assert (summary.scored, summary.total, dict(summary.failures)) == (4, 6, {"missing_input": 2})
+    (outcomes,) = outcomes_of(way(engine(ConnectionError("down")), ["Who?"], metrics(llm)))  # after its retrieval
+    assert [name for name, outcome in outcomes.items() if isinstance(outcome, Score)] == ["context_relevancy"]
 
 
 @WAYS
 def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questions_under_way_are_bounded(way):
     under_way, most, lock = [], [], threading.Lock()
 
-    class Counting(Engine):
+    class Counting(Answering):
         def begin(self, question):
             with lock:
                 under_way.append(question)
@@ -178,14 +170,14 @@ def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questio
 
 def test_the_bar_knows_how_many_questions_there_are(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    evaluate_query_engine(Engine(answer=said), QUESTIONS, [ContextRelevancy(llm=FakeLLM(truth))], progress=True)
+    evaluate_query_engine(Answering(answer=said), QUESTIONS, [ContextRelevancy(llm=FakeLLM(truth))], progress=True)
     assert "6/6" in capsys.readouterr().err
 
 
 async def test_a_cancelled_evaluation_leaves_no_task_behind():
     begun = asyncio.Event()
 
-    class Hanging(Engine):
+    class Hanging(Answering):
         async def acustom_query(self, query_str):
             begun.set()
             await asyncio.sleep(60)
@@ -200,9 +192,11 @@ async def test_a_cancelled_evaluation_leaves_no_task_behind():
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_what_it_cannot_be_called_with_is_refused_at_once():
-    call = {"engine": Engine(answer=said), "questions": QUESTIONS, "metrics": metrics(FakeLLM(truth))}
+def test_what_it_cannot_be_called_with_is_refused_before_the_app_is_asked():
+    asked = []
+    call = {"engine": Answering(answer=asked.append), "questions": QUESTIONS, "metrics": metrics(FakeLLM(truth))}
     two = [ContextRelevancy(llm=FakeLLM(truth)), ContextRelevancy(llm=FakeLLM(truth), granularity="chunk")]
+    lacking = "context_recall, factual_correctness can never be scored: pass references="
     for change, error, message in (
         ({"metrics": two}, ValueError, "metrics: holds two of the name 'context_relevancy'"),
         ({"engine": None}, TypeError, "engine: NoneType has no query, aquery; pass a query engine"),
@@ -211,31 +205,13 @@ def test_what_it_cannot_be_called_with_is_refused_at_once():
         ({"questions": ["Why?"], "references": ["x", "y"]}, ValueError, "has 2, for 1 questions"),
         ({"metrics": "bleu"}, ValueError, "there is no metric 'bleu'"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
+        ({"metrics": "golden", "llm": FakeLLM(truth)}, ValueError, lacking),
         ({"max_concurrency": 0}, ValueError, "max_concurrency"),
     ):
         for way in (sync_way, async_way):
             with pytest.raises(error, match=message):
                 way(**{**call, **change})
-
-
-def read_of(report):
-    return [
-        (sample.user_input, sample.retrieved_contexts, sample.response)
-        for sample in (report.sample(record) for record in report.results())
-    ]
-
-
-class Textual(CustomQueryEngine):
-    """Retrieves, and returns a text: LlamaIndex' own example."""
-
-    def custom_query(self, query_str):
-        return str(len(retriever().retrieve(query_str)))
-
-
-class Naming(CustomQueryEngine):
-    def custom_query(self, query_str):
-        contexts(["Named."])
-        return ANSWER
+    assert asked == []
 
 
 class Flow(Workflow):
@@ -265,8 +241,8 @@ async def by_hand(question):
 
 
 APPS = {
-    "a text": (Textual, TEXTS, "2"),
-    "named": (Naming, ("Named.",), ANSWER),
+    "a text": (lambda: Answering(answer=lambda asked: str(len(retriever().retrieve(asked)))), TEXTS, "2"),
+    "named": (lambda: Answering(answer=lambda asked: contexts(["Named."])[0]), ("Named.",), "Named."),
     "a stream": (lambda: engine(streaming=True), TEXTS, ANSWER),
     "a workflow": (Flow, TEXTS, ANSWER),
     "an agent": (lambda: FunctionAgent(tools=[search], llm=Calling(("search", {"query": "x"}), ANSWER)), TEXTS, ANSWER),
@@ -283,34 +259,23 @@ def test_apps_of_all_kinds_are_read_as_a_monitor_reads_them(notes, name, way):
     report = way(make(), ["Who?"], ["context_relevancy"], FakeLLM(truth))
     assert list(map(id, root_dispatcher.span_handlers)) == list(map(id, handlers))
     assert read_of(report) == [("Who?", found, answer)]
-    assert notes.told == []  # the monitor beside it takes it for no traffic
-    assert set(notes.skipped) == {"own_run"}
+    assert (notes.told, set(notes.skipped)) == ([], {"own_run"})  # the monitor beside it takes it for no traffic
 
 
 def test_the_fields_of_a_workflow_of_other_names():
     named = {"user_input": "ticket", "response": "data.told"}
     report = sync_way(Tickets(), ["Who?"], ["context_relevancy"], FakeLLM(truth), fields=named)
     assert read_of(report) == [("Who?", (), f"Who? {ANSWER}")]
-    (outcome,) = outcomes_of(
-        sync_way(Tickets(), ["Who?"], ["response_completeness"], FakeLLM(truth), fields={"user_input": "ticket"})
-    )
-    assert outcome["response_completeness"].reason == "missing_input"
+    report = sync_way(Tickets(), ["Who?"], "response_completeness", FakeLLM(truth), fields={"user_input": "ticket"})
+    assert report[0].outcome.reason == "missing_input"
 
 
-@pytest.mark.parametrize("way", [sync_way, async_way])
+@WAYS
 def test_a_chat_engine_is_asked_in_turn_and_reset_before_each_conversation(way):
     app = ContextChatEngine.from_defaults(retriever(), llm=Speaking(), memory=memory())
-    report = way(app, ["Who?", ["And when?", "And where?"]], ["context_relevancy"], FakeLLM(truth))
-    assert [sample.user_input for sample in samples_of(report)] == ["Who?", "And when?", "And where?"]
-    history = [[turn.content for turn in sample.history] for sample in samples_of(report)]
-    assert history == [[], [], ["And when?", ANSWER]]
-
-
-def test_what_was_retrieved_before_the_engine_failed_is_scored():
-    failing = engine(ConnectionError("down"))
-    (outcomes,) = outcomes_of(sync_way(failing, ["Who?"], metrics(FakeLLM(truth))))
-    scored = [name for name, outcome in outcomes.items() if isinstance(outcome, Score)]
-    assert scored == ["context_relevancy"]
+    samples = samples_of(way(app, ["Who?", ["And when?", "And where?"]], ["context_relevancy"], FakeLLM(truth)))
+    assert [sample.user_input for sample in samples] == ["Who?", "And when?", "And where?"]
+    assert [[turn.content for turn in sample.history] for sample in samples] == [[], [], ["And when?", ANSWER]]
 
 
 def recall(request):
@@ -324,31 +289,15 @@ def test_references_of_a_list_or_a_data_set(tmp_path):
     unsaved = SimpleNamespace(examples=json.loads(saved.read_text())["examples"])
     for questions, references in ((["Who?"], ["She did."]), (str(saved), None), (saved, None), (unsaved, None)):
         report = sync_way(engine(), questions, ["context_recall"], FakeLLM(recall), references=references)
-        assert [report.sample(record).reference for record in report.results()] == ["She did."]
+        assert [sample.reference for sample in samples_of(report)] == ["She did."]
         assert report.summary()["context_recall"].mean == 1.0
     report = sync_way(engine(), ["Who?", "When?"], "context_recall", FakeLLM(recall), references=["She did.", None])
     assert [getattr(row["context_recall"], "reason", "") for row in outcomes_of(report)][1] == "missing_input"
 
 
-def test_a_metric_that_can_never_be_scored_is_refused_before_the_app_is_asked():
-    asked = []
-    app = Engine(answer=asked.append)
-    with pytest.raises(ValueError, match="context_recall, factual_correctness can never be scored: pass references="):
-        sync_way(app, ["Who?"], "golden", FakeLLM(truth))
-    assert asked == []
-
+# -------------------------------------------------------------------------------- LlamaIndex' own runner
 
 COUNT, FAILING = 12, 7
-
-
-def evaluators(llm):
-    return {
-        "alignment": MetricEvaluator("alignment_coverage", llm, n_questions=1),
-        "response": MetricEvaluator("response_relevancy", llm, Placing()),
-        "context": MetricEvaluator("context_relevancy", llm),
-    }
-
-
 INPUTS = {
     "queries": [f"Which say word{i}?" for i in range(COUNT)],
     "response_strs": [f"It has word{i} here." for i in range(COUNT)],
@@ -384,10 +333,14 @@ def notebook_run(runner):
 def test_one_failing_sample_costs_the_others_nothing_run_after_run(run, model):
     """Each run has an event loop of its own; the model's object is awaited from the first alone."""
     llm = model(fails_for_one)
-    made = evaluators(llm)
+    made = {
+        "alignment": MetricEvaluator("alignment_coverage", llm, n_questions=1),
+        "response": MetricEvaluator("response_relevancy", llm, Placing()),
+        "context": MetricEvaluator("context_relevancy", llm),
+    }
     for _ in range(2):
         results = run(BatchEvalRunner(made))
-        assert set(results) == {"alignment", "response", "context"}
+        assert set(results) == set(made)
         for of_metric in results.values():
             assert [result.response for result in of_metric] == INPUTS["response_strs"]  # in order
             failed = of_metric.pop(FAILING)
