@@ -86,15 +86,11 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
 
     def __new__(cls, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - of a decision model its own wrapper
         """Return the wrapper; of a decision model `LangChainDecisions`, which is asked otherwise."""
-        model = args[0] if args else options.get("model")
-        if not is_decision_model(model):
+        if not is_decision_model(args[0] if args else options.get("model")):
             return super().__new__(cls)
         from ragstone_langchain.decisions import LangChainDecisions
 
-        kept = ("max_input_tokens", "name", "identity", "trace")
-        return LangChainDecisions(
-            cast("Runnable[Any, Any]", model), **{name: options[name] for name in kept if name in options}
-        )
+        return LangChainDecisions(*args, **options)
 
     def __init__(
         self,

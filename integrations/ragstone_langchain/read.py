@@ -234,16 +234,18 @@ def _failed(run: Run) -> bool:
     return run.error is not None and not steered
 
 
-def _successful(run: Run) -> Iterator[Run]:
-    """Yield the runs inside that did not fail, each after those inside of it: as they ended.
+def _successful(run: Run, searching: bool = False) -> "Iterator[tuple[Run, bool]]":
+    """Yield the runs inside that did not fail as they ended, and of each whether it is an outermost search.
 
-    Where the app survived a failure, its answer rests on others. What is inside of a retriever is the retriever's.
+    Where the app survived a failure, its answer rests on others. A search is a retriever, whose inside is its own, or a
+    tool that found anything itself.
     """
     for each in run.inside:
         if not _failed(each):
+            search = each.kind == "retriever" or (each.kind == "tool" and bool(each.output))
             if each.kind != "retriever":
-                yield from _successful(each)
-            yield each
+                yield from _successful(each, searching or search)
+            yield each, search and not searching
 
 
 # --- the fields ------------------------------------------------------------------------------------------------------
@@ -275,7 +277,7 @@ def fields_of(
         "reference": lambda: find_text(reference, "reference_outputs", (*REFERENCES, *ANSWERS)),
     }
     fields: dict[str, object] = {name: value for name, value in given.items() if name not in FIELDS}
-    is_named = any(each.kind == "named" for each in _successful(run)) if reading.keys else False
+    is_named = any(each.kind == "named" for each, _ in _successful(run)) if reading.keys else False
     for field, read in readers.items():
         if field in given:
             value: object = _strictly(field, given[field], f"fields: the function's {field!r}")
@@ -469,35 +471,28 @@ def find_contexts(run: Run, tools: Collection[str], originals: Names = ()) -> li
         originals: Further names in the inputs.
     """
     ended = [*_successful(run)]
-    if named := [each for each in ended if each.kind == "named"]:
+    named = [each for each, _ in ended if each.kind == "named"]
+    if named:
         return _texts(named)
-    stated = attempt(stated_contexts, run.output, "outputs", texts=False)
+    stated = attempt(contexts_in, run.output, "outputs", bare=False, texts=False)
     if isinstance(stated, list):
         return stated
-    searches, turn = [*_searches(run)], last_turn(run.output)
-    if found := list(dict.fromkeys([*_texts(searches), *(tool_texts(turn) or ())])) or _passed_on(ended):
+    searches, turn = [each for each, is_search in ended if is_search], last_turn(run.output)
+    found = list(dict.fromkeys([*_texts(searches), *(tool_texts(turn) or ())]))
+    found = found or _passed_on([each for each, _ in ended if each.kind == "chain"])
+    if found:
         return found
     texts = tool_texts(turn, tools)
     if texts is None:
-        texts = stated_contexts(run.output, "outputs")
+        texts = contexts_in(run.output, "outputs", bare=False)
     if texts is None:
-        texts = stated_contexts(run.inputs, "inputs", (*CONTEXTS, *originals))
+        texts = contexts_in(run.inputs, "inputs", (*CONTEXTS, *originals), bare=False)
     return [] if texts is None and searches else texts
 
 
 def last_turn(output: object) -> "Sequence[BaseMessage]":
     """Return the messages of a state, or of the one state that it holds, from the last question on."""
     return messages_of(output) or in_state(output, "", lambda entries, _: messages_of(entries) or None) or ()
-
-
-def _searches(run: Run) -> Iterator[Run]:
-    """Yield each outermost retriever, and tool that found anything itself."""
-    for each in run.inside:
-        if not _failed(each):
-            if each.kind == "retriever" or (each.kind == "tool" and each.output):
-                yield each
-            else:
-                yield from _searches(each)
 
 
 def _texts(runs: Iterable[Run]) -> list[str]:
@@ -510,11 +505,11 @@ def _texts(runs: Iterable[Run]) -> list[str]:
     return [*texts]
 
 
-def _passed_on(ended: Iterable[Run]) -> list[str]:
+def _passed_on(steps: Iterable[Run]) -> list[str]:
     """Return the texts of the Documents that steps returned, where no retriever was run."""
     passed: list[str] = []
-    for each in ended:
-        texts = _texts([each]) if each.kind == "chain" else []
+    for each in steps:
+        texts = _texts([each])
         chosen = bool(texts) and set(texts) <= set(passed)
         passed = texts if chosen else list(dict.fromkeys([*passed, *texts]))
     return passed
@@ -529,25 +524,15 @@ def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | No
     if run.kind == "retriever":
         return named_contexts(output, "a retriever's result", _HITS)
     if run.kind == "tool":
-        message = read_message(output)
+        message, searched = read_message(output), any(is_search for _, is_search in _successful(run))
         content, artifact = (
             (output, output) if message is None else (message.content, getattr(message, "artifact", None))
         )
-        return _found_by_tool(content, artifact, named=run.name in tools and not any(_searches(run)))
+        return _found_by_tool(content, artifact, named=run.name in tools and not searched)
     if run.kind != "chain" or isinstance(output, str):
         return None
-    stated = attempt(stated_contexts, output, "", texts=False)
+    stated = attempt(contexts_in, output, "", bare=False, texts=False)
     return None if isinstance(stated, Unreadable) else stated
-
-
-def stated_contexts(value: object, where: str, names: Names = CONTEXTS, *, texts: bool = True) -> list[str] | None:
-    """Return the texts of Documents, or of what stands under a usual name in a state; None where there is no such name.
-
-    Without `texts` a text alone is none: it may be what the prompt was given.
-    """
-    if are_documents(value):
-        return contexts_in(value, where, names)
-    return in_state(value, where, partial(_contexts_of, names=names, texts=texts))
 
 
 def _contexts_of(entries: Mapping[str, object], where: str, names: Names, *, texts: bool) -> list[str] | None:
@@ -560,10 +545,18 @@ def _contexts_of(entries: Mapping[str, object], where: str, names: Names, *, tex
     return None
 
 
-def contexts_in(value: object, where: str, names: Names = CONTEXTS) -> list[str] | None:
-    """Return the texts of what is meant to be contexts: one, or a list of them. None for a mapping of other things."""
+def contexts_in(
+    value: object, where: str, names: Names = CONTEXTS, *, bare: bool = True, texts: bool = True
+) -> list[str] | None:
+    """Return the texts of contexts: of one, of a list of them, or of what stands under a usual name in a state.
+
+    None for a state without such a name. Where a value is not `bare`, it has to be a Document or a list of them.
+    Without `texts` a text alone under a name is none: it may be what the prompt was given.
+    """
     if entries_of(value) is not None:
-        return in_state(value, where, partial(_contexts_of, names=names, texts=True))
+        return in_state(value, where, partial(_contexts_of, names=names, texts=texts))
+    if not (bare or are_documents(value)):
+        return None
     if is_list(value) and not content_of(value):
         return [_context(item, f"{where}[{i}]") for i, item in enumerate(value)]
     return [_context(value, where)]
@@ -620,7 +613,7 @@ def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> li
 
 def _found_by_tool(content: object, artifact: object, *, named: bool) -> list[str] | None:
     """Return the texts of the Documents that a tool keeps, else what it says if it is named; None if it found none."""
-    kept = attempt(stated_contexts, artifact, "a tool's artifact")
+    kept = attempt(contexts_in, artifact, "a tool's artifact", bare=False)
     if isinstance(kept, list) and kept:
         return kept
     if not named:
