@@ -17,56 +17,53 @@ from ragstone_compat.ragas.metrics.base import SingleTurnMetric as SingleTurnMet
 _GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
-class Faithfulness(Metric):
-    """Share of the response's claims that the retrieved contexts support (`ragstone.Faithfulness`)."""
-
-    name, kind = "faithfulness", ragstone.Faithfulness
+_BY_REFERENCE = ("user_input", "reference", "retrieved_contexts")
 
 
-class ResponseRelevancy(Metric):
-    """How close the response's own questions are to the one asked (`ragstone.ResponseRelevancy`)."""
-
-    name, kind, takes = "answer_relevancy", ragstone.ResponseRelevancy, {"strictness": 3}
-
-
-class LLMContextPrecisionWithReference(Metric):
-    """Whether what is useful for the reference was retrieved first (`ragstone.ContextPrecision`)."""
-
-    name, kind = "llm_context_precision_with_reference", ragstone.ContextPrecision
-    fields: ClassVar[tuple[str, ...]] = ("user_input", "reference", "retrieved_contexts")
-    takes: ClassVar[Mapping[str, object]] = {"against": "reference"}
+def _metric(title: str, name: str, kind: type[ragstone.Metric], *fields: str, **takes: object) -> type[Metric]:
+    """Return a metric's class, by ragas' names, with ragstone's metric, the order of its fields, and its options."""
+    of = {"name": name, "kind": kind, "fields": fields or Metric.fields, "takes": takes}
+    return type(title, (Metric,), {"__module__": __name__, "__doc__": kind.__doc__, **of})
 
 
-class ContextPrecision(LLMContextPrecisionWithReference):
-    """`LLMContextPrecisionWithReference`, by another name."""
-
-    name = "context_precision"
-
-
-class LLMContextPrecisionWithoutReference(LLMContextPrecisionWithReference):
-    """Whether what is useful for the response was retrieved first (`ragstone.ContextPrecision`)."""
-
-    name, takes = "llm_context_precision_without_reference", {"against": "response"}
-    fields = Metric.fields
-
-
-class ContextUtilization(LLMContextPrecisionWithoutReference):
-    """`LLMContextPrecisionWithoutReference`, by another name."""
-
-    name = "context_utilization"
-
-
-class LLMContextRecall(Metric):
-    """Share of the reference that the retrieved contexts support (`ragstone.ContextRecall`)."""
-
-    name, kind = "context_recall", ragstone.ContextRecall
-    fields = ("user_input", "retrieved_contexts", "reference")
-
-
-class ContextRelevancy(Metric):
-    """Share of the contexts' sentences that the question needs, as ragas 0.1 had it (`native.ContextRelevancy`)."""
-
-    name, kind = "context_relevancy", native.ContextRelevancy
+Faithfulness = _metric("Faithfulness", "faithfulness", ragstone.Faithfulness)
+ResponseRelevancy = _metric("ResponseRelevancy", "answer_relevancy", ragstone.ResponseRelevancy, strictness=3)
+LLMContextPrecisionWithReference = _metric(
+    "LLMContextPrecisionWithReference",
+    "llm_context_precision_with_reference",
+    ragstone.ContextPrecision,
+    *_BY_REFERENCE,
+    against="reference",
+)
+ContextPrecision = _metric(
+    "ContextPrecision", "context_precision", ragstone.ContextPrecision, *_BY_REFERENCE, against="reference"
+)
+LLMContextPrecisionWithoutReference = _metric(
+    "LLMContextPrecisionWithoutReference",
+    "llm_context_precision_without_reference",
+    ragstone.ContextPrecision,
+    against="response",
+)
+ContextUtilization = _metric("ContextUtilization", "context_utilization", ragstone.ContextPrecision, against="response")
+LLMContextRecall = _metric(
+    "LLMContextRecall", "context_recall", ragstone.ContextRecall, "user_input", "retrieved_contexts", "reference"
+)
+ContextRelevancy = _metric("ContextRelevancy", "context_relevancy", native.ContextRelevancy)
+AnswerCorrectness = _metric(
+    "AnswerCorrectness",
+    "answer_correctness",
+    native.AnswerCorrectness,
+    "user_input",
+    "response",
+    "reference",
+    weights=(0.75, 0.25),
+    beta=1.0,
+)
+SemanticSimilarity = _metric("SemanticSimilarity", "semantic_similarity", native.SemanticSimilarity, threshold=None)
+AnswerSimilarity = _metric("AnswerSimilarity", "answer_similarity", native.SemanticSimilarity, threshold=None)
+SummarizationScore = _metric(
+    "SummarizationScore", "summary_score", native.SummarizationScore, length_penalty=True, coeff=0.5
+)
 
 
 class FactualCorrectness(Metric):
@@ -79,31 +76,6 @@ class FactualCorrectness(Metric):
     def column(self) -> str:
         """The name in results, as ragas has it."""
         return f"{self.name}(mode={vars(self)['mode']})"
-
-
-class AnswerCorrectness(Metric):
-    """Claims' F1 and similarity, weighted (`native.AnswerCorrectness`)."""
-
-    fields = ("user_input", "response", "reference")
-    name, kind, takes = "answer_correctness", native.AnswerCorrectness, {"weights": (0.75, 0.25), "beta": 1.0}
-
-
-class SemanticSimilarity(Metric):
-    """Cosine of response and reference (`native.SemanticSimilarity`); `threshold` makes it 0 or 1."""
-
-    name, kind, takes = "semantic_similarity", native.SemanticSimilarity, {"threshold": None}
-
-
-class AnswerSimilarity(SemanticSimilarity):
-    """`SemanticSimilarity`, by another name."""
-
-    name = "answer_similarity"
-
-
-class SummarizationScore(Metric):
-    """Whether a summary keeps what matters and is short (`ragstone.SummarizationScore`)."""
-
-    name, kind, takes = "summary_score", native.SummarizationScore, {"length_penalty": True, "coeff": 0.5}
 
 
 class AspectCritic(Metric):
