@@ -11,13 +11,12 @@ from ragstone import Evidence, Sample, Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError
 from ragstone.labels.choose import choose
-from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.live import SQLiteSink
 from ragstone.metrics.base import ItemKind
 from ragstone.report import MetricInfo, Report
 from ragstone.results.record import Record
 
-from ..report.reports import data_of, records, report, scored, unscored  # noqa: TID252
+from ..report.reports import records, report, scored, unscored  # noqa: TID252
 
 KINDS = (ItemKind("claim", "Is it supported?", ("supported", "contradicted", "not_in_source")),)
 
@@ -140,22 +139,6 @@ def test_what_cannot_be_drawn_is_refused(more, message):
 
 def run(*args):
     return CliRunner().invoke(cli, list(map(str, args)))
-
-
-def test_from_results_to_labels_that_say_how_they_were_drawn(tmp_path):
-    faithful(30).to_json(results := tmp_path / "r.jsonl")
-    page = tmp_path / "label.html"
-    page.write_text("old")
-    done = run("label", results, "-n", 12, "--out", page)
-    assert (done.exit_code, done.output) == (0, f"{page}: 12 of 30 samples, each drawn with the chance 0.4\n")
-    lines = [
-        {**entry["of"], **entry["items"][0], "answer": "supported", "draw": entry["draw"]}
-        for entry in data_of(page.read_text())["samples"]
-    ]
-    labels = tmp_path / "labels.jsonl"
-    labels.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    matched = match_labels(labels, read_labels(labels), Report.load(results))
-    assert [(each.value, each.labels[0].draw.chance) for each in matched] == [(1.0, 0.4)] * 12
 
 
 def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():

@@ -14,7 +14,6 @@ from ragstone.labels.label_file import Draw
 from ragstone.live import Feedback, Record, SQLiteSink
 from ragstone.report import Report
 
-from ..report.reports import data_of  # noqa: TID252
 from .population import label_of, labelled, made, write
 
 SIXTY = [f"q{i}" for i in range(0, 300, 5)]
@@ -89,13 +88,6 @@ def test_live_samples_of_several_rates_are_refused_with_the_way_out(tmp_path):
     assert found.corrected == by_hand(report, truth, SIXTY[:56])
 
 
-def test_labels_of_two_draws_are_refused(tmp_path):
-    report, truth = made()
-    labels = [label_of(report, i, truth[i], draw=Draw(chance=0.1 if k % 2 else 0.4)) for k, i in enumerate(SIXTY)]
-    with pytest.raises(CalibrationError, match="of 2 draws with other chances"):
-        corrected(report, write(tmp_path / "l", labels))
-
-
 def test_a_slice_needs_20_labels_of_its_own(tmp_path):
     topics = ["law"] * 150 + ["art"] * 100 + ["tax"] * 50
     report, truth = made(sample=lambda i: {"metadata": {"topic": topics[i]}})
@@ -149,24 +141,27 @@ def test_a_judge_who_is_no_help_is_said_to_add_nothing(tmp_path, judged):
     assert "worth" not in str(found)
 
 
-def test_labels_that_follow_the_judge_are_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"draw": Draw(chance=0.4)}, "of 2 draws with other chances"),
+        ({"verdicts_shown": True}, "1 of 60 labels were made with the judge's verdicts in sight"),
+        ({"draw": None}, r"1 of 60 labels are of samples that `ragstone label` did not draw.*--drawn-at-random"),
+    ],
+)
+def test_labels_that_do_not_stand_for_all_are_refused(tmp_path, more, said):
     report, truth = made()
-    labels = [label_of(report, i, truth[i], verdicts_shown=i == "q5") for i in SIXTY]
-    with pytest.raises(CalibrationError, match="1 of 60 labels were made with the judge's verdicts in sight"):
-        corrected(report, write(tmp_path / "l", labels), drawn_at_random=True)
+    labels = [label_of(report, i, truth[i], **(more if i == "q5" else {})) for i in SIXTY]
+    with pytest.raises(CalibrationError, match=said):
+        corrected(report, write(tmp_path / "l", labels))
 
 
-def test_labels_that_were_not_drawn_are_refused_unless_told_and_then_said_so(tmp_path):
+def test_labels_of_samples_drawn_by_hand_are_taken_where_told_and_said_so(tmp_path):
     report, truth = made()
-    labels = [label_of(report, i, truth[i], draw=None if i == "q5" else Draw(chance=0.2)) for i in SIXTY]
-    file = write(tmp_path / "l", labels)
-    with pytest.raises(
-        CalibrationError, match=r"1 of 60 labels are of samples that `ragstone label` did not draw.*--drawn-at-random"
-    ):
-        corrected(report, file)
+    file = labelled(tmp_path / "l", report, truth, SIXTY, draw=None)
     found = corrected(report, file, drawn_at_random=True)
     assert found["demo"].corrected == by_hand(report, truth, SIXTY)
-    assert "demo: 1 labelled sample not drawn by `ragstone label`; taken to be random." in str(found)
+    assert "demo: 60 labelled samples not drawn by `ragstone label`; taken to be random." in str(found)
 
 
 @pytest.mark.parametrize(
@@ -220,15 +215,6 @@ def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):
     assert "(40)" in str(found)
     assert "feedback corrects nothing: people choose themselves what they give it on" in str(found)
     assert "feedback" not in str(before)
-
-
-def test_the_page_has_the_corrected_mean_in_front(tmp_path):
-    report, truth = made(sample=lambda i: {"metadata": {"<b>": "<i>x</i>" if i % 2 else "y"}})
-    found = corrected(report, labelled(tmp_path / "l.jsonl", report, truth, SIXTY))
-    page = report.html(found)
-    (shown,) = data_of(page)["also"]
-    assert f"{found['demo'].corrected.mean:.3f}" in shown["rows"][0]
-    assert "<i>x" not in page
 
 
 def claims(report, missing=()):

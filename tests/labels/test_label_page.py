@@ -1,6 +1,5 @@
 """From results to a page of labels, and from labels to a calibration, with no judge asked again."""
 
-import gzip
 import itertools
 import json
 import random
@@ -117,9 +116,7 @@ def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
 
 def test_labels_of_results_calibrate_without_a_judge(results, labels, tmp_path):
     file, out = written(tmp_path / "labels.jsonl", labels), tmp_path / "c.json"
-    packed = tmp_path / "results.jsonl.gz"
-    packed.write_bytes(gzip.compress(results.read_bytes()))
-    done = run("calibrate", packed, "--labels", file, "--out", out)
+    done = run("calibrate", results, "--labels", file, "--out", out)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0].split() == ["out", "of", "fold,", "95", "%", "before", "after", "difference"]
     assert "labels: 96 (sentence) in 24 samples" in done.stdout

@@ -165,7 +165,7 @@ def _more(off: "Estimate") -> str:
     return f"{number(abs(off.mean))} {word} than people do (judge - people: {ends})"
 
 
-class Corrections(Shown, Mapping[str, Correction]):
+class Corrections(Shown, dict[str, Correction]):
     """What labels say of a report's scores, by the metric's name. `print` shows it as a table, a notebook too.
 
     Attributes:
@@ -173,17 +173,8 @@ class Corrections(Shown, Mapping[str, Correction]):
     """
 
     def __init__(self, report: "Report", metrics: Mapping[str, Correction]) -> None:
+        super().__init__(metrics)
         self.report = report
-        self._metrics = dict(metrics)
-
-    def __getitem__(self, name: str, /) -> Correction:
-        return self._metrics[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._metrics)
-
-    def __len__(self) -> int:
-        return len(self._metrics)
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""
