@@ -66,15 +66,6 @@ def test_what_does_not_fit_one_prompt_goes_out_in_batches_in_one_round(limit):
     assert all(("needle" in v.text) == (v.verdict == "relevant") for v in outcome.verdicts)
 
 
-SIXTY = Sample(user_input="x?", retrieved_contexts=[f"Sentence number {i} of a chunk." for i in range(60)])
-
-
-def test_ids_of_another_batch_are_unknown():
-    outcome = ContextRelevancy(llm=ids(1), max_input_tokens=300).score(SIXTY)
-    assert outcome.reason == "judge_unparseable"
-    assert "ids.0: 1 is not from 10 to 18" in outcome.detail
-
-
 @pytest.mark.parametrize("asking", ["one_by_one", "together"])
 def test_one_sentence_too_long_for_any_prompt_is_over_budget_and_costs_nothing(asking):
     llm = FakeLLM(truth, asking=asking)

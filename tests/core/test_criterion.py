@@ -1,16 +1,13 @@
 """A criterion of one's own, and a metric that asks no judge: wherever a metric works."""
 
-import asyncio
 import dataclasses
 import math
-from dataclasses import dataclass
 
 import pytest
 
-from ragstone import Criterion, Faithfulness, LLMReply, Metric, Monitor, Sample, Score, evaluate
+from ragstone import Criterion, Faithfulness, LLMReply, Monitor, Sample, evaluate
 from ragstone.identity import metric_key
 from ragstone.judging.prompt import DATA_NOTICE
-from ragstone.metrics.outcomes import score_safely
 from ragstone.registry import RegistryError, make_metric, metric_name
 from ragstone.testing import FakeLLM
 
@@ -135,27 +132,6 @@ def test_by_name():
 
 
 # --- without a judge
-
-
-@dataclass(frozen=True, kw_only=True)
-class Exact(Metric):
-    name, version, required_fields, needs_llm = "exact", "1", ("response", "reference"), False
-
-    def _flow(self, sample):
-        same = sample.response == sample.reference
-        return self._score(float(same), "The texts are the same." if same else "The texts differ.")
-
-
-def test_a_metric_without_a_judge_costs_nothing():
-    sample = Sample(response="Austen.", reference="Austen.")
-    outcome = Exact().score(sample)
-    assert isinstance(outcome, Score)
-    assert (outcome.value, outcome.usage.llm_calls, outcome.usage.input_tokens) == (1.0, 0, 0)
-    assert asyncio.run(Exact().ascore(sample)).value == 1.0
-    assert score_safely(Exact(), Sample(response="Austen.")).reason == "missing_input"
-    named = evaluate([sample, sample.model_copy(update={"response": "Bob."})], f"{__name__}:Exact", progress=False)
-    assert named.summary()["exact"].mean == 0.5
-    assert [record.judge for record in named.results()] == ["none", "none"]
 
 
 def test_solved_examples_stand_before_the_claim_question_alone():

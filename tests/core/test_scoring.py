@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ragstone import Criterion, Faithfulness, LLMReply, Sample
+from ragstone import Criterion, Faithfulness, LLMReply, Sample, Score, Verdict
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.registry import make_metric, metric_class, metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -151,3 +151,19 @@ def test_rounding_does_not_pass_the_best_value():
     llm = judge(reply=lambda request: LLMReply("word1x", probabilities=given))
     outcome = Criterion("polite", "Is it polite?", choices=choices, llm=llm).score(SAMPLE)
     assert outcome.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "of_affirmative", "shown"),
+    [
+        ("question", "noncommittal", 0.04, "noncommittal p(noncommittal)=0.96: "),
+        ("question", "committal", 0.9, "committal p(committal)=0.90: "),
+        ("passage", "no", 0.33, "no p(no)=0.67: "),
+        ("claim", "unsupported", 0.25, "unsupported p(unsupported)=0.75: "),
+        ("claim", "contradicted", 0.25, "contradicted: "),  # of three words
+        ("source_answer", "no", 0.25, "no: "),
+    ],
+)
+def test_the_probability_printed_is_of_the_word_printed(kind, word, of_affirmative, shown):
+    verdict = Verdict(id="1", kind=kind, text="It.", verdict=word, probability=of_affirmative)
+    assert f"{kind} 1: {shown}It." in str(Score(metric="m", value=0.5, reason="", version="1", verdicts=(verdict,)))
