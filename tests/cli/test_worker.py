@@ -301,13 +301,3 @@ def test_a_second_ctrl_c_ends_it_at_once(start):
     command.communicate(timeout=60)
     assert command.returncode == 130
     assert len(waiting()) == 8
-
-
-def test_two_workers_share_what_is_left(start, server):
-    left(200)
-    both = [start(), start()]
-    outs = [command.communicate(timeout=60)[0].decode() for command in both]
-    scored = [int(found[1]) if (found := re.match(r"scored (\d+)", out)) else 0 for out in outs]
-    assert sum(scored) == len(rows("ragstone.db")) == 200
-    asked = [seen for seen in server.seen if seen.path.endswith("/chat/completions")]
-    assert len(asked) == 200, "none was judged twice"

@@ -1,7 +1,6 @@
 """Every evaluation is accounted for, at every moment, and what is counted as done has been handed on."""
 
 import itertools
-import json
 import random
 import threading
 import time
@@ -181,11 +180,3 @@ def test_closing_with_too_little_time_counts_the_rest() -> None:
     assert monitor.stats() == stats
     assert not sink.records
     assert monitor.close() == result
-
-
-def test_the_last_report_has_the_last_numbers() -> None:
-    with live(sinks=(sink := Kept())) as monitor:
-        submit(monitor, range(30))
-    health = sink.reports[-1]
-    assert (health.counts["scored"], health.counts["pending"], health.counts["samples"]) == (30, 0, 30)
-    assert json.loads(health.model_dump_json())["process"]

@@ -132,17 +132,6 @@ def test_a_sink_that_hangs_holds_up_neither_others_nor_the_end(when: str) -> Non
     soon(lambda: not ours(monitor))
 
 
-def test_outcomes_come_in_batches() -> None:
-    free = threading.Event()
-    with live(sinks=(sink := Kept("slow", lambda _: free.wait(PATIENCE)))) as monitor:
-        submit(monitor, range(500))
-        soon(lambda: monitor.stats().scored == 500)
-        free.set()
-    assert len(sink.ids) == 500
-    assert len(sink.batches) <= 4
-    assert max(map(len, sink.batches)) <= 200
-
-
 def test_an_origin_or_a_report_that_fails_loses_no_sample() -> None:
     class Failing(Kept):
         def origin(self) -> dict[str, str]:

@@ -1,13 +1,11 @@
 """Other processes: forked ones start anew and touch nothing of their parent's; copies and pickles."""
 
 import copy
-import itertools
 import os
 import pickle
 import sqlite3
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable
 from contextlib import closing
@@ -20,7 +18,7 @@ import pytest
 
 from ragstone import ContextRelevancy, Monitor
 from ragstone.judge import LLMRequest
-from ragstone.live import Budget, JSONLSink, Queue, Sampling, SQLiteSink
+from ragstone.live import Budget, Queue, Sampling, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -85,43 +83,6 @@ def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> N
     assert monitor.close(PATIENCE).done
     assert monitor.stats().scored == 10
     assert stored(path) == sorted(["schild", *(f"s{i}" for i in range(10))])
-
-
-@forks
-def test_forking_while_the_parent_is_busy(tmp_path: Path) -> None:
-    """Locks that other threads hold at that moment must not be the child's."""
-    path = tmp_path / "ragstone.db"
-    sinks = [SQLiteSink(path), JSONLSink(tmp_path / "out.jsonl"), Kept()]
-    monitor = live(sinks=sinks, budget=Budget(calls_per_day=10**6))
-    end = threading.Event()
-
-    def busy() -> None:
-        for i in itertools.count():
-            if end.wait(0.0005):
-                return
-            monitor.submit(sample(f"{threading.get_ident()}.{i}"))
-            monitor.stats()
-
-    def child(number: int) -> None:
-        monitor.submit(sample(f"child {number}"))
-        monitor.failed("place", ValueError("x"))
-        assert monitor.close(PATIENCE).done
-        assert monitor.stats().scored == 1
-
-    threads = [threading.Thread(target=busy) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    try:
-        for number in range(4):
-            in_child(lambda number=number: child(number))
-    finally:
-        end.set()
-        for thread in threads:
-            thread.join()
-    assert monitor.close(PATIENCE).done
-    names = stored(path)
-    assert {f"schild {number}" for number in range(4)} <= set(names)
-    assert len(names) == monitor.stats().scored + 4
 
 
 PRELOADED = """

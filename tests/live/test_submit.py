@@ -52,23 +52,6 @@ def nested(inner: Any, depth: int, wrapped: Callable[[Any], Any]) -> Any:
     return inner
 
 
-def test_nothing_is_started_before_the_first_sample() -> None:
-    monitor = live()
-    monitor.pause()
-    monitor.resume()
-    monitor.skip("abandoned")
-    monitor.advise({"abandoned": "Read the stream.", "other": ""})
-    monitor.failed("place", ValueError("x"))
-    assert monitor.flush(0.0)
-    assert monitor.stats().skipped == {"abandoned": 1}
-    assert str(monitor.stats()).endswith(
-        "1 abandoned\nabandoned: Read the stream.\nerrors (the app saw none): 1 in place"
-    )
-    assert not ours(monitor)
-    assert monitor.close().done
-    assert not ours(monitor)
-
-
 def test_threads_are_bounded_and_end_and_an_id_is_scored_once() -> None:
     first, second = Kept("a"), Kept("b")
     with live([metric(), Second(llm=metric().llm)], [first, second], workers=3) as monitor:
@@ -301,29 +284,6 @@ def test_a_log_that_raises_does_not_reach_the_app(monkeypatch: pytest.MonkeyPatc
     monitor.failed("extract", ValueError("x"))
     monitor.submit(None)  # type: ignore[arg-type]
     assert monitor.stats().errors == {"extract": 1}
-
-
-@pytest.mark.parametrize("which", ["ragstone-sink-kept", "ragstone-judge"])
-def test_where_no_thread_can_be_started_the_next_sample_tries_again(
-    which: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start, refuse = threading.Thread.start, [which]
-
-    def sometimes(thread: threading.Thread) -> None:
-        if thread.name in refuse:
-            refuse.clear()
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", sometimes)
-    with live(sinks=(sink := Kept())) as monitor:
-        monitor.submit(sample(1))
-        monitor.submit(sample(2))
-        assert monitor.flush()
-        assert len(ours(monitor)) == 6
-    assert sink.ids == {"s2"}
-    assert monitor.stats().reasons == {"dropped": {"not_started": 1}}
-    assert monitor.stats().errors == {"submit": 1}
 
 
 def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> None:

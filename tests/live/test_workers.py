@@ -230,17 +230,6 @@ def test_a_queue_that_is_full_in_bytes(when_full: Any, ids: list[int], tmp_path:
     assert adds_up(monitor.stats())
 
 
-def test_leaving_the_block_closes_and_what_comes_later_is_counted() -> None:
-    with live(sinks=(sink := Kept())) as monitor:
-        monitor.submit(sample(1))
-    assert monitor.close(0.0).done
-    monitor.submit(sample(1))
-    monitor.submit(sample(2))
-    assert monitor.stats().reasons == {"dropped": {"closed": 2}}
-    assert monitor.flush()
-    assert (sink.ids, sink.closed) == ({"s1"}, 1)
-
-
 def test_a_lifespan_closes_off_the_loop() -> None:
     """The loop goes on while what is left is judged: a judge may need it."""
     held = Held()

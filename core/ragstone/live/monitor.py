@@ -72,7 +72,7 @@ class Monitor:
             "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
         retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
         alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
-            database is the same count together; without a database each process counts for itself, in memory.
+            database is the same count together; one of the sinks must have a database.
         on_alarm: Called with each `Alarm` once, on a thread of its own, in a process that judges. The log of
             `ragstone.live` and sinks that define `alarm` get it, too.
 

@@ -343,8 +343,9 @@ class Pipeline:
         with self._writes.held() as mine:
             if self._writes.path is None or self.ended.is_set() or not mine:
                 return
-            judges = self._settings.queue.workers > 0
-            if judges and time.monotonic() >= self._look_at:
+            now, judges = time.monotonic(), self._settings.queue.workers > 0
+            if judges and now >= self._look_at:
+                self._look_at = now + self._settings.waits.looks
                 self._writes.add(self._look([]))
             if not self._writes.write() and judges:  # where others judge it waits until it can be written
                 self._writes.from_memory()
@@ -360,7 +361,6 @@ class Pipeline:
 
     def _look_into_file(self, more: list[bool], put_off: bool, outbox: "Outbox") -> Callable[[], object]:
         now, queue, waits = time.monotonic(), self._settings.queue, self._settings.waits
-        self._look_at = now + waits.looks
         most, most_bytes = queue.size - self.queue.load.tasks, queue.bytes - self.queue.load.bytes
         if self.ended.is_set() or most_bytes <= 0:
             most = 0
