@@ -23,7 +23,7 @@ _BY_REFERENCE = ("user_input", "reference", "retrieved_contexts")
 def _metric(title: str, name: str, kind: type[ragstone.Metric], *fields: str, **takes: object) -> type[Metric]:
     """Return a metric's class, by ragas' names, with ragstone's metric, the order of its fields, and its options."""
     of = {"name": name, "kind": kind, "fields": fields or Metric.fields, "takes": takes}
-    return type(title, (Metric,), {"__module__": __name__, "__doc__": kind.__doc__, **of})
+    return type(title, (Metric,), {"__module__": __name__, "__doc__": f"`{kind.__qualname__}`, by ragas' name.", **of})
 
 
 Faithfulness = _metric("Faithfulness", "faithfulness", ragstone.Faithfulness)
