@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ragstone.batch.spending import Price, check_price, cost_of
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
-from ragstone.judging.flow import EmbedRequest, Flow, Request, advance, prompt_tokens
+from ragstone.judging.flow import EmbedRequest, Request, advance, prompt_tokens
 from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
@@ -205,14 +205,21 @@ def estimate(
 
 def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
     """Return what one sample would cost one metric, whose flow is run on made-up replies."""
+    total = MetricEstimate(metric.name, "", evaluations=1)
     rounds: list[MetricEstimate] = []
-    outcome: Outcome | None = None
+    outcome: Outcome | None = None  # None: it raises after its first round, or goes on and on
     try:
-        outcome = _followed(metric.flow(sample), rounds)
+        with closing(metric.flow(sample)) as flow:
+            step = advance(flow, None)
+            while isinstance(step, tuple) and len(rounds) < _MOST_ROUNDS:
+                cost = MetricEstimate("", "")
+                replies = tuple([_reply(request, cost) for request in step])
+                rounds += [cost] * bool(step)
+                step = advance(flow, replies)
+            outcome = None if isinstance(step, tuple) else step
     except Exception as error:
         if not rounds:  # a metric of somebody's own, which would raise in a run too
             outcome = unscored(metric, error, Meter())
-    total = MetricEstimate(metric.name, "", evaluations=1)
     if not rounds:
         total.unscored.update([outcome.reason] if isinstance(outcome, Unscored) else [])
         return total
@@ -224,23 +231,6 @@ def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
     total.first_calls, total.first_input_tokens = rounds[0].calls, rounds[0].input_tokens
     total.rounds = sum(each.calls > 0 for each in rounds)
     return total
-
-
-def _followed(flow: Flow[Outcome], rounds: list[MetricEstimate]) -> Outcome | None:
-    """Run a flow on made-up replies, adding its rounds; None if it goes on and on."""
-    replies: tuple[object, ...] | None = None
-    with closing(flow):
-        while len(rounds) < _MOST_ROUNDS:
-            round_ = advance(flow, replies)
-            if not isinstance(round_, tuple):
-                return round_
-            if not round_:
-                replies = ()
-                continue
-            cost = MetricEstimate("", "")
-            replies = tuple([_reply(request, cost) for request in round_])
-            rounds.append(cost)
-    return None
 
 
 def _reply(request: Request, cost: MetricEstimate) -> object:

@@ -325,20 +325,17 @@ class Run:
         """Return what this run spent, where its results are worth another sum."""
         from ragstone.report.tables import count
 
-        spent = gate.usage()
+        spent, price = gate.usage(), self._options.get("price")
         sent, received = spent.input_tokens, spent.output_tokens
-        facts = [count(spent.llm_calls, "judge call")]
-        if gate.calls_failed:
-            facts[0] += f", {gate.calls_failed:,} of them failed"
-        price = self._options.get("price")
+        failed = f", {gate.calls_failed:,} of them failed" if gate.calls_failed else ""
+        facts = f"{count(spent.llm_calls, 'judge call')}{failed}"
         if sent is not None and received is not None:
-            facts.append(f"{sent + received:,} tokens")
-            if price is not None:
-                facts.append(f"cost {cost_of(price, sent, received):.4f}")
+            facts += f", {sent + received:,} tokens"
+            facts += "" if price is None else f", cost {cost_of(price, sent, received):.4f}"
         elif price is not None:
-            facts.append("unknown cost")
+            facts += ", unknown cost"
         whole = f"; {count(runner.rows_done, 'sample')}, {runner.kept:,} from the journal" if runner.kept else ""
-        return f"Spent in this run: {', '.join(facts)}{whole}. The table says what the results are worth."
+        return f"Spent in this run: {facts}{whole}. The table says what the results are worth."
 
     def _take(self, item: Scored | BadLine, bar: Progress) -> None:
         """Keep what came out of the runner, and tell the caller."""

@@ -465,15 +465,10 @@ class Progress:
         self._gate = gate
         self._total = total
         self._done = self._unscored = 0
-        self._bar: tqdm[Any] | None = None
+        self._bar = self._drawn() if shown and (in_notebook() or is_terminal()) else None
         self._beat: asyncio.TimerHandle | None = None
-        if not shown:
-            return
-        if in_notebook() or is_terminal():
-            self._bar = self._drawn()
-            self._later(1.0, self._draw)
-        elif shown is True:
-            self._later(_LINE_SECONDS, self._say)
+        if self._bar is not None or shown is True:
+            self._later()
 
     def done(self, unscored: int = 0) -> None:
         """Say that one more row is done, with so many more outcomes unscored."""
@@ -499,20 +494,19 @@ class Progress:
             form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
         return auto.tqdm(total=self._total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
 
-    def _later(self, seconds: float, act: Callable[[], object]) -> None:
-        self._beat = asyncio.get_running_loop().call_later(seconds, act)
-
-    def _draw(self) -> None:
-        if self._bar is not None:
-            self._bar.set_postfix_str(self._facts())
-        self._later(1.0, self._draw)
+    def _later(self) -> None:
+        seconds = _LINE_SECONDS if self._bar is None else 1.0
+        self._beat = asyncio.get_running_loop().call_later(seconds, self._say)
 
     def _say(self) -> None:
-        of = "" if self._total is None else f"/{self._total:,}"
-        with suppress(OSError, AttributeError, ValueError):  # there is no stream, or it is closed
-            sys.stderr.write(f"{self._done:,}{of} samples, {self._facts()}\n")
-            sys.stderr.flush()
-        self._later(_LINE_SECONDS, self._say)
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts())
+        else:
+            of = "" if self._total is None else f"/{self._total:,}"
+            with suppress(OSError, AttributeError, ValueError):  # there is no stream, or it is closed
+                sys.stderr.write(f"{self._done:,}{of} samples, {self._facts()}\n")
+                sys.stderr.flush()
+        self._later()
 
     def _facts(self) -> str:
         gate = self._gate

@@ -16,9 +16,10 @@ from ragstone import registry
 from ragstone.clients import AnswerError, OpenAICompatible
 from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
-from ragstone.judge import LLM, BaseDecisionModel, DecisionReply, DecisionRequest, Embedder
+from ragstone.judge import LLM, Embedder
 from ragstone.metrics.base import Metric
 from ragstone.sources import PRESETS, SAMPLE_FIELDS
+from ragstone.testing.fakes import FakeDecisions
 
 JUDGE_HELP = (
     f"The judge: {registry.forms()}. local is the embedded model, local:hf:... one that `ragstone pull` fetched, "
@@ -223,21 +224,11 @@ def _check_reached(name: str) -> None:
                 raise ConnectionError(str(error)) from error
 
 
-class _NullDecisions(BaseDecisionModel):
-    """A decision model that has a name and is never asked."""
-
-    def __init__(self, model: str) -> None:
-        self.model = model
-
-    def decide(self, request: DecisionRequest, /) -> DecisionReply:
-        raise AssertionError(f"a stand-in cannot answer {request.task}")
-
-
 def _stand_in(option: str, name: str) -> Any:  # noqa: ANN401 - a judge or an embedder
     """Return what has the properties of a judge; the embedded one's file need not be there."""
     with _explained(option, name):
         if name.startswith(_DECISIONS):
-            return _NullDecisions(registry.model_of(name))
+            return FakeDecisions(lambda _question, _texts: None, model=registry.model_of(name))
         return registry.make_llm(name) if registry.is_local(name) else registry.NullJudge(registry.model_of(name))
 
 

@@ -437,39 +437,32 @@ class _Run:
 
     def status(self, result: Report, limits: Mapping[str, float], rates: Mapping[str, float]) -> int:
         """Say what was wrong, and return the exit status."""
-        summaries = result.summary()
         if not result.aggregates().rows:
             self.say(_NO_SAMPLE, err=True)
             return 2
-        status = 0
-        for why in result.gave_up:
-            self.say(f"Gave up: {printable(why, 1_000)}. The table says how.", err=True)
-            status = 1
-        if not status and not any(summary.scored for summary in summaries.values()):
+        summaries = result.summary()
+        wrong = [f"Gave up: {printable(why, 1_000)}. The table says how." for why in result.gave_up]
+        if not wrong and not any(summary.scored for summary in summaries.values()):
             inputs = {"missing_input", "empty_input"}
             lacking = all(inputs.issuperset(summary.failures) for summary in summaries.values())
             way_out = "" if lacking else " `ragstone doctor` tries the judge."
-            self.say(f"Nothing could be scored; the table says why.{way_out}", err=True)
-            status = 1
+            wrong.append(f"Nothing could be scored; the table says why.{way_out}")
         for name, rate in rates.items():
             passed = summaries[name].passed
             if passed is None or passed < rate:
                 share = "nothing was scored" if passed is None else f"{percent(passed)} reach {limits[name]:g}"
-                self.say(f"{name}: below the pass rate {rate:g}: {share}", err=True)
-                status = 1
-        for name, limit in limits.items():
-            if name in rates:
-                continue
-            mean, sign = summaries[name].mean, summaries[name].info.sign
+                wrong.append(f"{name}: below the pass rate {rate:g}: {share}")
+        for name in [each for each in limits if each not in rates]:
+            limit, mean, sign = limits[name], summaries[name].mean, summaries[name].info.sign
             if mean is None or sign * mean < sign * limit:
                 why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
                 side = "below" if sign > 0 else "above"
-                self.say(f"{name}: {side} the threshold {limit:g}: {why}", err=True)
-                status = 1
+                wrong.append(f"{name}: {side} the threshold {limit:g}: {why}")
         if result.bad_rows:
-            self.say(f"{len(result.bad_rows)} line(s) held no sample; see above.", err=True)
-            status = 2
-        return status
+            wrong.append(f"{len(result.bad_rows)} line(s) held no sample; see above.")
+        for line in wrong:
+            self.say(line, err=True)
+        return 2 if result.bad_rows else int(bool(wrong))
 
 
 def _say_bad_row(row: BadLine) -> None:
