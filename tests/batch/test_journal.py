@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import MappingProxyType
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -119,12 +118,6 @@ def test_replies_that_come_fast_wait_for_the_end_at_most(path):
             assert journal.reply(f"key {i}")
     with again(path) as other:
         assert all(other.reply(f"key {i}") for i in range(9))
-
-
-def test_what_an_adapter_counts_with_numpy_comes_back_plain(path, journal):
-    journal.put_reply("numpy", LLMReply("yes", np.int64(3), None, {"yes": np.float32(0.5)}))
-    with again(path) as other:
-        assert other.reply("numpy") == LLMReply("yes", 3, None, {"yes": 0.5})
 
 
 # --- threads, forks, processes --------------------------------------------------------------------------------------
@@ -278,16 +271,6 @@ def test_a_file_that_another_holds_is_waited_for_and_reading_goes_on(path):
     journal.close()
 
 
-def test_a_newer_version_is_left_alone(path):
-    Journal(path).close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
-    before = path.read_bytes()
-    with pytest.raises(JournalError, match=r"made by a newer ragstone .*; upgrade"):
-        Journal(path)
-    assert path.read_bytes() == before
-
-
 def database(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE outcomes (a)")
@@ -311,14 +294,6 @@ def test_what_is_no_journal_is_refused_and_left_alone(path, make, message):
     with pytest.raises(JournalError, match=message):
         Journal(path)
     assert before is None or path.read_bytes() == before
-
-
-def test_a_missing_folder_is_said_and_an_empty_file_is_a_journal_to_be(path):
-    with pytest.raises(JournalError, match=r"no folder .*none; create it, or name another file"):
-        Journal(path.parent / "none" / "journal.db")
-    path.touch()
-    with Journal(path) as journal:
-        journal.put_outcome("key", score())
 
 
 def test_a_file_that_is_removed_while_in_use_is_said(path):

@@ -2,11 +2,10 @@
 
 import asyncio
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragstone.limits.limiter import ConcurrencyLimiter, GateClosed, RateLimiter
+from ragstone.limits.limiter import ConcurrencyLimiter, RateLimiter
 
 from .clock import now, run_on_a_clock
 
@@ -26,28 +25,6 @@ class TestRateLimiter:
                 taken.append(at)
         for i, start in enumerate(taken):
             assert sum(1 for each in taken[i:] if each < start + 60 - 1e-6) <= per_minute
-
-
-def test_first_come_first_served_and_who_leaves_the_queue_is_passed_over():
-    async def main():
-        limiter, order = ConcurrencyLimiter(1), []
-        await limiter.enter(0)
-
-        async def call(name):
-            await limiter.enter(0)
-            order.append(name)
-            limiter.leave()
-
-        tasks = [asyncio.ensure_future(call(name)) for name in "abcd"]
-        await asyncio.sleep(0)
-        tasks[0].cancel()
-        tasks[2].cancel()
-        await asyncio.sleep(0)
-        limiter.leave()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        return order, limiter.in_flight
-
-    assert run_on_a_clock(main()) == (["b", "d"], 0)
 
 
 def test_a_slot_given_to_a_call_that_is_called_off_at_that_moment_goes_to_the_next():
@@ -81,24 +58,6 @@ class TestBackOff:
 
         assert run_on_a_clock(main()) == (8, 4)
 
-    def test_never_below_one_and_up_again_by_successes(self):
-        async def main():
-            limiter = ConcurrencyLimiter(4)
-            for _ in range(10):
-                limiter.refused(await limiter.enter(0), 0.0)
-                limiter.leave()
-            limits = [limiter.limit]
-            for _ in range(40):
-                await limiter.enter(0)
-                limiter.succeeded()
-                limiter.leave()
-                limits.append(limiter.limit)
-            return limits
-
-        limits = run_on_a_clock(main())
-        assert limits[:13] == [1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4]
-        assert limits[-1] == 4
-
     def test_without_a_time_it_waits_longer_and_longer_up_to_a_minute(self):
         async def main():
             limiter, waits = ConcurrencyLimiter(1), []
@@ -115,22 +74,3 @@ class TestBackOff:
         waits = run_on_a_clock(main())
         for wait, most in zip(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60], strict=True):
             assert 0.75 * most <= wait <= most
-
-
-class TestClosing:
-    def test_who_waits_is_turned_away_once_nothing_is_in_flight(self):
-        async def main():
-            limiter = ConcurrencyLimiter(1)
-            await limiter.enter(0)
-            waiting = asyncio.ensure_future(limiter.enter(0))
-            await asyncio.sleep(0)
-            limiter.close()
-            await asyncio.sleep(0)
-            assert not waiting.done()  # the call in flight may be of the same round
-            limiter.leave()
-            with pytest.raises(GateClosed):
-                await waiting
-            with pytest.raises(GateClosed):
-                await limiter.enter(0)
-
-        run_on_a_clock(main())

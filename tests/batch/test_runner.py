@@ -89,28 +89,6 @@ class Rounds(Metric):
         return self._score(1.0, "Asked nine times.")
 
 
-class TestOrder:
-    def test_results_come_as_rows_end_and_bad_lines_as_they_are_read(self):
-        async def run():
-            others_done, finished = asyncio.Event(), []
-
-            async def gate(user):
-                if "First." in user:
-                    await others_done.wait()
-                finished.append(user)
-                if len(finished) == 3:
-                    others_done.set()
-
-            items = await collect([row(1, "First."), BadLine(2, "no"), *different(9)[2:]], [metric(Gated(gate))])
-            assert "First." not in finished[0]
-            return items
-
-        items = asyncio.run(run())
-        assert sorted(lines(items)) == list(range(1, 10))
-        assert items[0] == BadLine(2, "no")
-        assert lines(items).index(1) >= 3, "others had ended before"
-
-
 class TestReading:
     def test_a_window_of_rows_and_no_more(self):
         """Alive at any time are the window's and as many that a thread has read, whatever the length of the stream."""

@@ -60,18 +60,6 @@ def test_feedback(run: Run, tmp_path: Path) -> None:
     }
 
 
-def test_the_worker_delivers_what_an_app_left(run: Run, server: Any, tmp_path: Path, outbox: Path) -> None:
-    with closing(Outbox(outbox)) as opened, opened.transaction():
-        for name in ("a", "waits"):
-            opened.say(Feedback(sample_id=name, value="thumbs_down", comment="No.", at=1.0))
-    db = tmp_path / "r.db"
-    done = run("live", "worker", "--outbox", outbox, "--db", db, "--llm", server.url)
-    assert done.stdout.endswith("left 0\n"), done.output
-    assert set(open_results(db).feedback()) == {"a", "waits"}
-    assert contents(db, "SELECT sample_id, chosen_by FROM outcomes") == [("waits", "rate")]
-    assert contents(outbox, "SELECT 1 FROM records") == contents(outbox, "SELECT 1 FROM samples") == []
-
-
 def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
     db = database(tmp_path / "r.db", [record("a", user_id="ann"), record("b"), record("c")], [("waits", "thumbs_up")])
     done = run("live", "forget", db, "--id", "b")
@@ -87,25 +75,6 @@ def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
     done = run("live", "forget", db, "--older-than", "90d", "--outbox", outbox, "--json")
     assert json.loads(done.stdout) == {"samples": 0, "waiting": 0, "outcomes": 1, "feedback": 0}
     assert contents(db, "SELECT * FROM outcomes") == contents(outbox, "SELECT * FROM samples") == []
-
-
-def test_what_no_database_takes_is_named_as_reports_show_it(run: Run, tmp_path: Path) -> None:
-    odd, half = "a\x00\\u0000", "\ud83d ann"
-    sample = Sample(id=f"{odd} waits", metadata={"user_id": half})
-    db, outbox = tmp_path / "r.db", tmp_path / "o.db"
-    database(db, [record(odd), record(f"{odd} of ann", user_id=half), record("b")], [(odd, "thumbs_up")])
-    with closing(Outbox(outbox)) as opened, opened.transaction():
-        opened.add(Pending(sample, f"{odd} waits", 1_000.0, [Choice("m", "1", 1.0, "rate")]), mine=False)
-        opened.add(Pending(Sample(id=odd), odd, 1_000.0, []), mine=False)
-    (shown, theirs, _) = (name for (name,) in contents(db, "SELECT sample_id FROM outcomes ORDER BY sample_id"))
-    (user,) = (name for (name,) in contents(db, "SELECT user_id FROM outcomes WHERE user_id IS NOT NULL"))
-    assert theirs == f"{shown} of ann"
-    assert "removed 1 samples, " in run("live", "forget", db, "--outbox", outbox, "--id", shown).stdout
-    assert contents(db, "SELECT count(*) FROM feedback") == [(0,)]
-    done = run("live", "forget", db, "--outbox", outbox, "--user", user)
-    assert done.stdout.count("removed 1 ") == 2, done.output
-    assert contents(db, "SELECT sample_id FROM outcomes") == [("b",)]
-    assert contents(outbox, "SELECT id FROM samples") == []
 
 
 WRONG = [

@@ -1,7 +1,7 @@
 """Judges by name: each that cannot be had is said at once, with what to do."""
 
 import pytest
-from click import ClickException, UsageError
+from click import ClickException
 
 from ragstone import registry
 from ragstone.cli.options import make_embedder, make_llm
@@ -20,20 +20,6 @@ def llm(spec):
 
 def embedder(spec, llm_spec="", judge=None):
     return make_embedder(spec, llm_spec, judge, max_concurrency=4)
-
-
-def test_no_name(run, six):
-    for spec in ("openai:", "locally", "m@http://"):
-        said = (
-            "base_url must look like http" if spec == "m@http://" else f"{spec}: {spec!r} is none of local, local:PATH"
-        )
-        for make in (llm, embedder):
-            with pytest.raises(UsageError) as caught:
-                make(spec)
-            assert said in caught.value.message
-        for option in ("--llm", "--embedder"):
-            done = run("score", six, "--dry-run", option, spec)
-            assert (done.exit_code, said in done.stderr) == (2, True)
 
 
 def test_a_server_names_its_model_or_is_told_which(server):

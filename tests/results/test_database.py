@@ -25,21 +25,6 @@ def test_the_file_is_never_changed(path):
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_a_file_that_is_not_there_is_not_made(tmp_path):
-    with pytest.raises(ResultsError, match=r"no.db: no such file; pass a results file"):
-        Report.load(tmp_path / "no.db").html()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_files_that_are_no_database_of_ours(tmp_path):
-    path = tmp_path / "a.db"
-    for content in (b"hello " * 1_000, b"SQLite format 3\x00" + b"\xff" * 4_096):
-        path.write_bytes(content)
-        with pytest.raises(ResultsError, match=r"a.db: (has no results: |is not a ragstone database; |cannot be read)"):
-            Report.load(path).html()
-        assert path.read_bytes() == content
-
-
 def test_a_writer_at_work_is_neither_waited_for_nor_stopped(path):
     writing = sqlite3.connect(path, isolation_level=None)
     writing.execute("BEGIN IMMEDIATE")

@@ -1,7 +1,6 @@
 """`ragstone score --record` and `--replay`: the replies of a run's models by request, kept and given again."""
 
 import json
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,8 +30,7 @@ if TYPE_CHECKING:
 
 Role = Literal["judge", "writer", "embedder"]
 _FACTS = ("model", "asking", "gives_probabilities", "most_questions", "max_input_tokens")
-_HALVES = {"generate": False, "decide": False, "embed": False, "agenerate": True, "adecide": True, "aembed": True}
-"""By name, whether it is to be awaited."""
+_ASKED = ("agenerate", "adecide", "aembed")  # what a run calls, on its one event loop
 
 
 class RecordingError(RagstoneError, ValueError):
@@ -40,7 +38,7 @@ class RecordingError(RagstoneError, ValueError):
 
 
 class Recorder:
-    """Writes each reply of a run's models to a file, once, by its request. Threads may share it.
+    """Writes each reply of a run's models to a file, once, by its request.
 
     Args:
         path: The file; one that is there is replaced.
@@ -48,7 +46,6 @@ class Recorder:
 
     def __init__(self, path: str | Path) -> None:
         self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - closed by `close`
-        self._lock = threading.Lock()
         self._written: set[str] = set()
         self._models: dict[tuple[Role, int], _Recorded] = {}
         self._write("head", {"ragstone_recording": 1})
@@ -91,10 +88,9 @@ class Recorder:
         return known
 
     def _write(self, key: str, line: Mapping[str, object]) -> None:
-        with self._lock:
-            if key not in self._written:
-                self._written.add(key)
-                self._file.write(json.dumps(line) + "\n")
+        if key not in self._written:
+            self._written.add(key)
+            self._file.write(json.dumps(line) + "\n")
 
 
 class _Recorded:
@@ -105,21 +101,13 @@ class _Recorded:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the model's
         found = getattr(self._model, name)
-        awaited = _HALVES.get(name)
-        if awaited is None:
-            return found
 
-        def call(request: object) -> object:
-            reply = found(request)
-            self._keep(request, reply)
-            return reply
-
-        async def acall(request: object) -> object:
+        async def ask(request: object) -> object:
             reply = await found(request)
             self._keep(request, reply)
             return reply
 
-        return acall if awaited else call
+        return ask if name in _ASKED else found
 
 
 class _Replayed:
