@@ -13,28 +13,22 @@ import re
 import secrets
 import tempfile
 import threading
-import time
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from types import ModuleType
 from typing import Any, TypeVar
 
 from ragstone.local.files import load_extra
 
 T = TypeVar("T")
-_Item = tuple["Future[Any]", Callable[[], Any], str]
+_Item = tuple["Future[Any]", Callable[[], Any]]
 
 _LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
 _BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
 _QUIET = -1
-_MOST_OVERTAKING = 32
-_PAUSE = 0.005  # seconds between calls: what a reply leads to is then among those that wait
 
 # A chat template's own marks inside the data would end the message that the data stand in.
 _BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
@@ -191,24 +185,20 @@ def cores() -> int:
 
 
 class Worker:
-    """Runs calls one at a time, in a daemon thread of its own, started by the first call.
-
-    Of the calls that wait, the one whose prompt shares the longest beginning with the last one is next: the model reads
-    only the rest. Of equal ones the oldest is, and also when 32 others in a row have overtaken it. A call without a
-    prompt comes after all that came before it.
+    """Runs calls one at a time and in their order, in a daemon thread of its own, started by the first call.
 
     A daemon thread and not a `ThreadPoolExecutor`: the interpreter waits at exit for a pool's running call,
     and a call to a small model may take a minute.
     """
 
-    def __init__(self, name: str, *, pause: float = _PAUSE) -> None:
-        self._name, self._pause = name, pause
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._calls: SimpleQueue[_Item | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
-    def submit(self, call: Callable[[], T], prompt: str = "") -> "Future[T]":
+    def submit(self, call: Callable[[], T]) -> "Future[T]":
         """Queue a call. RuntimeError: in a forked child, where the thread does not exist and nothing would end."""
         if self._pid != os.getpid():
             raise RuntimeError("this object was made before a fork; make a new one in the child process")
@@ -217,11 +207,9 @@ class Worker:
             if self._thread is None:
                 self._calls = SimpleQueue()  # what comes after a stop is not for the thread that ends
                 # The queue, not self: an idle thread must not keep its owner alive.
-                self._thread = threading.Thread(
-                    target=_run, args=(self._calls, self._pause), name=self._name, daemon=True
-                )
+                self._thread = threading.Thread(target=_run, args=(self._calls,), name=self._name, daemon=True)
                 self._thread.start()
-            self._calls.put((future, call, prompt))
+            self._calls.put((future, call))
         return future
 
     def stop(self) -> None:
@@ -235,38 +223,12 @@ class Worker:
             thread.join()
 
 
-def _run(calls: "SimpleQueue[_Item | None]", pause: float) -> None:
-    waiting: list[_Item | None] = []
-    last, overtaking = "", 0
-    while True:
-        if waiting or not calls.empty():
-            time.sleep(pause)
-        with suppress(Empty):
-            while True:
-                waiting.append(calls.get(block=not waiting))
-        prompts = list(takewhile(bool, ["" if item is None else item[2] for item in waiting]))
-        place = _nearest(last, prompts) if prompts and overtaking < _MOST_OVERTAKING else 0
-        overtaking = overtaking + 1 if place else 0
-        item = waiting.pop(place)
-        if item is None:
-            return
-        future, call, prompt = item
+def _run(calls: "SimpleQueue[_Item | None]") -> None:
+    while (item := calls.get()) is not None:
+        future, call = item
         if future.set_running_or_notify_cancel():
-            last = prompt
             try:
-                result = call()
+                future.set_result(call())
             except BaseException as error:  # handed to whoever waits for the future
                 future.set_exception(error)
-            else:
-                future.set_result(result)
-                del result
         del item, future, call  # while waiting, keep nothing of the last call alive
-
-
-def _nearest(last: str, prompts: Sequence[str]) -> int:
-    """Return the place of the prompt that shares the longest beginning with the last one; the first of equal ones."""
-    shared = [
-        bisect_left(range(min(len(prompt), len(last))), True, key=lambda end: prompt[: end + 1] != last[: end + 1])
-        for prompt in prompts
-    ]
-    return shared.index(max(shared))

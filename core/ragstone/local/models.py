@@ -144,7 +144,7 @@ class LocalLLM(BaseLLM):
     def _submit(self, request: LLMRequest) -> "tuple[threading.Event, Future[LLMReply]]":
         stop = threading.Event()
         answer = partial(self._answer, request, lambda: stop.is_set() or self._leaving.is_set())
-        return stop, self._worker.submit(answer, request.system + request.user)
+        return stop, self._worker.submit(answer)
 
     def _load(self) -> None:
         if not self._engine.loaded:
