@@ -522,17 +522,18 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             return
         if said := re.fullmatch(r"(?i)sep=(.)\s*", first):  # as spreadsheets write it
             first = next(lines, "")
-        mark = "\t" if "\t" in first else ","
-        for each in ",;\t":
-            if reader.knows([cell.strip() for cell in next(csv.reader([first], delimiter=each))]):
-                mark = each
-        mark = said[1] if said else mark
+        known = (mark for mark in ",;\t" if reader.knows(_names(first, mark)))
+        mark = said[1] if said else next(known, "\t" if "\t" in first else ",")
         csv.field_size_limit(reader.largest // 2)  # of the whole process; 131,072 characters are too few for a context
         records = csv.reader(chain([first], lines), delimiter=mark, strict=True)  # else an open quote swallows the rest
         names = [cell.strip() for cell in next(records)]
         places = {column: names.index(column) for column in reader.columns(names, name)}
         for number, item in enumerate(_csv_items(records, places, len(names)), 1):
             yield reader.row(number, item, table=True)
+
+
+def _names(line: str, mark: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
 
 
 def _csv_items(records: Iterator[list[str]], places: Mapping[str, int], width: int) -> Iterator[object]:
