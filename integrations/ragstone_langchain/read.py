@@ -590,8 +590,8 @@ def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple
 
 
 def are_documents(value: object) -> bool:
-    """Whether a value is a document or a list of nothing but documents, at least one."""
-    return bool(content_of(value)) or (is_list(value) and bool(value) and all(map(content_of, value)))
+    """Whether a value is a document or a list that holds one, all of which then have to be."""
+    return bool(content_of(value)) or (is_list(value) and any(map(content_of, value)))
 
 
 def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> list[str] | None:
@@ -614,6 +614,8 @@ def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> li
 def _found_by_tool(content: object, artifact: object, *, named: bool) -> list[str] | None:
     """Return the texts of the Documents that a tool keeps, else what it says if it is named; None if it found none."""
     kept = attempt(contexts_in, artifact, "a tool's artifact", bare=False)
+    if isinstance(kept, Unreadable) and is_list(artifact):
+        raise kept
     if isinstance(kept, list) and kept:
         return kept
     if not named:

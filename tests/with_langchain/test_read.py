@@ -414,6 +414,7 @@ def test_a_function_says_what_the_fields_are() -> None:
 
 CHOSEN = AlignmentCoverage(llm=judge(), source="retrieved_contexts")
 TOOL_SAID = {"messages": [("user", QUESTION), tool_message(FIRST), ("ai", ANSWER)]}
+TOOL_PARTLY = {"messages": [("user", QUESTION), tool_message("x", [*DOCUMENTS[:1], {"score": 1}]), ("ai", ANSWER)]}
 TOOL_FAILED = {"messages": [("user", QUESTION), tool_message("Timeout", status="error"), ("ai", ANSWER)]}
 # What is handed over (inputs, outputs, contexts), how it is read, and what is said.
 REFUSED = [
@@ -432,6 +433,7 @@ REFUSED = [
     (QUESTION, {"docs": [{"page_content": 7}], "answer": "x"}, None, {}, "retrieved_contexts: outputs['docs'][0] is "),
     (QUESTION, TOOL_SAID, None, {"retriever_tools": ["other"]}, "retrieved_contexts: is not in context (None)"),
     (QUESTION, TOOL_FAILED, None, {"retriever_tools": ["search"]}, "retrieved_contexts: is not in "),
+    (QUESTION, TOOL_PARTLY, None, {}, "retrieved_contexts: a tool's artifact[1] is dict with 'score', not text"),
     (QUESTION, ANSWER, None, {"metric": CHOSEN}, "retrieved_contexts: is not in "),
     (QUESTION, {"x": 1}, CITED, {"fields": {"response": "draft"}}, "response: fields= names the key 'draft', which"),
     (QUESTION, {"draft": [1]}, CITED, {"fields": {"response": "draft"}}, "response: outputs['draft'] is list, "),
