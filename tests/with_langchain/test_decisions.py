@@ -5,16 +5,16 @@ import pickle
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from ragstone import DecisionRequest, Faithfulness, Monitor, Question, ResponseCompleteness, Sample
+from ragstone import DecisionRequest, Faithfulness, Question, ResponseCompleteness, Sample
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.live import Sampling
 from ragstone.testing import DecisionContract, FakeLLM
 from ragstone_langchain import LangChainDecisions, LangChainLLM, MonitorHandler, RagEvaluator
+
+from ..support.noting import Noting  # noqa: TID252
+from .monitored import ANSWER, QUESTION, Searching
 
 decisions = pytest.importorskip("langchain_core.decisions", reason="needs langchain-core 1.8")
 SAMPLE = Sample(retrieved_contexts=["Ann ran."], response="Ann ran. Bob sat.")
@@ -62,21 +62,18 @@ def test_texts_are_the_state_and_questions_are_choices():
     assert "Bob sat." in questions["2"].instructions
 
 
-@pytest.mark.parametrize(
-    "around",
-    [
-        lambda gate: gate,
-        lambda gate: gate.with_retry(stop_after_attempt=3, wait_exponential_jitter=False),
-        lambda gate: gate.with_fallbacks([Gate()]),
-        lambda gate: gate.with_config(tags=["x"]),
-    ],
-)
-def test_what_is_around_one_is_one_too(around):
-    gate = Gate(fails=0)
-    for judge in (LangChainDecisions(around(gate)), LangChainLLM(around(gate))):
-        assert isinstance(judge, LangChainDecisions)
-        assert judge.model == "gate"
-        assert Faithfulness(llm=judge).score(SAMPLE).value == 0.75
+def test_what_is_around_one_is_one_too():
+    gate, retry = Gate(), {"stop_after_attempt": 2, "wait_exponential_jitter": False}
+    for around in (
+        gate,
+        Gate(fails=1).with_retry(**retry),
+        gate.with_fallbacks([Gate()]),
+        gate.with_config(tags=["x"]),
+    ):
+        for judge in (LangChainDecisions(around), LangChainLLM(around)):
+            assert isinstance(judge, LangChainDecisions)
+            assert judge.model == "gate"
+            assert Faithfulness(llm=judge).score(SAMPLE).value == 0.75
 
 
 def test_options_and_what_is_no_decision_model():
@@ -120,43 +117,29 @@ def test_the_judge_is_invisible_to_the_app():
 # --- an app's own decision models
 
 
-class Retriever(BaseRetriever):
-    def _get_relevant_documents(self, query, *, run_manager):
-        return [Document("Emma is by Jane Austen."), Document("Bath is a town.")]
-
-
 def ask(text):
     return {"state": text, "questions": {"ok": decisions.Noul(instructions="Is it a question?")}}
 
 
-def watched(run):
-    seen = []
-    monitor = Monitor(
-        Faithfulness(llm=FakeLLM(lambda _: {"claims": []})), sampling=Sampling(where=lambda sample: seen.append(sample))
-    )
-    with monitor:
-        run({"callbacks": [MonitorHandler(monitor)]})
-    return [(sample.user_input, sample.response) for sample in seen], monitor.stats().skipped
+def watched(app, asked):
+    monitor = Noting()
+    app.invoke(asked, {"callbacks": [MonitorHandler(monitor)]})
+    return [(sample.user_input, sample.response) for sample in monitor.samples], dict(monitor.skipped)
 
 
-def test_alone_it_is_a_model_and_no_sample():
-    samples, skipped = watched(lambda config: Gate().invoke(ask("Who wrote Emma?"), config))
-    assert (samples, dict(skipped)) == ([], {"only_model": 1})
-
-
-def test_in_a_chain_it_is_a_guard_or_a_grader_and_no_answer():
-    gate, retriever = Gate(), Retriever()
+def test_in_an_app_it_is_a_guard_or_a_grader_and_no_answer_and_alone_no_sample():
+    gate, retriever = Gate(), Searching()
     chain = (
         RunnablePassthrough.assign(gate=RunnableLambda(lambda x: ask(x["question"])) | gate)
         | RunnablePassthrough.assign(context=RunnableLambda(lambda x: x["question"]) | retriever)
-        | RunnablePassthrough.assign(answer=RunnableLambda(lambda x: "Jane Austen."))
+        | RunnablePassthrough.assign(answer=RunnableLambda(lambda x: ANSWER))
     )
 
     def grade(x):
         found = retriever.invoke(x["question"])
         kept = [each for each in found if gate.invoke(ask(each.page_content)).answers["ok"].noul > 0.5]
-        return {**x, "documents": kept, "answer": "Jane Austen."}
+        return {**x, "documents": kept, "answer": ANSWER}
 
     for app in (chain, RunnableLambda(grade)):
-        samples, skipped = watched(lambda config, app=app: app.invoke({"question": "Who wrote Emma?"}, config))
-        assert (samples, dict(skipped)) == ([("Who wrote Emma?", "Jane Austen.")], {})
+        assert watched(app, {"question": QUESTION}) == ([(QUESTION, ANSWER)], {})
+    assert watched(gate, ask(QUESTION)) == ([], {"only_model": 1})

@@ -103,19 +103,13 @@ def test_what_is_unscored_says_why(service, server):
     assert service.only["comment"] == "timeout: 60 s \\ud800"
 
 
-def test_a_repeat_replaces_and_another_version_does_not(service, server):
+def test_a_repeat_replaces_another_version_does_not_and_what_is_of_no_run_is_passed_over(service, server):
     sink = LangSmithFeedbackSink()
-    sink.write([scored(), scored()])
-    sink.write([scored(0.75, reason="")])
+    sink.write([scored(), scored(), *(scored(0.1, run_id=none) for none in (None, "", "span-7"))])
+    pickle.loads(pickle.dumps(sink)).write([scored(0.75, reason="")])
     assert (service.only["score"], service.only["comment"]) == (0.75, "")
     LangSmithFeedbackSink().write([scored(version="2"), scored(metric="other")])
     assert len({UUID(name) for name in service.feedback}) == 3
-
-
-@pytest.mark.parametrize("run_id", [None, "", "span-7"])
-def test_records_that_are_of_no_run_are_passed_over(service, server, run_id):
-    LangSmithFeedbackSink().write([scored(run_id=run_id)])
-    assert service.feedback == {}
 
 
 def test_what_is_not_taken_raises(service, server, caplog):
@@ -135,10 +129,3 @@ def test_a_monitor_sends_again_what_was_not_taken(service, server, caplog):
     assert (service.only["run_id"], service.only["score"]) == (RUN, 1.0)
     assert not service.only["comment"]  # no text without store_text
     assert monitor.stats().sinks["langsmith"].failures == 1
-
-
-def test_it_may_be_pickled_when_it_is_connected(service, server):
-    sink = LangSmithFeedbackSink()
-    sink.write([scored()])
-    pickle.loads(pickle.dumps(sink)).write([scored(0.75)])
-    assert service.only["score"] == 0.75

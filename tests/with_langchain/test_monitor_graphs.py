@@ -265,6 +265,8 @@ def test_of_the_turns_of_a_thread_each_complete_one_is_a_sample_of_its_own(turns
     assert (monitor.skipped.total(), monitor.errors) == (len(inputs) - len(expected), [])
     assert set(monitor.skipped) <= {"interrupted"}
     assert monitor.samples[0].metadata["thread_id"] == "7"
+    if turns == "a memory":
+        assert [turn.content for turn in monitor.samples[1].history] == [NOVEL[0], "Yes."]
 
 
 def watched(monitor, *said, tools=(), **options):
@@ -280,6 +282,7 @@ def test_the_middleware_submits_each_run_once(way) -> None:
     way(agent, {"messages": [("user", "An earlier one?")]}, config)
     way(agent, ASKED, config)
     assert [parts(sample) for sample in monitor.samples] == [("An earlier one?", FOUND, ANSWER), WHOLE]
+    assert [turn.content for turn in monitor.samples[1].history] == ["An earlier one?", ANSWER]
     assert monitor.samples[0].id != monitor.samples[1].id
     assert (monitor.skipped, monitor.errors) == ({}, [])
     metadata = monitor.samples[0].metadata
@@ -355,26 +358,6 @@ def test_an_agent_s_structured_answer_and_what_its_middleware_found(strategy, wa
         way(agent, ASKED, {})
     assert parts(by_middleware.samples[-1]) == WHOLE
     assert by_middleware.samples[-1].id == "request 7"
-
-
-def test_the_turns_of_a_thread_are_the_history_of_the_next_by_handler_and_middleware() -> None:
-    by_handler, by_middleware = Noting(), Noting()
-    agent = watched(
-        by_middleware, LOOKS, "Yes.", called("search", "2"), ANSWER, tools=[search], checkpointer=InMemorySaver()
-    )
-    config = {"callbacks": [MonitorHandler(by_handler)], "configurable": {"thread_id": "7", "user_id": "u"}}
-    agent.invoke(FIRST_TURN, config)
-    agent.invoke(ASKED, config)
-    for monitor in (by_handler, by_middleware):
-        first, second = monitor.samples
-        assert first.history == ()
-        assert [(turn.role, turn.content) for turn in second.history] == [
-            ("user", "Is Persuasion a novel?"),
-            ("assistant", "Let me look."),
-            ("assistant", "Yes."),
-        ]
-        assert (second.metadata["thread_id"], second.metadata["user_id"]) == ("7", "u")
-    assert [sample.id for sample in by_handler.samples] == [sample.metadata["run_id"] for sample in by_handler.samples]
 
 
 def test_a_resumed_run_has_the_question_and_the_contexts_of_the_one_that_stopped() -> None:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda
 
-from ragstone import ContextRelevancy, Faithfulness, Monitor, ResponseRelevancy, Sample, aevaluate, evaluate
+from ragstone import ContextRelevancy, Faithfulness, Monitor, ResponseRelevancy, Sample, evaluate
 from ragstone.identity import judge_key
 from ragstone.live import CallableSink
 from ragstone.registry import make_embedder
@@ -26,11 +26,6 @@ def chat_model(*replies):
 
 def by_evaluate(llm):
     return evaluate([ROW], ["context_relevancy"], llm=llm, progress=False)[0].outcome.value
-
-
-def by_aevaluate(llm):
-    report = asyncio.run(aevaluate([ROW], [ContextRelevancy()], llm=llm, progress=False))
-    return report[0].outcome.value
 
 
 def by_metric(llm):
@@ -55,9 +50,7 @@ def by_evaluator(llm):
     ]
 
 
-DOORS = pytest.mark.parametrize(
-    "door", [by_evaluate, by_aevaluate, by_metric, by_metric_on_a_loop, by_monitor, by_evaluator]
-)
+DOORS = pytest.mark.parametrize("door", [by_evaluate, by_metric, by_metric_on_a_loop, by_monitor, by_evaluator])
 
 
 @DOORS
