@@ -11,7 +11,6 @@ import pytest
 from ragstone import ContextRelevancy, Sample, Unscored
 from ragstone.live import Budget, Sampling, Stats
 from ragstone.live.delivery import Delivery
-from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
@@ -127,18 +126,6 @@ def test_what_is_counted_as_done_is_in_the_sink(monkeypatch: pytest.MonkeyPatch)
             monitor.submit(sample(i))
             assert monitor.flush()
             assert len(sink.records) == 2 * (i + 1)
-
-
-def test_a_fault_of_the_monitors_own_is_counted_and_not_the_judges(caplog: pytest.LogCaptureFixture) -> None:
-    def faulty() -> float:
-        raise AttributeError("price")
-
-    with live(sinks=(sink := Kept()), budget=Budget(), waits=Waits(clock=faulty)) as monitor:
-        monitor.submit(sample(1))
-    assert monitor.stats().reasons == {"unscored": {"cancelled": 1}}
-    assert monitor.stats().errors == {"evaluation": 1}
-    assert "the app is not affected; evaluation: AttributeError: price" in caplog.text
-    assert "AttributeError was raised inside the monitor" in sink.only().outcome.detail  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -299,19 +299,15 @@ class Workers:
         try:
             if self.account is not None:
                 evaluation.meter = BudgetMeter(self.account, evaluation.choice[:2])
-            try:
-                flow = _one_at_a_time(
-                    metric.flow(evaluation.task.sample), self._computing, lambda: evaluation in self.evaluations
-                )
-                return run(flow, metric.models, evaluation.meter)
-            except Exception as error:
-                return unscored(metric, error, evaluation.meter)
-        except Exception as error:  # ours
-            self._counters.failed("evaluation", error)
-            detail = f"{type(error).__name__} was raised inside the monitor; see the log of ragstone.live"
+            flow = _one_at_a_time(
+                metric.flow(evaluation.task.sample), self._computing, lambda: evaluation in self.evaluations
+            )
+            return run(flow, metric.models, evaluation.meter)
+        except Exception as error:
+            return unscored(metric, error, evaluation.meter)
         except BaseException as error:  # what ends threads, raised by a judge: this one lives on
             detail = f"{type(error).__name__} was raised in the judge"
-        return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
+            return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
     def _note(self, task: Task, choice: Choice, outcome: Outcome, meter: Meter | None = None) -> None:
         """Note in the task what came of an evaluation."""
