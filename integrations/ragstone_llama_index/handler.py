@@ -21,14 +21,12 @@ from ragstone.live.sampling import check_function
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
 from ragstone.metrics.models import check_members
 from ragstone.open_runs import ADVICE_FOR_ALL
-from ragstone.plain import as_dict
 from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
 from ragstone_llama_index.read import (
     CALLED_OFF,
     Fields,
     Mode,
-    Node,
     Reading,
     Streamed,
     Streams,
@@ -36,7 +34,6 @@ from ragstone_llama_index.read import (
     draft_of,
     entries_of,
     named,
-    nodes_in,
     question_of,
     said,
 )
@@ -80,7 +77,7 @@ class Live(Recorder):
         self.where = where
         self.leaving = False
         self._chats: dict[int, Pieces] = {}  # by the id of their response, which is no key
-        self._unanswered = deque[set[str | None]](maxlen=_MOST_UNANSWERED)  # questions and nodes of mere retrievals
+        self._unanswered = deque[str | None](maxlen=_MOST_UNANSWERED)  # questions of mere retrievals
         monitor.advise(ADVICE)
 
     def leave(self) -> None:
@@ -112,8 +109,9 @@ class Live(Recorder):
             run.kind = ""
         elif run.kind not in ("model", "retrieval"):
             self._name(run, tags)
-        if run.kind == "synthesis":
-            self._take_back(question_of(run), nodes_in(as_dict(run.inputs).get("nodes")))
+        if run.kind == "synthesis" and question_of(run) in self._unanswered:
+            self._unanswered.remove(question_of(run))
+            self.monitor.skip("only_retrieval", -1)
         return True
 
     def _why_none(self, run: Run, instance: object, tags: Mapping[str, object]) -> str:
@@ -146,21 +144,12 @@ class Live(Recorder):
         if before:
             run.inside.append(Run("", "named", output=[*before], open=False))
 
-    def _take_back(self, question: str | None, nodes: Sequence[Node]) -> None:
-        """Count no longer as mere retrievals those that a synthesis answers: of its question or its nodes."""
-        wanted = {question, *(node.node_id for node in nodes)}
-        for retrieval in reversed(tuple(self._unanswered)):
-            if wanted & retrieval:
-                self._unanswered.remove(retrieval)
-                self.monitor.skip("only_retrieval", -1)
-                wanted -= retrieval
-
     def ended(self, run: Run, returned: object) -> None:
         """Submit the sample of a run that has ended; where that answers by a stream, once it has been read."""
         if run.kind in ("model", "retrieval"):
             self.monitor.skip(f"only_{run.kind}")
             if run.output is not None:
-                self._unanswered.append({question_of(run), *(each.node_id for each in nodes_in(run.output))})
+                self._unanswered.append(question_of(run))
         elif run.kind:
             self._take(run, returned)
         for each in run.walk():

@@ -22,7 +22,7 @@ from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 import ragstone
 from ragstone import ContextRelevancy, ResponseRelevancy, Sample
 from ragstone import open_runs as runs
-from ragstone.live import CallableSink, Monitor, Sampling
+from ragstone.live import CallableSink, Monitor
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, contexts, instrument, uninstrument
 
@@ -313,12 +313,6 @@ def test_an_engine_that_found_nothing_has_not_answered(notes, streaming):
     if streaming:
         assert "".join(response.response_gen) == "Empty Response"
     assert notes.told == [("Who?", (), "")]
-    outcomes = []
-    rules = {"sampling": Sampling(rate=0.0, always=["empty_retrieval"]), "sinks": CallableSink(outcomes.extend)}
-    with Monitor(metric.metric, **rules) as monitor:
-        monitor.submit(notes.samples[0])
-        assert monitor.flush(30).done
-    assert [one.outcome.reason for one in outcomes] == ["empty_input"]
 
 
 # -------------------------------------------------------------------------------- what the app says of a run
@@ -605,10 +599,6 @@ async def in_a_mapping():
     return {"response": words(), "pages": 3}
 
 
-async def of_an_engine():
-    return engine(streaming=True).query("Within")
-
-
 async def read(stream):
     return "".join([getattr(piece, "delta", piece) async for piece in stream]).strip()
 
@@ -644,10 +634,3 @@ async def test_a_stream_of_no_text_is_no_answer_and_an_unread_one_is_abandoned(n
     await anext(stream)
     await stream.aclose()
     assert (notes.told, notes.skipped) == ([], {"no_answer": 1, "abandoned": 1})
-
-
-async def test_a_workflow_that_ends_with_an_engines_stream(notes):
-    response = await Flow().run(query="Who?", gives=of_an_engine)
-    assert notes.told == []
-    assert "".join(response.response_gen) == ANSWER
-    assert notes.told == [DONE]

@@ -1,6 +1,5 @@
 """A recorded run read as a sample: no handler, no app."""
 
-import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +10,7 @@ from llama_index.core.workflow import StopEvent
 from pydantic import BaseModel
 
 from ragstone.run import Run, Skipped
-from ragstone_llama_index import Reading, sample_of
+from ragstone_llama_index import sample_of
 
 from .monitored import ANSWER, TEXTS
 
@@ -83,20 +82,10 @@ def test_no_answer_is_a_reason_with_the_names_that_were_there(name):
     assert sample_of(flow(output)) == Skipped("no_answer", names)
 
 
-def test_what_failed_has_no_answer_and_what_was_called_off_is_none():
-    failed = sample_of(flow(ANSWER, None, retrieval(*TEXTS), error=ValueError("broken")))
-    assert (failed.response, failed.retrieved_contexts, failed.metadata) == (
-        None,
-        TEXTS,
-        {"error": "ValueError: broken"},
-    )
-    assert sample_of(flow(error=asyncio.CancelledError())) == Skipped("cancelled")
-
-
 @pytest.mark.parametrize(
     ("inputs", "question"),
     [
-        ({"query_str": "Who?"}, "Who?"),
+        *(({name: "Who?"}, "Who?") for name in ("user_msg", "query", "message", "prompt", "query_str", "request")),
         ({"question": None, "input": "https://example.org/a what is it?"}, "https://example.org/a what is it?"),
         ({"topic": "ASP.NET"}, "ASP.NET"),
         ({"data": {"question": "Who?"}, "k": 3}, "Who?"),
@@ -122,36 +111,9 @@ def test_contexts_named_then_stated_then_retrieved():
     assert sample_of(flow(stated, None, retrieved, named)).retrieved_contexts == ("Named.",)
 
 
-def test_what_a_reranker_chose_stands_for_what_it_was_given_and_for_nothing_else():
-    first, second, later = retrieval("Always."), retrieval(*TEXTS), retrieval("Later.")
-    rerank = Run("4", "rerank", inputs=second.output, output=second.output[1:])
-    read = sample_of(flow({"answer": "x"}, None, first, second, rerank, later))
-    assert read.retrieved_contexts == ("Always.", TEXTS[1], "Later.")
-
-
-def test_an_inner_answer_is_no_source_but_what_it_rests_on_is():
-    inner = Run("5", "query", inputs={"q": "Who?"}, output=Response("Made up.", nodes(*TEXTS)))
-    for text in ("Made up.", "Query: Who?\nResponse: Made up."):
-        outer = Run("6", "retrieval", output=tuple(nodes(text, "Real.")), inside=[inner])
-        read = sample_of(flow({"answer": "x"}, None, outer))
-        assert read.retrieved_contexts == (*TEXTS, "Real.")
-
-
 def test_an_answer_that_no_tree_explains_is_known_by_its_form_unless_it_has_a_source():
     composed = TextNode(text="Query: Who?\nResponse: Made up.")
     read = TextNode(text=composed.text, metadata={"file": "faq.txt"})
     for node, contexts in ((composed, ()), (read, (composed.text,))):
         response = Response(ANSWER, [NodeWithScore(node=node, score=0.5)])
         assert sample_of(flow(response, kind="query")).retrieved_contexts == contexts
-
-
-def test_empty_response_is_an_empty_answer_whatever_the_sources():
-    read = sample_of(flow(Response("Empty Response", nodes(*TEXTS)), kind="query"))
-    assert (read.response, read.retrieved_contexts) == ("", TEXTS)
-
-
-def test_fields_by_dotted_names():
-    reading = Reading(fields={"response": "data.final_text", "user_input": "ticket", "reference": "none.such"})
-    run = flow({"data": {"final_text": ANSWER}, "answer": "No."}, {"ticket": "Who?", "query": "No."})
-    read = sample_of(run, reading)
-    assert (read.user_input, read.response, read.reference) == ("Who?", ANSWER, None)
