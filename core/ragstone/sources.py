@@ -86,7 +86,7 @@ def rows_of(
 
             - Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of ragas,
               a test case of DeepEval). It may have no end.
-            - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table or RecordBatchReader.
+            - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table, RecordBatch or RecordBatchReader.
             - The path of a file: JSON lines, one JSON list, CSV, TSV, Parquet or Arrow (these two need pyarrow), also
               packed by gzip. The content says which it is.
             - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
@@ -135,9 +135,10 @@ def rows_of(
         columns = reader.columns(list(table.columns), kind)
         cells = table[columns].itertuples(index=False, name=None)
         items = (dict(zip(columns, values, strict=True)) for values in cells)
-    elif hasattr(source, "to_batches") or hasattr(source, "read_next_batch"):  # Arrow
-        batches = table.to_batches() if hasattr(source, "to_batches") else table
-        items = _arrow_items(batches, reader.columns(table.schema.names, kind), largest)
+    elif is_list(names := getattr(getattr(source, "schema", None), "names", None)):  # Arrow
+        batches = table if hasattr(source, "read_next_batch") else [table]
+        batches = table.to_batches() if hasattr(source, "to_batches") else batches
+        items = _arrow_items(batches, reader.columns(names, kind), largest)
     elif is_list(names := getattr(source, "column_names", None)):  # a Hugging Face dataset
         reader.columns(names, kind)
         items = table
@@ -533,7 +534,7 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
 
 
 def _names(line: str, mark: str) -> list[str]:
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
+    return [cell.strip() for record in csv.reader([line], delimiter=mark) for cell in record]
 
 
 def _csv_items(records: Iterator[list[str]], places: Mapping[str, int], width: int) -> Iterator[object]:

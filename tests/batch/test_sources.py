@@ -516,6 +516,10 @@ def arrow_reader(tmp_path):
     return arrow_table(tmp_path).to_reader(max_chunksize=1)
 
 
+def arrow_batch(tmp_path):
+    return arrow_table(tmp_path).to_batches()[0]
+
+
 def polars_frame(tmp_path):
     return pytest.importorskip("polars").DataFrame(COLUMNS)
 
@@ -553,7 +557,7 @@ def pandas_of_parquet(tmp_path):
 @pytest.mark.parametrize(
     "make",
     [
-        pandas_frame, arrow_frame, arrow_table, arrow_reader, polars_frame, hugging_face, hugging_face_stream, parquet,
+        pandas_frame, arrow_frame, arrow_table, arrow_batch, arrow_reader, polars_frame, hugging_face, hugging_face_stream, parquet,
         arrow_file, hugging_face_folder, pandas_of_parquet,
     ],
 )  # fmt: skip
