@@ -5,12 +5,14 @@ import re
 import pytest
 
 from ragstone import Evidence, Sample, Verdict
+from ragstone.labels import corrected
 from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Suspicion
 from ragstone.report import MetricInfo, Report, compare
 from ragstone.results.record import Record
 
+from ..labels.population import labelled, made  # noqa: TID252
 from ..report.reports import report, scored, unscored  # noqa: TID252
 from .conftest import open_all
 
@@ -202,16 +204,25 @@ def against():
     return reports["new"].html(compare(reports["old"], reports["new"]))
 
 
+@pytest.fixture(scope="module")
+def with_labels(tmp_path_factory):
+    """Return the page of a report with what people would say in front."""
+    given, truth = made(120, metric="faithfulness")
+    file = labelled(tmp_path_factory.mktemp("labels") / "l", given, truth, [f"q{i}" for i in range(60)])
+    return given.html(corrected(given, file))
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["html", "against"])
-def test_axe_finds_no_fault(show, request, kind, width, scheme):
+@pytest.mark.parametrize("kind", ["html", "against", "with_labels"])
+def test_axe_finds_no_fault_and_nothing_is_wider_than_the_screen(show, request, kind, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
     page = show(request.getfixturevalue(kind), width, color_scheme=scheme, bypass_csp=True)
     open_all(page)
     found = Axe().run(page).response["violations"]
     assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_on_paper_there_are_no_controls_and_the_table_is_whole(show, html):

@@ -161,11 +161,8 @@ def test_bad_input_writes_nothing(tmp_path):
     out = tmp_path / "out.html"
     for args, message in (
         ((results, "-n", 0), "0 is not in the range x>=1"),
-        ((results, "-n", -3), "-3 is not in the range"),
         ((tmp_path / "none.jsonl",), "no such file"),
-        ((texts,), "t.jsonl"),
         ((results, texts), "t.jsonl"),
-        ((results, "--metric", "faithfullness"), "they hold faithfulness"),
         ((tmp_path / "live.db",), "have Monitor(store_text=True)"),
         ((results, results, "--show-verdicts"), "would say which system gave which answer"),
     ):
