@@ -220,20 +220,13 @@ function report() {
   function samples() {
     if (!data.rows.length) return "";
     const rows = data.rows;
-    const named = new Map(metrics.map((metric, i) => [JSON.stringify(metric.key), i]));
     const seen = new Map();
     for (const row of rows) {
       const [first] = row.records;
       row.id = first.id;
       row.place = String(first.row);
       row.texts = first.sample ? textsOf(first.sample) : [];
-      row.cells = metrics.map(() => null);
-      const of = metrics.map(() => []);
-      for (const record of row.records) {
-        const i = named.get(JSON.stringify([record.metric, record.version, record.judge || ""]));
-        if (i !== undefined) of[i].push(record);
-      }
-      of.forEach((records, i) => { row.cells[i] = records.length ? cellOf(records, metrics[i]) : null; });
+      row.cells = metrics.map((metric) => cellOf(row.records.filter((each) => isOf(each, metric)), metric));
       row.suspected = [...new Map(row.records.flatMap((each) => each.suspected || []).map((each) => [JSON.stringify(each), each])).values()];
       row.slices = slicesOf(row, first);
       if (against) {
@@ -536,8 +529,12 @@ function report() {
   function scored(cell) {
     return cell !== null && cell.value !== undefined;
   }
+  function isOf(record, { key: [name, version, judge] }) {
+    return record.metric === name && record.version === version && (record.judge || "") === judge;
+  }
   // One metric's draws: their mean, and the worst of them.
   function cellOf(records, metric) {
+    if (!records.length) return null;
     const draws = records.filter((each) => each.status === "scored");
     if (!draws.length) return { record: records[0] };
     const record = draws.reduce((a, b) => (share(b.value, metric) < share(a.value, metric) ? b : a));
