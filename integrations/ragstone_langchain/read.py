@@ -156,8 +156,8 @@ def holds_memory(inputs: object) -> bool:
 def earlier_turns(value: object, question: str | None, answer: str | None, *, asked: bool = False) -> Sequence[Turn]:
     """Return what was said before a question, oldest first: in a conversation, or in a state that holds one.
 
-    A memory is all earlier, but for the question and its answer at its end. So are, with `asked`, the messages that
-    came with a question that is not one of them.
+    With `asked` the value came with the question: a memory is all earlier then, but for the question and its answer at
+    its end, and so are messages that do not have the question.
     """
     entries = {"messages": value} if is_list(value) else entries_of(value) or {}
     for name, held in entries.items():
@@ -165,7 +165,7 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
         said = [turn.content for turn in turns]
         asked_at = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
         if name in MEMORIES:
-            own = bool(asked_at) and said[asked_at[-1] + 1 :] in ([], [answer])
+            own = bool(asked_at) and (not asked or said[asked_at[-1] + 1 :] in ([], [answer]))
             turns = turns[: asked_at[-1]] if own else turns
         elif asked_at or not (asked and name == "messages"):
             turns = turns[: asked_at[-1]] if asked_at else []
@@ -265,9 +265,8 @@ def fields_of(
         source: The field that a summary's original is read into, if one is wanted.
     """
     originals = () if source is None else _ORIGINALS
-    given: Sample | Mapping[str, object] | None = {}
-    if callable(reading.fields):
-        given = _by_function(reading.fields, run)
+    no_fields: Mapping[str, object] = {}
+    given = _by_function(reading.fields, run) if callable(reading.fields) else no_fields
     if given is None or isinstance(given, Sample):
         return given
     readers: Mapping[SampleField, Callable[[], object]] = {
@@ -350,6 +349,8 @@ def entries_of(value: object) -> Mapping[str, object] | None:
     entries: Any = as_mapping(value)
     if entries is None:
         entries = dict(value) if isinstance(value, BaseModel) else fields_in(value)
+    if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
+        return entries_of(entries["value"])
     return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
 
 

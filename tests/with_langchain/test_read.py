@@ -343,6 +343,14 @@ def test_earlier_turns_are_the_history(shape) -> None:
     assert [(turn.role, turn.content) for turn in evaluated(MEMORIES[shape], ANSWER).history] == EARLIER
 
 
+def test_earlier_turns_are_in_the_outputs_too_where_a_thread_is_remembered() -> None:
+    state = {"messages": [*MESSAGES, HumanMessage(QUESTION), AIMessage(ANSWER)]}
+    memory = {"answer": ANSWER, "chat_history": [*MESSAGES, ("user", QUESTION), ("ai", "<p>She did.</p>")]}
+    for outputs in (state, Packed(state), state["messages"], memory):
+        sample = noted(QUESTION, outputs).only
+        assert (parts(sample), [turn.content for turn in sample.history]) == (SPOKEN, [said for _, said in EARLIER])
+
+
 def test_no_turn_is_earlier() -> None:
     for asked in (QUESTION, {"question": QUESTION, "chat_history": []}, {"messages": [("user", QUESTION)]}):
         assert noted(asked, {"messages": [("user", QUESTION), ("ai", ANSWER)]}).only.history == ()
