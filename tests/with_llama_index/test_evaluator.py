@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 from functools import partial
-from typing import ClassVar
 
 import pytest
 from llama_index.core import Document, MockEmbedding, Settings, VectorStoreIndex
@@ -16,15 +15,14 @@ from llama_index.core.base.response.schema import (
 )
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
-from llama_index.core.evaluation import BatchEvalRunner, EvaluationResult
+from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.query_engine import RetryQueryEngine
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
 from pydantic import BaseModel
 
-from ragstone import ContextRelevancy, LLMReply, Metric, ResponseRelevancy, Score
+from ragstone import ContextRelevancy, LLMReply, ResponseRelevancy, Score
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.registry import metric_class
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     LlamaIndexEmbedder,
@@ -95,48 +93,10 @@ def test_one_sample_one_outcome(number, asking, model):
         assert (result.score, result.feedback, result.passing) == (expected.value, expected.reason, expected.passed)
         assert (result.metric, result.version) == (metric.name, metric.version)
         assert (result.invalid_result, result.invalid_reason, result.unscored) == (False, None, None)
+        assert MetricResult.model_validate_json(result.model_dump_json()) == result
 
 
 # -------------------------------------------------------------------------------- metrics and models by name
-
-NAMED = {
-    "summarization_score": {"questions": ("Is it so?",)},
-    "alignment_coverage": {"n_questions": 2, "threshold": None},
-    "response_relevancy": {"strictness": 2, "noncommittal": "any"},
-    f"{__name__}:Polite": {"polite_words": ("please",)},
-}
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Polite(Metric):
-    """A metric of a user's own."""
-
-    name, version, required_fields = "polite", "1", ("response",)
-    prompts: ClassVar = {"polite": "Is it polite?"}
-    polite_words: tuple[str, ...] = ()
-
-    def _flow(self, sample):
-        request = self.choice("polite", {"response": sample.response}, "Answer yes or no.", ("yes", "no"))
-        answer = yield from self.ask_choice(request)
-        return self._score(float(answer.choice == "yes"), "")
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_a_metric_by_name_takes_models_and_the_metrics_options(name):
-    options = NAMED[name]
-    before = MetricEvaluator(name)  # made before Settings are set
-    Settings.llm, Settings.embed_model = Chatting(truth, name="of Settings"), Placing()
-    for llm, model in ((None, "of Settings"), (Completing(truth), "completing"), (FakeLLM(truth), "fake")):
-        metric = MetricEvaluator(name, llm, **options).metric
-        assert (type(metric), metric.judge.model) == (metric_class(name), model)
-        assert {option: getattr(metric, option) for option in options} == options
-    if name.endswith("Polite"):
-        assert MetricEvaluator(name, FakeLLM(lambda request: "yes")).evaluate(**INPUTS).score == 1.0
-        return
-    result = before.evaluate(**INPUTS)
-    assert result.unscored is None
-    assert isinstance(result, EvaluationResult)
-    assert MetricResult.model_validate_json(result.model_dump_json()) == result
 
 
 def judge_by_name():
@@ -148,6 +108,7 @@ def test_judge_embedder_and_writer(monkeypatch):
     Settings.llm, Settings.embed_model = Chatting(truth), Placing()
     for metric in (ContextRelevancy(), "context_relevancy"):
         assert MetricEvaluator(metric).evaluate(**INPUTS).score is not None
+    assert MetricEvaluator("alignment_coverage", Completing(truth), n_questions=2).metric.n_questions == 2
     assert MetricEvaluator("context_relevancy", f"{__name__}:judge_by_name").evaluate(**INPUTS).score is not None
     for embed_model, kind in (("fake", FakeEmbedder), (None, LlamaIndexEmbedder), (Placing(), LlamaIndexEmbedder)):
         name = f"{__name__}:FakeEmbedder" if embed_model == "fake" else embed_model

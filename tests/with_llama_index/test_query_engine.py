@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -166,12 +165,6 @@ def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questio
     assert max(most) == 3
     assert [sample.user_input for sample in samples_of(report)] == questions
     assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
-
-
-def test_the_bar_knows_how_many_questions_there_are(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    evaluate_query_engine(Answering(answer=said), QUESTIONS, [ContextRelevancy(llm=FakeLLM(truth))], progress=True)
-    assert "6/6" in capsys.readouterr().err
 
 
 async def test_a_cancelled_evaluation_leaves_no_task_behind():

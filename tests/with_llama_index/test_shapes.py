@@ -446,12 +446,6 @@ def asked(function):
     return run(app, user_msg="How many?", memory=memory())
 
 
-async def search_by_name(query: str) -> str:  # a plain one is called without its run's context by LlamaIndex 0.13
-    """Search."""
-    contexts(NAMED)
-    return "Found."
-
-
 def search_handbook(query: str) -> str:
     """Search."""
     return f"There are 30 days of {query}."
@@ -496,11 +490,6 @@ def test_the_texts_of_a_tool_are_contexts_when_it_is_named_live_and_offline(note
         assert tuple(offline.evaluate_response("How many?", response).contexts) == found
         live = TEXTS if function is search_as_text and not tools else found  # a retriever is seen within the run
         assert notes.samples[-1].retrieved_contexts == live
-
-
-def test_a_tool_names_contexts(notes):
-    asked(search_by_name)
-    assert notes.told == [("How many?", NAMED, ANSWER)]
 
 
 # -------------------------------------------------------------------------------- workflows
