@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,21 @@ def test_what_is_missing_or_wrong_is_said(fake, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(ImportError, match=r'xllamacpp: pip install "ragstone\[local\]"'):
         llm.generate(REQUEST)
+
+
+def test_calls_of_many_threads_run_one_at_a_time(fake):
+    running = threading.Lock()
+
+    def reply(body):
+        assert running.acquire(blocking=False)
+        threading.Event().wait(0.001)
+        running.release()
+        return [*text(body["messages"][1]["content"]), USAGE]
+
+    llm, _ = fake(reply)
+    with ThreadPoolExecutor(8) as pool:
+        replies = pool.map(llm.generate, [LLMRequest("t", "", str(i), {}) for i in range(40)])
+    assert [reply.text for reply in replies] == [str(i) for i in range(40)]
 
 
 class Endless:

@@ -14,17 +14,13 @@ import secrets
 import tempfile
 import threading
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
-from ragstone.local.files import load_extra
-
-T = TypeVar("T")
-_Item = tuple["Future[Any]", Callable[[], Any]]
+from ragstone.local.files import ModelFile, installed, load_extra
 
 _LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
 _BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
@@ -49,31 +45,36 @@ class Reply:
 
 
 class Engine:
-    """A GGUF model. Not safe for concurrent use: `LocalLLM` calls it from one thread."""
+    """A GGUF model, which one thread uses at a time: the one that holds `turn`."""
 
-    def __init__(self, path: Path, *, threads: int, context_tokens: int) -> None:
-        self._path = path
+    def __init__(self, file: ModelFile | Path, *, threads: int, context_tokens: int) -> None:
+        self._file = file
         self._threads = threads
         self._context_tokens = context_tokens
         self._server: Any = None  # an xllamacpp.Server
         self._pid = os.getpid()
+        self._lock = threading.Lock()
 
     @property
-    def loaded(self) -> bool:
-        """Whether the model is in memory."""
-        return self._server is not None
+    def turn(self) -> threading.Lock:
+        """What the thread that uses the model holds. RuntimeError: in a forked child, where it may never be free."""
+        if self._pid != os.getpid():
+            raise RuntimeError("this object was made before a fork; make a new one in the child process")
+        return self._lock
 
     def load(self) -> None:
         """Load the model, if it is not loaded. RuntimeError: llama.cpp does not take the file."""
         if self._server is None:
-            self._server = _start(self._path, self._threads, self._context_tokens)
+            self._server = _start(installed(self._file), self._threads, self._context_tokens)
 
     def unload(self) -> None:
-        """Free the model's memory."""
-        if self._server is not None and self._pid != os.getpid():
+        """Free the model's memory, when the call that runs has ended."""
+        if self._pid == os.getpid():
+            with self._lock:
+                self._server = None
+        elif self._server is not None:
             # A forked child has none of llama.cpp's threads, and its destructor would wait for them forever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._server))
-        self._server = None
 
     def chat(
         self, system: str, user: str, beginning: str, options: dict[str, Any], stopped: Callable[[], bool]
@@ -182,53 +183,3 @@ def _error(error: dict[str, Any]) -> Exception:
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Worker:
-    """Runs calls one at a time and in their order, in a daemon thread of its own, started by the first call.
-
-    A daemon thread and not a `ThreadPoolExecutor`: the interpreter waits at exit for a pool's running call,
-    and a call to a small model may take a minute.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._calls: SimpleQueue[_Item | None] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._pid = os.getpid()
-
-    def submit(self, call: Callable[[], T]) -> "Future[T]":
-        """Queue a call. RuntimeError: in a forked child, where the thread does not exist and nothing would end."""
-        if self._pid != os.getpid():
-            raise RuntimeError("this object was made before a fork; make a new one in the child process")
-        future: Future[T] = Future()
-        with self._lock:
-            if self._thread is None:
-                self._calls = SimpleQueue()  # what comes after a stop is not for the thread that ends
-                # The queue, not self: an idle thread must not keep its owner alive.
-                self._thread = threading.Thread(target=_run, args=(self._calls,), name=self._name, daemon=True)
-                self._thread.start()
-            self._calls.put((future, call))
-        return future
-
-    def stop(self) -> None:
-        """End the thread after the calls that are queued, and wait for it; a later call starts a new one."""
-        with self._lock:
-            thread, self._thread = self._thread, None
-            if thread is None or self._pid != os.getpid():
-                return
-            self._calls.put(None)
-        if thread is not threading.current_thread():
-            thread.join()
-
-
-def _run(calls: "SimpleQueue[_Item | None]") -> None:
-    while (item := calls.get()) is not None:
-        future, call = item
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(call())
-            except BaseException as error:  # handed to whoever waits for the future
-                future.set_exception(error)
-        del item, future, call  # while waiting, keep nothing of the last call alive

@@ -5,6 +5,7 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from ragstone.bridge import daemon
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
-from ragstone.local.engine import Engine, Reply, Worker, cores
+from ragstone.local.engine import Engine, Reply, cores
 from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, content_of, hub_model, installed, load_extra
 from ragstone.options import Count, checked
 
@@ -85,11 +87,10 @@ class LocalLLM(BaseLLM):
         self.model = f"local:{path.stem}"
         self.max_input_tokens = context_tokens - _REPLY_TOKENS
         self._cache_prompt = cache_prompt
-        self._engine = Engine(path, threads=most, context_tokens=context_tokens)
-        self._worker = Worker("ragstone-local-llm")
+        self._engine = Engine(self._file, threads=most, context_tokens=context_tokens)
         self._leaving = threading.Event()
         # At exit too: llama.cpp's own threads must have ended before the process tears down.
-        weakref.finalize(self, _finish, self._leaving, self._worker, self._engine)
+        weakref.finalize(self, _finish, self._leaving, self._engine)
 
     @property
     def identity(self) -> dict[str, object]:
@@ -104,19 +105,18 @@ class LocalLLM(BaseLLM):
             ImportError: The extra `ragstone[local]` is not installed.
             ValueError: The prompt is longer than the context, or the schema or the choices cannot be used.
         """
-        stop, future = self._submit(request)
+        stop, call = self._begin(request)
         try:
-            return future.result()
+            return call.result()
         except BaseException:
             stop.set()  # Ctrl-C in the waiting thread: free the model for the next call
-            future.cancel()
             raise
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request while the event loop runs on; raises like `generate`."""
-        stop, future = self._submit(request)
+        stop, call = self._begin(request)
         try:
-            return await asyncio.wrap_future(future)
+            return await asyncio.wrap_future(call)
         except asyncio.CancelledError:
             stop.set()
             raise
@@ -126,12 +126,12 @@ class LocalLLM(BaseLLM):
 
         Raises as `generate`; RuntimeError: it is not a GGUF file of a model that llama.cpp knows.
         """
-        self._worker.submit(self._load).result()
+        with self._engine.turn:
+            self._engine.load()
 
     def close(self) -> None:
-        """Free the model's memory after the calls that are queued; a later call loads it again."""
-        self._worker.submit(self._engine.unload).result()
-        self._worker.stop()
+        """Free the model's memory, when the call that runs has ended; a later call loads it again."""
+        self._engine.unload()
 
     def __enter__(self) -> "LocalLLM":
         return self
@@ -141,18 +141,18 @@ class LocalLLM(BaseLLM):
     ) -> None:
         self.close()
 
-    def _submit(self, request: LLMRequest) -> "tuple[threading.Event, Future[LLMReply]]":
+    def _begin(self, request: LLMRequest) -> "tuple[threading.Event, Future[LLMReply]]":
         stop = threading.Event()
-        answer = partial(self._answer, request, lambda: stop.is_set() or self._leaving.is_set())
-        return stop, self._worker.submit(answer)
-
-    def _load(self) -> None:
-        if not self._engine.loaded:
-            installed(self._file)
-            self._engine.load()
+        return stop, daemon(partial(self._answer, request, lambda: stop.is_set() or self._leaving.is_set()))
 
     def _answer(self, request: LLMRequest, stopped: Callable[[], bool]) -> LLMReply:
-        self._load()
+        with self._engine.turn:
+            if stopped():
+                raise CancelledError
+            self._engine.load()
+            return self._reply(request, stopped)
+
+    def _reply(self, request: LLMRequest, stopped: Callable[[], bool]) -> LLMReply:
         used = [0, 0]
 
         def chat(beginning: str, options: dict[str, Any]) -> Reply:
@@ -231,9 +231,8 @@ def _masses(ask: Callable[[str], Candidates], beginning: str, rest: Mapping[str,
     return masses
 
 
-def _finish(leaving: threading.Event, worker: Worker, engine: Engine) -> None:
+def _finish(leaving: threading.Event, engine: Engine) -> None:
     leaving.set()
-    worker.stop()
     engine.unload()
 
 
