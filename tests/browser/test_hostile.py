@@ -21,7 +21,7 @@ ATTACK = (
     "\"><svg onload=document.title='owned'><a href='javascript:document.title=1'>x</a>]]>--><!-- &lt;b&gt; \u202eabc \x00"
 )
 OURS = {
-    "article", "b", "bdi", "body", "button", "caption", "circle", "code", "del", "details", "div", "h1", "h2", "h3",
+    "article", "b", "bdi", "body", "button", "caption", "circle", "code", "del", "details", "div", "form", "h1", "h2", "h3",
     "head", "html", "input", "ins", "label", "li", "line", "link", "main", "mark", "meta", "option", "p", "polygon",
     "polyline", "rect", "script", "section", "select", "span", "style", "summary", "svg", "table", "tbody", "td", "th",
     "thead", "title", "tr", "ul",

@@ -112,8 +112,8 @@ def test_a_head_sorts_and_a_column_can_be_hidden(show, html):
     assert ids(page)[0] == "low"
     page.locator("#samples thead").get_by_role("button", name="demo").click()
     assert ids(page)[0] == "high"
-    page.get_by_text("Columns").click()
-    page.get_by_label("demo", exact=True).uncheck()
+    page.get_by_text("Hide columns").click()
+    page.get_by_label("demo", exact=True).check()
     assert page.locator("#samples thead").get_by_role("button", name="demo").count() == 0
     assert "hide=demo" in page.url
     assert "sort=0-" in page.url

@@ -243,11 +243,11 @@ function report() {
       return was === null || !scored(row.cells[i]) ? null : (metric.up ? 1 : -1) * (row.cells[i].value - was);
     }
 
-    // What can be chosen. All of it stands in the address.
+    // What can be chosen, "" being the first choice. All of it stands in the address.
     const failed = (cell) => cell !== null && cell.record.passed === false;
     const changed = (sign) => (row) => row.changes !== undefined && row.changes.some((each) => each !== null && sign * each > 1e-9);
     const kinds = {
-      all: ["all samples", () => true],
+      "": ["all samples", () => true],
       failed: ["below the threshold", (row) => row.cells.some(failed)],
       unscored: ["unscored", (row) => row.cells.some((cell) => cell !== null && !scored(cell))],
       regressed: ["regressed", changed(-1)],
@@ -255,31 +255,28 @@ function report() {
       suspected: ["possible attack on the judge", (row) => row.suspected.length > 0],
       unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
     };
-    const orders = { low: "worst score first", row: "order of the input", id: "sample id" };
+    const orders = { "": "worst score first", row: "order of the input", id: "sample id" };
     if (against) orders.change = "largest loss first";
     metrics.forEach((metric, i) => { orders[`${i}+`] = `${metric.name}: worst first`; orders[`${i}-`] = `${metric.name}: best first`; });
     const values = {};
     for (const row of rows) for (const [name, own] of Object.entries(row.slices)) own.forEach((value) => (values[name] ||= new Set()).add(value));
 
-    const controls = [];
-    function control(key, label, element) {
-      element.id = `control-${controls.length}`;
-      controls.push([key, make("div", null, make("label", { for: element.id }, bdi(label)), element), element]);
-      element.addEventListener("input", () => { note(); show(); });
-      return element;
+    const form = make("form", { class: "controls" });
+    function control(name, label, element) {
+      const id = `control-${form.length}`;
+      form.append(make("div", null, make("label", { for: id }, bdi(label)), fill(element, { id, name }, [])));
     }
-    const choice = (key, label, options) => control(key, label, make("select", null, Object.entries(options).map(([value, text]) => make("option", { value }, text))));
-    const find = control("find", "Find text", make("input", { type: "search" }));
-    const kind = choice("show", "Show", Object.fromEntries(Object.entries(kinds).filter(([, [, of]]) => rows.some(of)).map(([name, [text]]) => [name, text])));
-    const filters = Object.entries(values).filter(([, of]) => of.size > 1 && of.size <= 50).map(([name, of]) => [
-      name, choice(`by.${name}`, name, Object.fromEntries([["", "all"], ...[...of].sort().map((value) => [value, value])]))]);
-    const order = choice("sort", "Sort by", orders);
-    const boxes = metrics.map((metric, i) => {
-      const box = make("input", { type: "checkbox", id: `column-${i}`, checked: true });
-      box.addEventListener("input", () => { note(); show(); });
-      return box;
-    });
-    const columns = folded("Columns", metrics.map((metric, i) => make("div", null, boxes[i], " ", make("label", { for: `column-${i}` }, bdi(metric.name)))));
+    const choice = (name, label, options) => control(name, label, make("select", null, options.map(([value, text]) => make("option", { value }, text))));
+    const filters = Object.keys(values).filter((name) => values[name].size > 1 && values[name].size <= 50);
+    control("find", "Find text", make("input", { type: "search" }));
+    choice("show", "Show", Object.entries(kinds).filter(([, [, of]]) => rows.some(of)).map(([name, [text]]) => [name, text]));
+    for (const name of filters) choice(`by.${name}`, name, [["", "all"], ...[...values[name]].sort().map((value) => [value, value])]);
+    choice("sort", "Sort by", Object.entries(orders));
+    form.append(folded("Hide columns", metrics.map(({ name }) => (
+      make("div", null, make("label", null, make("input", { type: "checkbox", name: "hide", value: name }), " ", bdi(name)))))));
+    form.addEventListener("input", () => { note(); show(); });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    const chosen = (name) => form.elements[name].value;
 
     const status = make("p", { class: "soft", role: "status" });
     const body = make("tbody", null);
@@ -288,47 +285,42 @@ function report() {
     const frame = make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Samples" }, table);
     const detail = make("section", { class: "card", id: "sample", hidden: true, "aria-label": "The open sample" });
     const section = card("Samples", { id: "samples" }, soft("Open a sample to see its texts and what lowered its scores."),
-      make("div", { class: "controls" }, controls.map((each) => each[1]), metrics.length > 1 ? columns : ""), status, frame);
+      form, status, frame);
     const ROW = 3.5 * parseFloat(getComputedStyle(document.documentElement).fontSize);
-    let shown = [], window_ = [-1, -1], open = null;
+    let shown = [], columns = [], window_ = [-1, -1], open = null;
     const handKey = `ragstone-hand-${data.title}-${data.total}`;
     const hand = kept(handKey) || {};
 
     function note() {
-      const chosen = new URLSearchParams();
-      const [first] = Object.keys(orders);
-      for (const [key, , element] of controls) if (element.value && !["all", first].includes(element.value)) chosen.set(key, element.value);
-      metrics.forEach((metric, i) => { if (!boxes[i].checked) chosen.append("hide", metric.name); });
-      if (open) chosen.set("open", open.place);
-      if (location.protocol !== "about:") history.replaceState(null, "", chosen.size ? `#${chosen}` : location.pathname + location.search);
+      const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+      if (open) said.set("open", open.place);
+      if (location.protocol !== "about:") history.replaceState(null, "", said.size ? `#${said}` : location.pathname + location.search);
     }
     function follow() {
-      const chosen = new URLSearchParams(location.hash.slice(1));
-      for (const [key, , element] of controls) {
-        const value = chosen.get(key);
-        if (element.tagName === "INPUT") element.value = value || "";
-        else element.value = [...element.options].some((option) => option.value === value) ? value : element.options[0].value;
+      const said = new URLSearchParams(location.hash.slice(1));
+      for (const element of form.elements) {
+        if (element.type === "checkbox") element.checked = said.getAll(element.name).includes(element.value);
+        else element.value = said.get(element.name) || "";
       }
-      metrics.forEach((metric, i) => { boxes[i].checked = !chosen.getAll("hide").includes(metric.name); });
       show();
-      const row = rows.find((each) => each.place === chosen.get("open")) || null;
+      const row = rows.find((each) => each.place === said.get("open")) || null;
       if (row !== open) view(row);
     }
 
     function matches(row) {
-      return kinds[kind.value][1](row)
-        && filters.every(([name, each]) => !each.value || (row.slices[name] || []).includes(each.value))
-        && (!find.value || wordsOf(row).includes(find.value.toLowerCase()));
+      return kinds[chosen("show")][1](row)
+        && filters.every((name) => !chosen(`by.${name}`) || (row.slices[name] || []).includes(chosen(`by.${name}`)))
+        && (!chosen("find") || wordsOf(row).includes(chosen("find").toLowerCase()));
     }
     function sorted(of) {
-      const by = order.value;
+      const by = chosen("sort");
       if (by === "row") return of;
       if (by === "id") return of.sort((a, b) => a.id.localeCompare(b.id, "en", { numeric: true }));
       const sign = by.endsWith("-") ? -1 : 1;
       const one = parseInt(by, 10);
       const least = (row) => {
         if (by === "change") return Math.min(...row.changes.map((each) => (each === null ? Infinity : each)));
-        if (by !== "low") return scored(row.cells[one]) ? sign * (metrics[one].up ? 1 : -1) * row.cells[one].value : Infinity;
+        if (by !== "") return scored(row.cells[one]) ? sign * (metrics[one].up ? 1 : -1) * row.cells[one].value : Infinity;
         return Math.min(...row.cells.map((cell, i) => (scored(cell) ? share(cell.value, metrics[i]) : 9)));
       };
       return of.map((row) => [least(row), row]).sort((a, b) => a[0] - b[0]).map((pair) => pair[1]);
@@ -338,10 +330,12 @@ function report() {
       shown = sorted(rows.filter(matches));
       const some = data.total > rows.length ? ` The page holds ${whole(rows.length)} of ${count(data.total, "sample")}: the lowest.` : "";
       status.textContent = `${count(shown.length, "sample")} shown.${some}`;
-      header.replaceChildren(make("th", { scope: "col", class: "sample" }, "sample"), ...visible().map((i) => {
-        const sort = order.value === `${i}+` ? "ascending" : order.value === `${i}-` ? "descending" : null;
+      const hidden = new FormData(form).getAll("hide");
+      columns = metrics.map((_, i) => i).filter((i) => !hidden.includes(metrics[i].name));
+      header.replaceChildren(make("th", { scope: "col", class: "sample" }, "sample"), ...columns.map((i) => {
+        const sort = { [`${i}+`]: "ascending", [`${i}-`]: "descending" }[chosen("sort")];
         return make("th", { scope: "col", class: "number", "aria-sort": sort }, button(bdi(metrics[i].name), () => {
-          order.value = order.value === `${i}+` ? `${i}-` : `${i}+`;
+          form.elements.sort.value = sort === "ascending" ? `${i}-` : `${i}+`;
           note();
           show();
         }));
@@ -351,7 +345,6 @@ function report() {
       window_ = [-1, -1];
       drawRows();
     }
-    const visible = () => metrics.map((_, i) => i).filter((i) => boxes[i].checked);
 
     // Rows are drawn when they are seen: those above and below are space.
     function drawRows(all = false) {
@@ -360,7 +353,7 @@ function report() {
       if (first === window_[0] && last === window_[1]) return;
       window_ = [first, last];
       const focused = body.contains(document.activeElement) && document.activeElement.dataset.place;
-      const space = (n) => (n > 0 ? make("tr", { "aria-hidden": "true" }, make("td", { colspan: visible().length + 1, class: "space", style: `height:${n * ROW}px` })) : "");
+      const space = (n) => (n > 0 ? make("tr", { "aria-hidden": "true" }, make("td", { colspan: columns.length + 1, class: "space", style: `height:${n * ROW}px` })) : "");
       body.replaceChildren(...[space(first), ...shown.slice(first, last).map((row, i) => rowOf(row, first + i)), space(shown.length - last)].filter(Boolean));
       const again = focused && [...body.querySelectorAll("button")].find((each) => each.dataset.place === focused);
       if (again) again.focus({ preventScroll: true });
@@ -375,7 +368,7 @@ function report() {
         button(bdi(row.id), () => view(row), { "data-place": row.place, "aria-current": row === open ? "true" : null }),
         make("div", { class: "question soft", dir: "auto" }, row.suspected.length ? make("span", { class: "word" }, "possible attack ") : "",
           row.unanswerable ? "refused, and no answer in the contexts" : question ? question[2].slice(0, 200) : ""));
-      const line = make("tr", { "aria-rowindex": at + 2, style: `height:${ROW}px` }, head, visible().map((i) => tdOf(row, i)));
+      const line = make("tr", { "aria-rowindex": at + 2, style: `height:${ROW}px` }, head, columns.map((i) => tdOf(row, i)));
       line.addEventListener("click", (event) => { if (!event.target.closest("button") && !String(getSelection())) view(row); });
       return line;
     }
