@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from ragstone.bridge import begin, in_daemon, result
+from ragstone.bridge import Calls, begin, in_daemon, result
 from ragstone.clients.access import Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
 from ragstone.options import Count, Seconds, Text, checked
@@ -39,7 +39,7 @@ class _Opened:
     client: "openai.AsyncOpenAI"
     http: Any
     slots: asyncio.Semaphore
-    calls: "set[Future[Any]]"
+    calls: Calls
     tasks: "set[asyncio.Task[Any] | None]"  # of the calls; one that is cancelled ends later
 
 
@@ -115,10 +115,8 @@ class Client:
                 self._opened = self._open()
                 self._close = close = weakref.finalize(self, _close, self._opened)
                 close.atexit = False  # the loop's thread ends with the program
-            opened = self._opened
-            call = begin(self._limited(flow, opened))
-            opened.calls.add(call)
-        call.add_done_callback(opened.calls.discard)
+            call = begin(self._limited(flow, self._opened))
+            self._opened.calls.add(call)
         return call
 
     def _open(self) -> _Opened:
@@ -139,7 +137,7 @@ class Client:
         )
         if theirs:  # OPENAI_ORG_ID and OPENAI_PROJECT_ID are no other server's business
             client.organization = client.project = None
-        return _Opened(os.getpid(), client, http, asyncio.Semaphore(self.max_concurrency), set(), set())
+        return _Opened(os.getpid(), client, http, asyncio.Semaphore(self.max_concurrency), Calls(), set())
 
     async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
         task = asyncio.current_task()
@@ -184,8 +182,7 @@ class Client:
 
 def _close(opened: _Opened) -> None:
     if opened.pid == os.getpid():  # what a forked process holds is its parent's
-        for call in opened.calls.copy():
-            call.cancel()
+        opened.calls.cancel()
         begin(_closed(opened))
 
 

@@ -3,9 +3,9 @@
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from ragstone.clients.access import AnswerError, read_json, resolve, with_path
 from ragstone.clients.compatible import OpenAICompatible
@@ -13,7 +13,7 @@ from ragstone.clients.connection import Ask, Client
 from ragstone.judge import DecisionReply, DecisionRequest
 from ragstone.judging.prompt import fence
 from ragstone.options import Count, checked
-from ragstone.plain import as_count, as_dict, is_list, is_mapping
+from ragstone.plain import as_count, as_dict
 
 Probabilities = Mapping[str, float] | None
 
@@ -58,32 +58,20 @@ class _Decisions(Client, ABC):
         """Return the request's body but for the model."""
 
     @abstractmethod
-    def _answers(self, body: Mapping[str, object]) -> Mapping[str, Probabilities]:
-        """Return the answers of a reply's body; KeyError, TypeError or ValueError where it is of another form."""
+    def _answers(self, body: Mapping[str, Any]) -> Mapping[str, Probabilities]:
+        """Return the answers of a reply's body, which may be of another form and then fail it as it is read."""
 
     async def _decided(self, request: DecisionRequest, ask: Ask) -> DecisionReply:
         server = self._access
         body = read_json(await ask(self._path, {"model": self.model, **self._questions(request)}), server)
         try:
             answers = self._answers(body)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise AnswerError(
                 f"{server.shown}{self._path} answered in another form ({type(error).__name__}: {error})"
             ) from None
         used = as_dict(body.get("usage"))
         return DecisionReply(answers, as_count(used.get("input_tokens")), as_count(used.get("output_tokens")))
-
-
-def _list(value: object) -> Sequence[object]:
-    if not is_list(value):
-        raise TypeError(f"{type(value).__name__} in place of a list")
-    return value
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    if not is_mapping(value):
-        raise TypeError(f"{type(value).__name__} in place of an object")
-    return cast("Mapping[str, Any]", value)
 
 
 class OpenAIDecisions(_Decisions):
@@ -127,13 +115,13 @@ class OpenAIDecisions(_Decisions):
         ]
         return {"input": fence(request.texts), "questions": questions}
 
-    def _answers(self, body: Mapping[str, object]) -> Mapping[str, Probabilities]:
+    def _answers(self, body: Mapping[str, Any]) -> Mapping[str, Probabilities]:
         found: dict[str, Probabilities] = {}
-        for answer in map(_mapping, _list(body["answers"])):
+        for answer in body["answers"]:
             name, kind = str(answer["name"]), answer["type"]
             if name in found or kind not in ("choice", "refusal"):
                 raise ValueError(f"answer {name!r} is of the type {kind!r}, or given twice")
-            shares = [] if kind == "refusal" else [_mapping(each) for each in _list(answer["probabilities"])]
+            shares: list[Any] = [] if kind == "refusal" else answer["probabilities"]
             values = {str(each["value"]): each["probability"] for each in shares}
             if len(values) < len(shares):
                 raise ValueError(f"answer {name!r} has a choice twice")
@@ -182,9 +170,8 @@ class SystemOne(_Decisions):
         }
         return {"state": dict(request.texts), "questions": questions}
 
-    def _answers(self, body: Mapping[str, object]) -> Mapping[str, Probabilities]:
-        answers = _mapping(body["answers"])
-        return {name: _mapping(_mapping(answer)["probabilities"]) for name, answer in answers.items()}
+    def _answers(self, body: Mapping[str, Any]) -> Mapping[str, Probabilities]:
+        return {name: dict(answer["probabilities"]) for name, answer in body["answers"].items()}
 
 
 _MODEL_AT = re.compile(r"(?:(?P<model>.+)@)?(?P<url>https?://.*)")
