@@ -14,7 +14,7 @@ from ragstone.live.alarms import Alarm, raise_alarms
 from ragstone.live.delivery import start_thread
 from ragstone.live.trace import Fact, facts_of
 from ragstone.metrics.base import Metric
-from ragstone.options import Finite, Text, checked
+from ragstone.options import Finite, Text, checked_fields
 from ragstone.plain import clean_key, is_list, printable
 from ragstone.results.connection import Database
 from ragstone.results.record import Record
@@ -50,15 +50,13 @@ class Alert:
         'faithfulness below 0.8 by run_name'
     """
 
-    metric: str
-    below: float = field(kw_only=True)
-    by: str | None = field(default=None, kw_only=True)
+    metric: Text
+    below: Finite = field(kw_only=True)
+    by: Text | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        checked("metric", self.metric, Text)
-        checked("below", self.below, Finite)
-        if self.by is not None:
-            checked("by", self.by, Text)
+        for _ in checked_fields(self, ()):
+            pass
         if self.by in _TOO_MANY:
             raise ValueError(
                 f'by: {self.by!r} has too few samples of each value; name another field, such as "run_name"'
