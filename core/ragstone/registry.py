@@ -21,7 +21,7 @@ from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
 from ragstone.options import checked
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import EntryPoints
 
     import numpy as np
     from numpy.typing import NDArray
@@ -143,7 +143,7 @@ def metric_class(name: str) -> "type[Metric]":
     """
     known = _metrics()
     if name in known:
-        cls: type[Metric] = getattr(_package(), known[name])
+        cls: type[Metric] = getattr(import_module("ragstone.metrics"), known[name])
         return cls
     if name in GROUPS:
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
@@ -179,7 +179,7 @@ def metric_name(name: str) -> str:
 
 def _own_metric(name: str) -> "type[Metric] | Metric":
     own: Any = load_entry_point(name)
-    base: type[Metric] = _package().Metric
+    base: type[Metric] = import_module("ragstone.metrics").Metric
     if not isinstance(own, base) and not (isinstance(own, type) and issubclass(own, base)):
         raise RegistryError(
             f"{name} is neither a subclass of ragstone.Metric nor a metric, such as a ragstone.Criterion"
@@ -293,13 +293,9 @@ def _packages() -> list[str]:
     """Return the names that installed packages put before their judges."""
     from importlib.metadata import entry_points  # loaded when first used
 
-    judges = entry_points(group=_ENTRY_POINTS["llm"])
-    return sorted({each.name for each in judges if not _wraps(each)} - _OURS)
-
-
-def _wraps(entry_point: "EntryPoint") -> bool:
-    """Whether an entry point is a class, which gets objects alone, rather than a function, which gets names."""
-    return entry_point.attr[:1].isupper()
+    # a class, rather than a function, gets objects and no names
+    judges = [each for each in entry_points(group=_ENTRY_POINTS["llm"]) if not each.attr[:1].isupper()]
+    return sorted({each.name for each in judges} - _OURS)
 
 
 def forms() -> str:
@@ -420,11 +416,6 @@ def is_embedded(llm: object) -> bool:
     return getattr(llm, "embedder", None) == "local"
 
 
-def needs_llm(name: str) -> bool:
-    """Whether a metric asks a judge."""
-    return metric_class(name).needs_llm
-
-
 def gets_embedder(metric: "type[Metric]", llm: object, *, named: bool) -> bool:
     """Whether a metric needs an embedder, or takes the one that the user named or that goes with the judge."""
     return metric.needs_embedder or (hasattr(metric, "embedder") and (named or is_embedded(llm)))
@@ -501,16 +492,10 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
 
 
-def _package() -> Any:  # noqa: ANN401 - a package whose names are loaded when first used
-    from ragstone import metrics  # it leans on this module
-
-    return metrics
-
-
 @cache
 def _metrics() -> dict[str, str]:
     """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
-    names: list[str] = _package().__all__
+    names: list[str] = import_module("ragstone.metrics").__all__
     return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
 
 

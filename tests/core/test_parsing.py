@@ -38,7 +38,6 @@ def test_it_reads_what_json_reads(value, ascii_only, indent):
 
 
 @given(st.text(max_size=40) | VALUES.map(json.dumps).flatmap(lambda t: st.integers(0, len(t)).map(lambda n: t[:n])))
-@example("-1e400")
 @example("\ufeff{}")
 def test_it_reads_nothing_that_json_does_not(text):
     try:
@@ -58,8 +57,6 @@ def test_it_reads_nothing_that_json_does_not(text):
         ('{"a": 1', "not bare JSON"),
         ('{"a": 1,}', "not bare JSON"),
         ("\ufeff{}", "not bare JSON"),
-        ('{"a": NaN}', "NaN is not JSON"),
-        ("[1e400]", "too large"),
         ('{"b": {"a": 1, "c": 0, "a": 1}}', "'a' stands twice"),
         ('{"\\ud800": 1, "\\ud801": 2}', "stands twice"),
         ("[" * 100_000, "not usable JSON (maximum recursion depth"),
@@ -98,7 +95,7 @@ def test_a_schema_is_exact():
     for change, wrong in [
         ({"number": "1"}, "number: is not an integer"),
         ({"number": True}, "number: is not an integer"),
-        ({"number": 1.0}, "number: is not an integer"),
+        *(({"number": n}, "number: is not an integer") for n in (1.0, float("nan"), float("inf"))),
         ({"number": 10}, "number: 10 is not from 1 to 9"),
         ({"words": "a"}, "words: is not a list"),
         ({"words": [1]}, "words.0: is not text"),

@@ -11,7 +11,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.options import Count, checked
 from ragstone.plain import is_mapping
-from ragstone.registry import RegistryError, needs_llm, spread
+from ragstone.registry import RegistryError, metric_class, spread
 from ragstone.report.tables import COLUMNS, Cell, to_frame, to_rows
 from ragstone.sample import BadLine
 
@@ -69,7 +69,7 @@ class Scorer:
             raise ValueError(f"{min(wrong)}: is no option of a Scorer")
         named = [metrics] if isinstance(metrics, (Metric, str)) else list(metrics)
         # A name that names nothing is found here, before any worker is.
-        asks = [needs_llm(metric) for metric, _ in spread(named) if isinstance(metric, str)]
+        asks = [metric_class(metric).needs_llm for metric, _ in spread(named) if isinstance(metric, str)]
         self._named = named
         self._models: dict[str, object] = {name: given.pop(name, None) for name in ("llm", "writer", "embedder")}
         if self._models["llm"] is None and any(asks):

@@ -251,7 +251,7 @@ def make_metrics(
     dry: bool = False,
 ) -> list[Metric]:
     """Return the metrics, over one judge; in a dry run over one that is never asked."""
-    asks = any(map(registry.needs_llm, options))
+    asks = any(registry.metric_class(name).needs_llm for name in options)
     judge = _stand_in("--llm", llm) if dry or not asks else make_llm(llm, max_concurrency=concurrency)
     writes: LLM | None = None
     if writer is not None and asks:
