@@ -150,10 +150,9 @@ def rows(*pairs):
 
 
 def test_vectors_are_in_the_texts_order_and_models_in_the_servers():
-    vectors = read_vectors(rows((2, [3]), (0, [1]), (1, [2])), 3, SERVER)
-    assert (vectors.dtype, vectors.tolist()) == ("float32", [[1.0], [2.0], [3.0]])
+    assert read_vectors(rows((2, [3]), (0, [1]), (1, [2])), 3, SERVER) == [[1], [2], [3]]
     unnumbered = b'{"data": [{"embedding": [4]}, {"embedding": [5]}]}'
-    assert read_vectors(unnumbered, 2, SERVER).tolist() == [[4.0], [5.0]]
+    assert read_vectors(unnumbered, 2, SERVER) == [[4], [5]]
     assert read_models(b'{"data": [{"id": "a"}, {"id": ""}, {}, 1, {"id": "b"}]}', SERVER) == ("a", "b")
 
 
@@ -162,8 +161,6 @@ def test_vectors_are_in_the_texts_order_and_models_in_the_servers():
     [
         (json.dumps(embeddings([[1.0]] * 3)).encode(), "3 embeddings for 2 texts"),
         (rows((0, [1.0]), (0, [2.0])), "did not number its embeddings 0 to 1"),
-        (rows((0, [1.0]), (1, [1.0, 2.0])), "not lists of numbers of one length"),
-        (rows((0, []), (1, [])), "not lists of numbers"),
         (b'{"error": {"message": "no embeddings here"}}', "without 'data': no embeddings here"),
     ],
 )

@@ -91,7 +91,9 @@ def test_many_texts_go_out_in_pieces_and_come_back_in_order_and_no_text_is_no_ca
     ("second", "problem"),
     [
         (embeddings([[1.0, 1.0]]), "answered with 1 embeddings for 2 texts"),
-        (embeddings([[1.0, 1.0, 1.0]] * 2), r"embeddings of lengths \[2, 3\], which must be one"),
+        (embeddings([[1.0, 1.0, 1.0]] * 2), "embeddings that are not lists of numbers of one length"),
+        (embeddings([[1.0], [1.0, 2.0]]), "not lists of numbers"),
+        (embeddings([[1.0, float("nan")]] * 2), "not lists of numbers"),
         (error(500, "out of memory"), "out of memory"),
     ],
 )

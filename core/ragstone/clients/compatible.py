@@ -209,32 +209,32 @@ class OpenAICompatible(Client, LeavesOut):
         import numpy as np
 
         server = self._access
-        rows: list[NDArray[np.float32]] = []
+        rows: list[object] = []
         for start in range(0, len(texts), self._batch_size):
             piece = texts[start : start + self._batch_size]
             # Numbers, not the package's default of base64, which some servers do not know.
             body = {"model": self.model, "input": piece, "encoding_format": "float", **self._extra_body}
-            content = await ask("/embeddings", body)
-            rows.append(read_vectors(content, len(piece), server))
-        lengths = sorted({vectors.shape[1] for vectors in rows})
-        if len(lengths) > 1:
-            raise AnswerError(f"{server.shown} answered with embeddings of lengths {lengths}, which must be one")
-        return np.concatenate(rows)
+            rows += read_vectors(await ask("/embeddings", body), len(piece), server)
+        try:
+            vectors = np.asarray(rows, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError):  # text, null, rows of different lengths
+            vectors = np.empty(0, dtype=np.float32)
+        if vectors.ndim != 2 or vectors.size == 0 or not np.isfinite(vectors).all():
+            raise AnswerError(f"{server.shown} answered with embeddings that are not lists of numbers of one length")
+        return vectors
 
     async def _names(self, ask: Ask) -> tuple[str, ...]:
         return read_models(await ask("/models"), self._access)
 
 
-def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.float32]":
-    """Return one row per text in the texts' order, shape (count, dim).
+def read_vectors(content: bytes, count: int, server: Access) -> list[object]:
+    """Return what stands for each text, in the texts' order.
 
     Rows are put in the order of their `index`, or taken as they came from a server that gives none.
 
     Raises:
-        AnswerError: There are not exactly `count` rows, one for each text, of the same length and finite.
+        AnswerError: There are not exactly `count` rows, one for each text.
     """
-    import numpy as np
-
     rows = _data(content, server)
     if len(rows) != count:
         raise AnswerError(f"{server.shown} answered with {len(rows)} embeddings for {count} texts")
@@ -243,13 +243,7 @@ def read_vectors(content: bytes, count: int, server: Access) -> "NDArray[np.floa
         if set(placed) != set(range(count)):
             raise AnswerError(f"{server.shown} did not number its embeddings 0 to {count - 1}")
         rows = [placed[index] for index in range(count)]
-    try:
-        vectors = np.asarray([row.get("embedding") for row in rows], dtype=np.float32)
-    except (TypeError, ValueError, OverflowError):  # text, null, rows of different lengths
-        vectors = np.empty(0, dtype=np.float32)
-    if vectors.ndim != 2 or vectors.size == 0 or not np.isfinite(vectors).all():
-        raise AnswerError(f"{server.shown} answered with embeddings that are not lists of numbers of one length")
-    return vectors
+    return [row.get("embedding") for row in rows]
 
 
 def read_models(content: bytes, server: Access) -> tuple[str, ...]:
