@@ -412,6 +412,11 @@ def find_text(value: object, where: str, names: Names, *, asked: bool = False, d
     """
     if isinstance(value, str):
         return value if asked else without_thoughts(value)
+    message = read_message(value)
+    if message is not None:
+        if not asked and only_calls_tools(message):
+            raise Unreadable(f"{where} only calls tools and has no answer")
+        return said_in(message)
     messages = read_messages(value)
     if messages:
         return question_in(messages) if asked else answer_in(messages)

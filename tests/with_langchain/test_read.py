@@ -91,6 +91,7 @@ QUESTIONS = {
     "text, then an image": [HumanMessage(QUESTION), HumanMessage([{"type": "image_url", "image_url": "u"}])],
     "prompt": ChatPromptValue(messages=[HumanMessage(QUESTION)]),
     "a pair": ("user", QUESTION),
+    "what a model rewrote": AIMessage(QUESTION),
     "mapping of one pair": {"messages": ("user", QUESTION)},
     "LangSmith's of a graph": {"input": {"messages": [dumpd(HumanMessage(QUESTION))]}},
     "LangSmith's of a chat": {"messages": [{"type": "human", "data": {"content": QUESTION}}]},
@@ -121,6 +122,7 @@ def ai(*content: Any) -> AIMessage:
 BLOCK = {"type": "text", "text": "First."}
 ANSWERS = {
     "text": (ANSWER, ANSWER),
+    "any message": (SystemMessage(ANSWER), ANSWER),
     "message of blocks": (ai({"type": "reasoning", "text": "Hm."}, {"type": "text", "text": "It "}, "is."), "It is."),
     "a message that calls a tool, too": ({"messages": [("ai", "Hm."), AIMessage(ANSWER, tool_calls=[CALL])]}, ANSWER),
     "before an empty message": ([HumanMessage(QUESTION), AIMessage(ANSWER), AIMessage("")], ANSWER),
@@ -433,7 +435,7 @@ REFUSED = [
     (None, State(QUESTION), CITED, {}, "response: outputs['answer'] is None, not text"),
     (None, agent_messages()[:-1], CITED, {}, "response: is not in outputs (list)"),
     (None, [("ai", "Hello."), ("user", QUESTION)], CITED, {}, "response: is not in outputs (list)"),
-    (QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, CITED, {}, "response: outputs['answer'] is AIMessage, not"),
+    (QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, CITED, {}, "response: outputs['answer'] only calls tools"),
     (QUESTION, {"output": 3.5}, CITED, {}, "response: outputs['output'] is float, not text"),
     (QUESTION, ANSWER, None, {}, "retrieved_contexts: is not in context (None)"),
     (QUESTION, ANSWER, 7, {}, "retrieved_contexts: context is int, not text or a Document"),
