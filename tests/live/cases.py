@@ -3,12 +3,12 @@
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ragstone import Sample, Score, Unscored, Usage, Verdict
+from ragstone import Score, Unscored, Usage, Verdict
 from ragstone.live import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
 from ragstone.plain import clean_key
 
@@ -23,11 +23,10 @@ def restore_text(text: str) -> str:
 
 
 class Kept(NamedTuple):
-    """What can be read back of a record from any sink; the sample's metadata is None where a sink takes none."""
+    """What can be read back of a record from any sink."""
 
     sample_id: str
     text: str
-    metadata: Mapping[str, Any] | None
 
 
 class Case(NamedTuple):
@@ -75,10 +74,6 @@ def unscored(sample_id: str = "run-1", detail: str = "after 30 s", **fields: Any
     return Record(sample_id, outcome, **(COMMON | fields))
 
 
-def with_metadata(metadata: dict[str, Any]) -> Record:
-    return score(sample=Sample(user_input="Who?", metadata=metadata))
-
-
 class Impatient(SQLiteSink):
     """One that soon gives up a file that another holds."""
 
@@ -105,10 +100,8 @@ def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
 def _tables(kind: str, sink: Sink, source: str) -> Case:
     def read() -> list[Kept]:
         return [
-            Kept(restore_text(name), restore_text(reason), json.loads(sample)["metadata"] if sample else None)
-            for name, reason, sample in _query(
-                source, "SELECT sample_id, reason, sample FROM outcomes ORDER BY sample_id"
-            )
+            Kept(restore_text(name), restore_text(reason))
+            for name, reason in _query(source, "SELECT sample_id, reason FROM outcomes ORDER BY sample_id")
         ]
 
     return Case(kind, sink, read, source)
@@ -117,7 +110,7 @@ def _tables(kind: str, sink: Sink, source: str) -> Case:
 def _lines(path: Path) -> list[Kept]:
     lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
     values = [json.loads(line, parse_constant=_refuse) for line in lines]
-    return [Kept(value["id"], value["reason"], (value.get("sample") or {}).get("metadata")) for value in values]
+    return [Kept(value["id"], value["reason"]) for value in values]
 
 
 def _refuse(constant: str) -> None:
@@ -125,7 +118,7 @@ def _refuse(constant: str) -> None:
 
 
 def _kept(record: Record) -> Kept:
-    return Kept(record.sample_id, record.outcome.reason, record.sample and record.sample.metadata)
+    return Kept(record.sample_id, record.outcome.reason)
 
 
 def logs_in_memory() -> tuple[Any, Any]:
@@ -146,7 +139,7 @@ def _otel(kind: str) -> Case:
     def read() -> list[Kept]:
         events = [dict(finished.log_record.attributes) for finished in memory.get_finished_logs()]
         return [
-            Kept(restore_text(event["ragstone.sample.id"]), restore_text(event["gen_ai.evaluation.explanation"]), None)
+            Kept(restore_text(event["ragstone.sample.id"]), restore_text(event["gen_ai.evaluation.explanation"]))
             for event in events
         ]
 

@@ -25,28 +25,6 @@ def opened(given_up: list[tuple[object, str]]) -> OpenRuns:
     return OpenRuns(lambda root, reason: given_up.append((root.id, reason)))
 
 
-def test_a_tree_holds_what_its_runs_took_and_returned(given_up: list[tuple[object, str]]) -> None:
-    runs = opened(given_up)
-    assert runs.begin(Run("app", "chain", inputs="q"))
-    assert runs.begin(Run("step", "chain"), "app")
-    assert runs.begin(Run("search", "retriever"), "step")
-    assert runs.begin(Run("model", "model"), "app")
-    failed = OSError("no network")
-    runs.end("search", error=failed)
-    runs.end("step", "found")
-    root = runs.end("app", "answer")
-    assert root is not None
-    told = [(run.id, run.output, run.error, run.open) for run in (root, *root.walk())]
-    assert told == [
-        ("app", "answer", None, False),
-        ("step", "found", None, False),
-        ("search", None, failed, False),
-        ("model", None, None, True),
-    ]
-    assert (runs.get("model"), runs.end("model"), runs.end("app"), len(runs)) == (None, None, None, 0)
-    assert given_up == []
-
-
 def test_the_silent_longest_of_too_many_trees_are_given_up_with_all_that_begins_below(
     given_up: list[tuple[object, str]],
 ) -> None:

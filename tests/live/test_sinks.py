@@ -23,7 +23,7 @@ from ragstone.plain import clean_text
 from ragstone.results.record import decode
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
-from .cases import Case, logs_in_memory, restore_text, score, unscored, with_metadata
+from .cases import Case, logs_in_memory, restore_text, score, unscored
 from .scripts import DISK, run_together, start
 
 HOSTILE = [
@@ -64,46 +64,15 @@ def test_hostile_texts(case: Case) -> None:
     assert sorted((kept.sample_id, kept.text) for kept in case.read()) == sorted(expected)
 
 
-class Odd:
-    def __len__(self) -> int:
-        raise RuntimeError("no")
-
-
 INF, NAN = float("inf"), float("nan")
-LOOP: list = []
-LOOP.append(LOOP)
-DEEP: list = []
-for _ in range(sys.getrecursionlimit()):
-    DEEP = [DEEP]
 
 
-def test_hostile_metadata_and_numbers(case: Case) -> None:
-    metadata = {
-        "nan": NAN,
-        "infinite": [INF, -INF],
-        "big": 2**70,
-        "too big to print": 10**5000,
-        "half\ud83d": "\x00\ud83d",
-        "set": {1},
-        "keys": {1: "a", None: "b", (1, 2): "c"},
-        "loop": LOOP,
-        "deep": DEEP,
-        "odd": Odd(),
-    }
-    record = with_metadata(metadata)
+def test_hostile_numbers(case: Case) -> None:
+    record = score()
     usage = record.outcome.usage.model_copy(update={"input_tokens": 2**70, "llm_calls": -(2**70), "seconds": NAN})
-    numbers = {"outcome": record.outcome.model_copy(update={"usage": usage}), "submitted_at": INF, "scored_at": NAN}
-    case.sink.write([replace(record, **numbers)])
-    (kept,) = case.read()
-    if kept.metadata is not None and case.kind != "call":
-        found = kept.metadata
-        assert [found["nan"], *found["infinite"]] == ["NaN", "Infinity", "-Infinity"]
-        assert found["big"] == 2**70
-        assert found["too big to print"] == hex(10**5000)
-        assert found["half\ud83d"] == "\x00\ud83d"
-        assert found["set"] == [1]
-        assert found["keys"] == {"1": "a", "null": "b", "[1, 2]": "c"}
-        assert found["odd"] == "<Odd>"
+    outcome = record.outcome.model_copy(update={"usage": usage})
+    case.sink.write([replace(record, outcome=outcome, submitted_at=INF, scored_at=NAN)])
+    assert [kept.sample_id for kept in case.read()] == ["run-1"]
 
 
 def test_health_and_origin(case: Case) -> None:
