@@ -1,7 +1,6 @@
 """The runner: what comes out when, how much is held, slow input, failures, time-outs, the journal, stopping."""
 
 import asyncio
-import contextlib
 import gc
 import re
 import threading
@@ -43,7 +42,9 @@ def number_of(text):
 
 
 async def collect(rows, metrics, *, gate=None, **settings):
-    return [item async for item in Runner(rows, metrics, gate or RequestGate(), **settings).records()]
+    items = []
+    await Runner(rows, metrics, gate or RequestGate(), items.append, **settings).run()
+    return items
 
 
 def lines(items):
@@ -111,15 +112,13 @@ class TestReading:
                 yield made
                 del made
 
-        async def run():
+        def take(item):
             nonlocal under_way
-            llm = FakeLLM(lambda request: llm.requests.clear() or YES)  # it would hold them all
-            async for item in Runner(rows(), [metric(llm)], RequestGate(), window=window).records():
-                under_way -= 1
-                del item
+            under_way -= 1
 
+        llm = FakeLLM(lambda request: llm.requests.clear() or YES)  # it would hold them all
         gc.collect()
-        asyncio.run(run())
+        asyncio.run(Runner(rows(), [metric(llm)], RequestGate(), take, window=window).run())
         assert peak <= 2 * window + 2  # and one in the hands of each side
         gc.collect()
         assert alive == 0
@@ -271,14 +270,12 @@ class TestStopping:
             third.wait()
             yield row(3)
 
-        async def run():
-            runner = Runner(slow(), [metric()], RequestGate())
-            async with contextlib.aclosing(runner.records()) as items:
-                first = await anext(items)
-                second.set()
-                taken = [first, await anext(items)]
-                runner.stop()
-                return [*taken, *[item async for item in items]]
+        def take(item):
+            items.append(item)
+            second.set() if len(items) == 1 else runner.stop()
 
-        assert lines(asyncio.run(run())) == [1, 2]
+        items = []
+        runner = Runner(slow(), [metric()], RequestGate(), take)
+        asyncio.run(runner.run())
+        assert lines(items) == [1, 2]
         third.set()  # the reader ends quietly: its loop is closed

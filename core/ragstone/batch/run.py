@@ -214,22 +214,23 @@ class Run:
                 share_replies=options.get("share_replies", True),
                 replies=journal,
             )
-            self._runner = Runner(
-                self._rows,
-                self._metrics,
-                self._gate,
-                repeat=self._repeat,
-                journal=journal,
-                sample_timeout=options.get("sample_timeout"),
-                in_memory=isinstance(self._samples, (list, tuple)),
-                meter=self._spending.meter,
-                flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
-                window=16 * self._calls,
-            )
-            if self.presses:
-                self._end()
             with contextlib.closing(Progress(self._gate, self._total(), self._progress)) as bar:
-                await self._collect(self._runner, bar)
+                self._runner = Runner(
+                    self._rows,
+                    self._metrics,
+                    self._gate,
+                    partial(self._take, bar),
+                    repeat=self._repeat,
+                    journal=journal,
+                    sample_timeout=options.get("sample_timeout"),
+                    in_memory=isinstance(self._samples, (list, tuple)),
+                    meter=self._spending.meter,
+                    flows=1 if self._calls == 1 else 2 * self._calls,  # in turn: what shares a text is asked together
+                    window=16 * self._calls,
+                )
+                if self.presses:
+                    self._end()
+                await self._runner.run()
         for why in () if options.get("stop_on_give_up") else self._runner.not_asked:  # else the report says it
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
 
@@ -309,18 +310,6 @@ class Run:
         elif self._task is not None:
             self._task.cancel()
 
-    async def _collect(self, runner: Runner, bar: Progress) -> None:
-        try:
-            async with contextlib.aclosing(runner.records()) as items:
-                async for item in items:
-                    self._take(item, bar)
-                    del item  # hold nothing of it while waiting for the next
-                    if self._options.get("stop_on_give_up") and runner.gave_up:
-                        break
-        finally:  # awaits nothing: it is done however often the run is cancelled
-            for item in runner.rest():
-                self._take(item, bar)
-
     def _bill(self, runner: Runner, gate: RequestGate) -> str:
         """Return what this run spent, where its results are worth another sum."""
         from ragstone.report.tables import count
@@ -337,7 +326,7 @@ class Run:
         whole = f"; {count(runner.rows_done, 'sample')}, {runner.kept:,} from the journal" if runner.kept else ""
         return f"Spent in this run: {facts}{whole}. The table says what the results are worth."
 
-    def _take(self, item: Scored | BadLine, bar: Progress) -> None:
+    def _take(self, bar: Progress, item: Scored | BadLine) -> None:
         """Keep what came out of the runner, and tell the caller."""
         if isinstance(item, BadLine):
             self._bad_rows.append(item)
@@ -355,6 +344,8 @@ class Run:
         self._results.add(records, sample)
         bar.done(unscored)
         self._tell("on_result", (replace(records[0], sample=sample), *records[1:]))
+        if self._options.get("stop_on_give_up") and self._runner is not None and self._runner.gave_up:
+            self._runner.cancel()
 
     def _tell(self, event: Literal["on_result", "on_bad_row"], what: object) -> None:
         listener = cast("Callable[[object], object] | None", self._options.get(event))

@@ -92,6 +92,8 @@ class Runner:
             has claimed; the row waits for it.
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
         in_memory: Whether the rows never wait.
+        take: Gets each row's records when the row is done with, and each bad line when it is read. What it raises ends
+            the run.
         meter: Makes what counts an evaluation, and may refuse it (`CannotScore`) before its calls.
         flows: Evaluations under way at most; twice the calls keep the judge busy while others compute.
         window: Rows held at most, from being read to being done with; a thread may have read as many again.
@@ -111,6 +113,7 @@ class Runner:
         rows: Iterable[Item] | AsyncIterator[Item],
         metrics: Sequence[Metric],
         gate: RequestGate,
+        take: Callable[[Scored | BadLine], object],
         *,
         repeat: int = 1,
         journal: "Journal | None" = None,
@@ -123,6 +126,7 @@ class Runner:
         self._rows = rows
         self._in_memory = in_memory
         self._gate = gate
+        self._take = take
         self._journal = journal
         self._sample_timeout = sample_timeout
         self._meter = meter
@@ -133,7 +137,6 @@ class Runner:
         self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
         self.notes: list[str] = []
         self._open: dict[_Slot, None] = {}  # rows under way, as they were read
-        self._ready: deque[_Slot | BadLine] = deque()
         self._unreadable: Exception | None = None
         self._jobs: deque[tuple[_Slot, int]] = deque()
         self._claimed: set[str] = set()
@@ -181,36 +184,28 @@ class Runner:
         self._all_read = True  # said here, too: a task that is cancelled before its first step does nothing at all
         self._changed.set()
 
-    async def records(self) -> AsyncGenerator[Scored | BadLine, None]:
-        """Yield each row's records when the row is done with; a bad line comes through when it is read.
+    def cancel(self) -> None:
+        """Call off what is under way."""
+        self._ending = True
+        self._changed.set()
 
-        Close the generator (`contextlib.aclosing`) to end early; what is under way is then called off, and `rest`
-        has what was made by then.
+    async def run(self) -> None:
+        """Score the rows. However it ends, `take` has got all that was made, also of rows that were under way.
 
         Raises:
             JournalError: The journal cannot be read or written.
-            Exception: What reading the rows raises, when the rows before it are done with.
+            Exception: What reading the rows raises, when the rows before it are done with; what `take` raises.
         """
         rows = self._rows
         if not isinstance(rows, AsyncIterator):
             rows = iter(rows) if self._in_memory else _threaded(rows, self._window)
         self._reading = asyncio.ensure_future(self._read(rows))
         try:
-            while True:
-                while self._failure is None and self._ready:
-                    yield self._next()
-                    self._held -= 1
-                    self._room.set()
-                if self._failure is not None:
-                    raise self._failure
-                if self._over():
-                    break
+            while self._failure is None and not self._ending and not self._over():
                 self._changed.clear()
                 await self._changed.wait()
-            for item in self.rest():
-                yield item
-            if self._unreadable is not None:
-                raise self._unreadable
+            if error := self._failure or self._unreadable:
+                raise error
         finally:
             self._ending = True
             self._jobs.clear()
@@ -223,29 +218,28 @@ class Runner:
             if self._journal is not None and self._claimed:
                 with suppress(JournalError):  # whoever put an outcome was told
                     self._journal.release(self._claimed)
-            await asyncio.gather(*tasks, return_exceptions=True)
-            if isinstance(rows, AsyncGenerator):
-                await rows.aclose()
-
-    def rest(self) -> Iterator[Scored | BadLine]:
-        """Yield what was made and has not come out of `records`: of rows that are done with, then of unfinished ones.
-
-        Call it when `records` has ended, however it did.
-        """
-        while self._ready:
-            yield self._next()
-        while self._open:
-            slot = next(iter(self._open))
-            del self._open[slot]
-            if slot.left < len(self._draws):
-                yield self._scored(slot)
+            try:
+                await asyncio.gather(*tasks, return_exceptions=True)
+                if isinstance(rows, AsyncGenerator):
+                    await rows.aclose()
+            finally:
+                for slot in self._open:
+                    if slot.left < len(self._draws):
+                        self._take(self._scored(slot))
+                del self._take  # whose owner holds this: no judge's connections wait for a garbage collection
 
     def _over(self) -> bool:
         return self._all_read and not (self._jobs or self._tasks or self._waiting)
 
-    def _next(self) -> Scored | BadLine:
-        entry = self._ready.popleft()
-        return self._scored(entry) if isinstance(entry, _Slot) else entry
+    def _deliver(self, item: Scored | BadLine) -> None:
+        """Hand out what is done with; what that raises ends the run."""
+        self._held -= 1
+        self._room.set()
+        try:
+            self._take(item)
+        except BaseException as error:
+            self._failure = self._failure or error
+        self._changed.set()
 
     async def _read(self, rows: Iterator[Item] | AsyncIterator[Item]) -> None:
         try:
@@ -264,8 +258,7 @@ class Runner:
                     self._begin()
                     del slot
                 else:
-                    self._ready.append(item)
-                    self._changed.set()
+                    self._deliver(item)
                 del item
         except Exception as error:
             self._unreadable = error
@@ -275,7 +268,7 @@ class Runner:
 
     def _begin(self) -> None:
         """Begin evaluations, as many as may be under way."""
-        while self._jobs and len(self._tasks) < self._flows and self._failure is None:
+        while self._jobs and len(self._tasks) < self._flows and self._failure is None and not self._ending:
             task = asyncio.ensure_future(self._evaluate(*self._jobs.popleft()))
             self._tasks.add(task)
             task.add_done_callback(self._ended)
@@ -305,8 +298,7 @@ class Runner:
         slot.left -= 1
         if not slot.left:
             del self._open[slot]
-            self._ready.append(slot)
-            self._changed.set()
+            self._deliver(self._scored(slot))
 
     async def _outcome(self, journal: "Journal", slot: _Slot, place: int) -> Outcome | None:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
