@@ -287,9 +287,10 @@ class LocalEmbedder(BaseEmbedder):
             clean = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates are not text to the tokenizer
             ids = np.asarray([tokenizer.encode(clean).ids], dtype=np.int64)
             inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-            (hidden,) = session.run(None, {name: inputs[name] for name in names})[0]
-            mean = hidden.mean(axis=0)
-            row[:] = mean / max(np.linalg.norm(mean), np.float32(1e-12))
+            hidden = session.run(None, {name: inputs[name] for name in names})[0]
+            mean = hidden.sum(axis=1) / np.float32(ids.shape[1])
+            length = np.sqrt(np.square(mean).sum(axis=1))
+            row[:] = mean / np.maximum(length, np.float32(1e-12))
         return rows
 
     def _load(self) -> tuple[Any, Any]:
