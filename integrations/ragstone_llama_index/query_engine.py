@@ -22,6 +22,7 @@ from ragstone.bridge import in_daemon
 from ragstone.errors import describe
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
+from ragstone.options import checked
 from ragstone.plain import as_dict, fields_of, is_list
 from ragstone.registry import spread
 from ragstone.run import Run
@@ -90,10 +91,10 @@ def evaluate_query_engine(
         and contexts.
 
     Raises:
-        TypeError: `engine` is no app, a question is no text, or one of `metrics` is no metric.
-        ValueError: Two metrics have the same name, there are none, one needs a reference and there is none, there are
-            more or fewer references than questions, `max_concurrency` is less than 1, or there is no such
-            `metadata_mode`.
+        TypeError: `engine` is no app, `questions` no list, or one of `metrics` is no metric.
+        ValueError: A question or a reference is no text, two metrics have the same name, there are none, one needs a
+            reference and there is none, there are more or fewer references than questions, `max_concurrency` is less
+            than 1, or there is no such `metadata_mode`.
         ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
 
     Example:
@@ -215,26 +216,22 @@ def _questions(engine: object, questions: Questions, references: References | No
     """Return what to ask, with what is right where that is known."""
     examples = _examples(questions)
     own: list[object] = [example.get("reference_answer") or None for example in examples]
-    right = own if references is None else list(references)
-    if len(right) != len(examples):
-        raise ValueError(f"references: has {len(right)}, for {len(examples)} questions; pass one each, or None")
+    kind: object = list[str | list[str]] if isinstance(engine, BaseChatEngine) else list[str]
+    items: list[str | list[str]] = checked("questions", [example.get("query") for example in examples], kind)
+    right: list[str | list[str | None] | None] = checked(
+        "references", own if references is None else references, list[str | list[str | None] | None]
+    )
+    if len(right) != len(items):
+        raise ValueError(f"references: has {len(right)}, for {len(items)} questions; pass one each, or None")
     asked: list[_Question] = []
-    for i, (example, reference) in enumerate(zip(examples, right, strict=True)):
-        item = example.get("query")
-        turns = item if is_list(item) and isinstance(engine, BaseChatEngine) else [item]
-        known = reference if is_list(reference) else [*[None] * (len(turns) - 1), reference]
+    for i, (item, reference) in enumerate(zip(items, right, strict=True)):
+        turns = [item] if isinstance(item, str) else item
+        known: list[str | None] = reference if isinstance(reference, list) else [*[None] * (len(turns) - 1), reference]
         if len(turns) != len(known):
             raise ValueError(f"references[{i}]: has {len(known)}, for {len(turns)} turns; pass one each, or None")
         for j, turn in enumerate(turns):
-            answer = None if known[j] is None else _text(f"references[{i}]", known[j])
-            asked.append(_Question(_text(f"questions[{i}]", turn), answer, begins=j == 0))
+            asked.append(_Question(turn, known[j], begins=j == 0))
     return asked
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name}: is {type(value).__name__}, not text (str)")
-    return value
 
 
 def _examples(questions: Questions) -> Sequence[Mapping[str, object]]:

@@ -194,7 +194,7 @@ def test_what_it_cannot_be_called_with_is_refused_before_the_app_is_asked():
         ({"metrics": two}, ValueError, "metrics: holds two of the name 'context_relevancy'"),
         ({"engine": None}, TypeError, "engine: NoneType has no query, aquery; pass a query engine"),
         ({"questions": "Why?"}, TypeError, "questions: is str; pass a list of texts"),
-        ({"questions": ["Why?", 3]}, TypeError, r"questions\[1\]: is int, not text"),
+        ({"questions": ["Why?", 3]}, ValueError, r"questions\[1\]: 3 should be a valid string"),
         ({"questions": ["Why?"], "references": ["x", "y"]}, ValueError, "has 2, for 1 questions"),
         ({"metrics": "bleu"}, ValueError, "there is no metric 'bleu'"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
