@@ -1,6 +1,6 @@
 """The callback handler that hands what a live chain was asked, found and answered to a monitor."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -9,7 +9,7 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 
 from ragstone.live.sampling import check_function
 from ragstone.metrics.models import check_members
-from ragstone_langchain.read import Fields, Kind, Reading
+from ragstone_langchain.read import KINDS, Fields, Reading
 from ragstone_langchain.record import Recorder, Where, safely
 
 if TYPE_CHECKING:
@@ -37,16 +37,6 @@ class _Everywhere:
 
     def get(self) -> BaseCallbackHandler | None:
         return self.handler
-
-
-_KINDS: Mapping[str, Kind] = {
-    "prompt": "step",
-    "parser": "step",
-    "tool": "tool",
-    "retriever": "retriever",
-    **dict.fromkeys(("llm", "chat_model", "embedding"), "model"),
-}
-"""What begins as a chain and is none, by its `run_type`: a decision model says "llm"."""
 
 
 class MonitorHandler(BaseCallbackHandler):
@@ -136,7 +126,7 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_chain_start(self, serialized: object, inputs: object, *, run_id: UUID, **event: object) -> None:
         """Begin a chain, and a sample where none is open above."""
-        what = _KINDS.get(str(event.get("run_type")), "chain")
+        what = KINDS.get(str(event.get("run_type")), "chain")
         safely(self.monitor, self.recorder.begin, what, run_id, event, serialized, inputs)
 
     def on_tool_start(self, serialized: object, *_: object, run_id: UUID, **event: object) -> None:

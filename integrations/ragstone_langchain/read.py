@@ -46,6 +46,14 @@ FieldFunction = Callable[[object, object], Sample | Mapping[str, object] | None]
 Fields = Mapping[str, str] | FieldFunction
 Kind = Literal["chain", "step", "tool", "retriever", "model", "named"]
 """What a run is. A step is a chain that only words or parses (a prompt, a parser); "named" a call of `contexts`."""
+KINDS: Mapping[str, Kind] = {
+    "prompt": "step",
+    "parser": "step",
+    "tool": "tool",
+    "retriever": "retriever",
+    **dict.fromkeys(("llm", "chat_model", "embedding"), "model"),
+}
+"""Kinds by LangChain's `run_type`, where it is no chain: also of what begins as one, as a decision model does."""
 P = ParamSpec("P")
 T = TypeVar("T")
 

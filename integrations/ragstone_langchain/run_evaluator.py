@@ -6,7 +6,7 @@ from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluat
 
 import ragstone.run as live
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.read import attempt, found_by
+from ragstone_langchain.read import KINDS, attempt, found_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -68,10 +68,8 @@ def _arguments(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN40
 
 def _as_live(run: Any) -> live.Run:  # noqa: ANN401
     """Return a traced run as a handler would have recorded it."""
-    kinds = {"prompt": "step", "parser": "step", "llm": "model"}
-    kind = kinds.get(run.run_type, str(run.run_type))
     failed = None if run.error is None else RuntimeError(run.error)
-    recorded = live.Run(run.id, kind, run.name, run.inputs, error=failed, open=False)
+    recorded = live.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, run.inputs, error=failed, open=False)
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
     recorded.inside = [_as_live(child) for child in children]
     recorded.output = None if run.outputs is None else attempt(found_by, recorded, _unpacked(run), ())
