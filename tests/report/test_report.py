@@ -31,7 +31,7 @@ def only(found):
 def test_draws_of_a_row_are_averaged_first():
     found = only(report([[0.0, 0.0, 0.0, 0.3], [1.0], [0.5, None, 0.7]]))
     assert found.mean == pytest.approx(statistics.fmean([0.075, 1.0, 0.6]))
-    assert (found.rows, found.scored, found.total, found.draws) == (3, 7, 8, 4)
+    assert (found.rows, found.scored, found.total) == (3, 7, 8)
     assert (found.noise.rows, found.failures, found.examples) == (2, {"timeout": 1}, {"timeout": "q2: after 60 s"})
     squares = 3 * 0.075**2 + 0.225**2 + 2 * 0.1**2
     assert found.noise.sd == pytest.approx(math.sqrt(squares / 4))
@@ -165,6 +165,21 @@ def test_rows_weigh_as_many_as_they_stand_for():
     assert (found.mean, found.passed) == (pytest.approx(100 / 110),) * 2
     assert not only(report([0.5])).weighted
     assert only(Report.of([Record("a", scored(0.5), rate=0.0), Record("b", scored(1.0), row=1)])).mean == 0.75
+
+
+def test_what_makes_a_mean_doubtful_is_said():
+    verdicts = [Verdict(id=i, kind="question", text=f"{i}?", verdict="yes") for i in "12"]
+
+    def of(cosine, chosen_by):
+        score = scored(1.0, verdicts=verdicts, breakdown={"cosine_1": 1.0, "cosine_2": cosine})
+        return Record("a", score, "judge", chosen_by=chosen_by)
+
+    doubtful = str(Report.of([of(1.0, "low")]))
+    assert "demo: only samples that low chose are in; the mean says nothing of the others" in doubtful
+    assert "demo: the embedder gave one vector for different texts" in doubtful
+    sound = str(Report.of([of(1.0, "low"), replace(of(0.5, "rate"), row=1)]))
+    assert "only samples" not in sound
+    assert "one vector" not in sound
 
 
 def test_attacks_on_the_judge_are_counted_by_row_and_shown():

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -84,8 +84,7 @@ class MetricInfo:
         verdicts = record.outcome.verdicts if isinstance(record.outcome, Score) else ()
         asking: Asking = "one_by_one" if any(each.probability is not None for each in verdicts) else "together"
         metric = make_metric(name, {}, NullJudge(asking=asking))
-        facts = metric.bounds, metric.higher_is_better
-        return cls(name, version, judge, *facts, items=tuple(metric.item_kinds), question=metric.asks)
+        return replace(cls.of(metric), version=version, judge=judge, threshold=None, setup={})
 
     @property
     def sign(self) -> float:
@@ -150,12 +149,6 @@ class Cost:
             self.unknown[name] += value is None
         self.unknown["tokens"] += None in (usage.input_tokens, usage.output_tokens)
 
-    def merge(self, other: "Cost") -> None:
-        """Count all that another holds."""
-        self.outcomes += other.outcomes
-        self.sums = {name: value + other.sums[name] for name, value in self.sums.items()}
-        self.unknown.update(other.unknown)
-
     @property
     def usage(self) -> Usage:
         """The same as a `Usage`: tokens are None where a provider did not report all of them."""
@@ -164,10 +157,9 @@ class Cost:
 
 
 class Worst(NamedTuple):
-    """A row's mean over its draws, how many there are, and the worst of them."""
+    """A row's mean over its draws, and the worst of them."""
 
     value: float
-    draws: int
     score: Score
     record: "Record"
 
@@ -178,7 +170,7 @@ class Worst(NamedTuple):
         if not draws:
             return None
         score, record = min(draws, key=lambda draw: info.sign * draw[0].value)
-        return cls(math.fsum(score.value for score, _ in draws) / len(draws), len(draws), score, record)
+        return cls(math.fsum(score.value for score, _ in draws) / len(draws), score, record)
 
 
 class MetricSummary:
@@ -359,11 +351,6 @@ class MetricSummary:
         return self._passed.mean
 
     @property
-    def draws(self) -> int:
-        """The most scores that one row has."""
-        return max(self._noise.draws, default=0)
-
-    @property
     def noise(self) -> Noise | None:
         """How much the judge differs from itself; None where no row was scored twice."""
         return self._noise if self._noise.rows else None
@@ -378,6 +365,7 @@ class Aggregates:
     """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
 
     Attributes:
+        cost: What all of it cost.
         rows: How many rows were counted.
         flagged: How many rows hold what looks like an attack on the judge.
         first_flag: The first such passage, and where it was seen.
@@ -395,6 +383,7 @@ class Aggregates:
         self.facets = tuple(facets)
         self.feedback = feedback or {}
         self._slices: dict[Slicing, dict[Key, dict[str, Mean]]] = {}
+        self.cost = Cost()
         self.rows = self.unanswerable = 0
         self.flagged = 0
         self.first_flag: tuple[Suspicion, Record] | None = None
@@ -403,6 +392,8 @@ class Aggregates:
     def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
         """Count what the metrics gave for one row, in all draws, and by what its sample's metadata say."""
         self.rows += 1
+        for record in records:
+            self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(records)
         values = self._values_of(records[0], metadata or {})
         flagged = [record for record in records if record.outcome.suspected]
@@ -465,14 +456,6 @@ class Aggregates:
         """Return when the first and the last sample were submitted; None where no time is known."""
         known = [(each.first, each.last) for each in self if each.first is not None and each.last is not None]
         return (min(first for first, _ in known), max(last for _, last in known)) if known else None
-
-    @property
-    def cost(self) -> Cost:
-        """What all of it cost."""
-        total = Cost()
-        for each in self:
-            total.merge(each.cost)
-        return total
 
 
 def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
