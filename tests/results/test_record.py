@@ -114,6 +114,13 @@ def test_a_row_gives_the_record_back(record):
     assert from_row(row, record.row) == record
 
 
+def test_odd_numbers_and_half_characters_come_back():
+    for value, seconds, name in ((-0.0, 0.0, "a\ud83d"), (1e-320, float("inf"), "\x00")):
+        usage = Usage(llm_calls=10**30, input_tokens=None, seconds=seconds)
+        score = Score(metric=name, value=value, reason=name, breakdown={name: value}, usage=usage, version="1")
+        assert repr(read(encode(Record("", score))).outcome) == repr(score)  # 0.0 == -0.0 would pass
+
+
 def test_what_is_empty_is_not_written():
     passage = Evidence(field="retrieved_contexts", chunk=1, start=0, end=4, text="Emma")
     verdict = Verdict(id="1", kind="sentence", text="Emma", verdict="relevant", evidence=(passage,))

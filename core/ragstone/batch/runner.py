@@ -131,7 +131,7 @@ class Runner:
         self._sample_timeout = sample_timeout
         self._meter = meter
         self._flows = max(1, flows)
-        self._window = max(1, window)
+        self._window = window
         self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
@@ -146,8 +146,7 @@ class Runner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
         self._all_read = False
-        self._held = 0
-        self._room = asyncio.Event()
+        self._room = asyncio.Semaphore(max(1, window))
         self._changed = asyncio.Event()
         self._failure: BaseException | None = None
         self._failed_in_a_row = 0
@@ -233,8 +232,7 @@ class Runner:
 
     def _deliver(self, item: Scored | BadLine) -> None:
         """Hand out what is done with; what that raises ends the run."""
-        self._held -= 1
-        self._room.set()
+        self._room.release()
         try:
             self._take(item)
         except BaseException as error:
@@ -244,13 +242,10 @@ class Runner:
     async def _read(self, rows: Iterator[Item] | AsyncIterator[Item]) -> None:
         try:
             while True:
-                while self._held >= self._window:
-                    self._room.clear()
-                    await self._room.wait()
+                await self._room.acquire()
                 item = await anext(rows, None) if isinstance(rows, AsyncIterator) else next(rows, None)
                 if item is None:
                     return
-                self._held += 1
                 if isinstance(item, Row):
                     slot = _Slot(item, len(self._draws))
                     self._open[slot] = None
@@ -371,8 +366,8 @@ class Runner:
         self.kept += not slot.asked
         if any(isinstance(record.outcome, Score) for record in records):
             self._failed_in_a_row = 0
-        elif any(_judge_failed(record.outcome) for record in records):
-            self._failed_in_a_row += 1
+        else:
+            self._failed_in_a_row += any(_judge_failed(record.outcome) for record in records)
             self._gave_up = self._gave_up or self._failed_in_a_row >= GIVE_UP_AFTER
         return Scored(slot.row, records)
 
