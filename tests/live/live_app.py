@@ -147,9 +147,9 @@ def hear() -> str:
 class Process(subprocess.Popen[str]):
     """An app that runs the code after `live_app`'s names were imported."""
 
-    def __init__(self, code: str, *options: str) -> None:
+    def __init__(self, code: str) -> None:
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        super().__init__([sys.executable, *options, "-c", APP + code], text=True, **pipes)
+        super().__init__([sys.executable, "-c", APP + code], text=True, **pipes)
 
     def hear(self) -> str:
         """The next line that it says; fails with its errors if it ended."""
@@ -170,9 +170,9 @@ class Process(subprocess.Popen[str]):
 
 
 @contextmanager
-def app(code: str, *options: str) -> Iterator[Process]:
+def app(code: str) -> Iterator[Process]:
     """Start an app; kill it at the end."""
-    process = Process(code, *options)
+    process = Process(code)
     try:
         yield process
     finally:
@@ -180,7 +180,7 @@ def app(code: str, *options: str) -> Iterator[Process]:
         process.communicate()
 
 
-def ran(code: str, *options: str) -> tuple[int, str]:
+def ran(code: str) -> tuple[int, str]:
     """Run an app to its end: exit status and standard error."""
-    with app(code, *options) as process:
+    with app(code) as process:
         return process.end()
