@@ -24,7 +24,6 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
-from pydantic import BaseModel
 
 from ragstone.open_runs import OpenRuns
 from ragstone.plain import as_dict, is_list
@@ -184,12 +183,11 @@ class Recorder:
 class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
     """Tells a recorder what LlamaIndex reports; keeps no spans in `open_spans`, `completed_spans`, `dropped_spans`."""
 
-    recorder: Any
+    recorder: Any = None
 
     def __init__(self, recorder: Recorder) -> None:
-        # Not by BaseSpanHandler's, which knows no fields but its own.
-        BaseModel.__init__(self, recorder=recorder)
-        self._lock = None
+        super().__init__()
+        self.recorder = recorder
 
     def span_enter(
         self,
