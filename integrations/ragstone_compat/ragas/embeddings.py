@@ -15,6 +15,7 @@ class BaseRagasEmbeddings(BaseEmbedder):
     """An embedder of your own: a subclass with `embed_documents`, or with `embed_text` as since ragas 0.4."""
 
     model = "own"
+    embed_text: Any
 
     def embed(self, texts: Sequence[str], /) -> Any:  # noqa: ANN401 - an array, or lists
         """Return a vector for each text."""
@@ -23,10 +24,6 @@ class BaseRagasEmbeddings(BaseEmbedder):
     def embed_documents(self, texts: list[str]) -> Any:  # noqa: ANN401
         """Return a vector for each text."""
         return [self.embed_text(text) for text in texts]
-
-    def embed_text(self, text: str, **_: object) -> Any:  # noqa: ANN401
-        """Return the vector of a text."""
-        raise NotImplementedError
 
 
 BaseRagasEmbedding = BaseRagasEmbeddings

@@ -12,6 +12,7 @@ class BaseRagasLLM(BaseLLM):
     """A judge of your own: a subclass with `generate_text`, from a prompt of LangChain to its result."""
 
     model = "own"
+    generate_text: Any
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request."""
@@ -19,10 +20,6 @@ class BaseRagasLLM(BaseLLM):
 
         prompt = without_system(replace(request, user=spelled_out(request))).user
         return LLMReply(self.generate_text(StringPromptValue(text=prompt)).generations[0][0].text)
-
-    def generate_text(self, prompt: Any, *_: object, **__: object) -> Any:  # noqa: ANN401 - of LangChain
-        """Return LangChain's result of a prompt."""
-        raise NotImplementedError
 
 
 class LangchainLLMWrapper(BaseRagasLLM):
