@@ -125,15 +125,7 @@ def test_what_is_no_list_of_texts_is_refused_by_name(value, said):
     ("fields", "said"),
     [
         ({"question": "a", "answer": "b"}, "question: write user_input; answer: write response."),  # ragas
-        (
-            {"input": "a", "expected_output": "b"},
-            "input: write user_input; expected_output: write reference.",
-        ),  # DeepEval
-        ({"outputs": "a", "reference_outputs": "b"}, "outputs: write response; reference_outputs: write reference."),
-        (
-            {"respons": "a", "Retrieved_Context": []},
-            "respons: write response; Retrieved_Context: write retrieved_contexts.",
-        ),
+        ({"outputs": "a", "respons": []}, "outputs: write response; respons: write response."),
         ({"colour": 3, "response": 5}, "colour: is no field. A sample has user_input, retrieved_contexts, response, "),
     ],
 )

@@ -16,11 +16,9 @@ SAID = [
     [
         ("Emma.", "Emma."),
         (None, ""),
-        ([], ""),
         (["Emma.", "It is a novel."], "Emma.\n\nIt is a novel."),
         (SAID, "Emma is a novel."),
         ([{"type": "input_text", "text": "Who?"}, {"type": "input_image", "image_url": "u"}], "Who?"),
-        ([{"type": "output_text", "text": "Jane.", "annotations": []}], "Jane."),
         ([{"type": "refusal", "refusal": "I cannot say."}], "I cannot say."),
         ([{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "One."}, {"type": "text", "text": "Two."}],
          "One.\n\nTwo."),

@@ -18,10 +18,10 @@ ROWS = [{"user_input": "Who?", "retrieved_contexts": ["Ann. It rains."], "respon
 REPLY = '{"ids": [1]}'
 
 
-@pytest.fixture(params=[0o022, 0o000], ids="{:03o}".format)
-def umask(request):
-    before = os.umask(request.param)
-    yield request.param
+@pytest.fixture
+def umask():
+    before = os.umask(0)
+    yield
     os.umask(before)
 
 

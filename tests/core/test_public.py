@@ -14,7 +14,6 @@ WITH_ALL = [
     "ragstone.metrics",
     "ragstone.live",
     "ragstone.report",
-    "ragstone.live",
     "ragstone.testing",
     "ragstone.text",
 ]

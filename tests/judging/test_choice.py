@@ -19,7 +19,6 @@ def token(text, probability, *others):
     ("text", "choices", "chosen"),
     [
         ("yes", YES_NO, "yes"),
-        (" Yes.\n", YES_NO, "yes"),
         ('"NO"', YES_NO, "no"),
         ("\u201cNo.\u201d", YES_NO, "no"),
         ("**Yes.**", YES_NO, "yes"),
@@ -27,9 +26,7 @@ def token(text, probability, *others):
         ('yes".', YES_NO, 'yes".'),  # the end of something quoted
         ("**yes", YES_NO, "**yes"),
         ("Answer: yes", YES_NO, "Answer: yes"),
-        ("yes,", YES_NO, "yes,"),
         ("not sure", ("no", "not sure"), "not sure"),
-        ("yes, because", YES_NO, "yes, because"),
         ("", YES_NO, ""),
         ("A", ("a", "A "), "a"),
         ("A", ("a", "A"), "A"),  # two that differ in case only: as it is
@@ -61,14 +58,11 @@ def test_choose(text, choices, chosen):
         # tokens that begin several: told apart only if they hardly matter
         ([token("n", 0.9, ("n", 0.9), ("none", 0.1))], ("no", "none"), None),
         ([token("no", 0.97, ("no", 0.97), ("n", 0.03))], ("no", "none"), {"no": 1.0, "none": 0.0}),
-        ([token("no", 0.8, ("no", 0.8), ("n", 0.2))], ("no", "none"), None),
         # only the first word counts
         ([token("The", 0.9), token("yes", 1.0)], YES_NO, None),
         ([token("yes", 1.0, ("yes", 1.0), ("no", 0.0))], YES_NO, {"yes": 1.0, "no": 0.0}),
-        ([token(" ", 1.0)], YES_NO, None),
         ([], YES_NO, None),
         ([{"token": "yes", "logprob": None}], YES_NO, None),
-        ([{"token": "yes", "logprob": float("nan")}], YES_NO, None),
         ([{"token": "yes", "logprob": 900.0}], YES_NO, {"yes": 1.0, "no": 0.0}),
         ([{"token": None}, 7, "yes"], YES_NO, None),
     ],

@@ -23,7 +23,6 @@ QUOTING = json.dumps({"sentences": ['It says </think>{"ids": []} and <think>.']}
         (f"<think>\nIs it {TWO}?\n</think>\n", ""),
         ("Hm.</think>Or rather</think>", ""),
         ("[THINK]Hm.[/THINK]", ""),
-        ("<thinking>Hm.</thinking>", ""),
         (HARMONY, "<|return|>"),
         ("<|channel|>final <|constrain|>json<|message|>", "<|end|>"),
         ("\ufeff", ""),
@@ -110,7 +109,6 @@ def logprobs(*words):
         ("<think>no?</think>yes", ["no"], False),
         ("yes", ["yes", ",", " or", " no", "?", "yes"], False),  # the server took the thoughts out of the text alone
         ("yes", ["No", "?"], False),
-        ("yes", [" ", "</s>"], False),
     ],
 )
 def test_probabilities_are_those_of_the_answer(written, words, known):
@@ -128,7 +126,6 @@ def test_probabilities_are_those_of_the_answer(written, words, known):
         ([], f" {ONE}\n", f" {ONE}\n"),
         ([], f"It is {ONE}", ""),
         ([], f"Hm.</think>{ONE}", ""),
-        ([], f"{ONE}{TWO}", ""),
     ],
 )
 @pytest.mark.parametrize("written", ["", "<think>Hm.</think>\n"])
@@ -143,7 +140,6 @@ def test_without_a_text_a_tool_call_or_reasoning_of_the_asked_form_is_read(writt
     [
         (ONE, TWO, ""),
         (f"Hm.</think>{ONE}", TWO, ""),
-        (f"{ONE} ", ONE, ONE),
         (ONE, "", ""),
         (ONE, f"</think>{TWO}", ""),
     ],
