@@ -1,7 +1,6 @@
 """What a provider says by an error: slow down, never, not this parameter, or not this text."""
 
 import re
-import time
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -62,7 +61,7 @@ def read_refusal(error: BaseException) -> Refusal:
     """Return what an exception, or one that it was raised from, says of later calls.
 
     Read are a status (429, 500, 502, 503, 504 or 529 say "slow down") under the names that clients give it, here or in
-    `response`; a number `retry_after`; and the headers retry-after-ms and Retry-After, in seconds or as a date.
+    `response`; a number `retry_after`; and the headers retry-after-ms and Retry-After, in seconds.
 
     Example:
         >>> class TooMany(Exception):
@@ -95,16 +94,8 @@ def _in_headers(response: object) -> float:
     if not callable(get):
         return 0.0
     milliseconds = _seconds(get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value: object = get("retry-after") or get("Retry-After")  # a plain dict minds the case
-    seconds = _seconds(value)
-    if seconds is None and isinstance(value, str):
-        with suppress(TypeError, ValueError, OverflowError):
-            from email.utils import parsedate_to_datetime  # loaded when first used
-
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    return seconds or 0.0
+    seconds = _seconds(get("retry-after") or get("Retry-After"))  # a plain dict minds the case
+    return milliseconds / 1000 if milliseconds is not None else seconds or 0.0
 
 
 def _seconds(value: object) -> float | None:
