@@ -168,7 +168,7 @@ class Live(Recorder):
         writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
         stream = cast("object", answer)
         pieces = self._pieces_of(stream) if writing else Pieces()
-        pieces.add_done_callback(partial(self._read, draft.sample))
+        pieces.add_done_callback(partial(self.safely, self._take_pieces, draft.sample))
         if not writing and not _note(stream, pieces, returned):
             self.monitor.skip("no_answer", names=(type(stream).__name__,))
 
@@ -184,12 +184,9 @@ class Live(Recorder):
         """Note the pieces of a chat's stream that LlamaIndex is about to read: early versions keep no text."""
         _note(response, self._pieces_of(response))
 
-    def _read(self, sample: Sample, pieces: Pieces) -> None:
-        self.safely(self._take_pieces, sample, pieces)
-        self._remove_if_done()
-
     def _take_pieces(self, sample: Sample, pieces: Pieces) -> None:
         """Submit the sample of a stream that has ended."""
+        self._remove_if_done()
         error = pieces.exception()
         if error is None:
             came = pieces.result()
