@@ -41,10 +41,12 @@ class _Run:
         embeds = any(metric.kind.needs_embedder and metric.embeddings is None for metric in self.metrics)
         judge = judge_of(unwrapped(llm)) if asks else None
         embedder = embedder_of(unwrapped(embeddings), judge) if embeds else None
-        self.of = {metric.column: metric for metric in self.metrics}
+        kinds = Counter(metric.kind for metric in self.metrics)
+        native = [each.native(judge, embedder, each.column * (kinds[each.kind] > 1)) for each in self.metrics]
+        self.of = {each.name: metric for each, metric in zip(native, self.metrics, strict=True)}
         self.options: dict[str, Any] = {
             "samples": [sample.native for sample in self.dataset],
-            "metrics": [metric.native(judge, embedder) for metric in self.metrics],
+            "metrics": native,
             "name": options.get("experiment_name") or "",
             "progress": "auto" if options.get("show_progress", True) else False,
         }

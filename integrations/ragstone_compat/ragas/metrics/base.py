@@ -76,14 +76,15 @@ class Metric:
 
     set_prompts = adapt_prompts = save_prompts = load_prompts = get_prompts
 
-    def native(self, llm: object = None, embeddings: object = None) -> ragstone.Metric:
-        """Return ragstone's metric, by the name in results.
+    def native(self, llm: object = None, embeddings: object = None, name: str = "") -> ragstone.Metric:
+        """Return ragstone's metric.
 
         Args:
             llm: The judge where the metric has none.
             embeddings: The embedder, likewise.
+            name: The name in ragstone's report, where its own is another metric's too.
         """
-        kind: Any = type(self.kind.__name__, (self.kind,), {"name": self.column})
+        kind: Any = type(self.kind.__name__, (self.kind,), {"name": name}) if name else self.kind
         options = {each: getattr(self, each) for each in self.takes}
         judge = None
         if kind.needs_llm:
