@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone import Sample, Score, Unscored
+from ragstone import Sample, Unscored
 from ragstone.live import Record, SQLiteSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
@@ -83,21 +83,6 @@ def test_texts(outbox, text):
     assert after.sample.model_fields_set == before.sample.model_fields_set
     assert (after.todo, after.origin, after.submitted_at) == (before.todo, before.origin, 12.5)
     assert after.attempts == 0
-
-
-@pytest.mark.parametrize("text", HOSTILE[:2], ids=ascii)
-def test_records(outbox, path, text):
-    score = Score(metric=text, value=0.1 + 0.2, reason=text, breakdown={text: 1e-300}, version="1")
-    before = record(
-        outcome=score, judge=text, origin={"span_id": text}, sample=Sample(response=text, metadata={text: 1})
-    )
-    with outbox.transaction():
-        outbox.keep(before, ["a", "b"])
-    with outbox.transaction():
-        ((seq, after),) = outbox.undelivered("b", 10)
-        assert after == before
-        outbox.delivered([seq])
-        assert outbox.contents().records == {"a": 1}
 
 
 @pytest.mark.parametrize("name", ["m", 'a"b', "a\\b", "a\x00b", "%", "\ud83d"])

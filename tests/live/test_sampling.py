@@ -117,10 +117,9 @@ def test_the_id_of_a_block_is_that_of_its_samples() -> None:
 
 
 def test_a_block_needs_an_id() -> None:
-    with pytest.raises(ValueError, match="trace_id: is empty"), trace_id(""):
-        pass
-    with pytest.raises(TypeError, match="trace_id: is int"), trace_id(7):
-        pass
+    for name, message in (("", "trace_id: '' is blank"), (7, "trace_id: 7 should be a valid string")):
+        with pytest.raises(ValueError, match=message), trace_id(name):  # type: ignore[arg-type]
+            pass
 
 
 ABOUT = {"name": "rag", "tags": ["a", "b"], "user_id": "u", "session_id": 5, "run_id": "r", "secret": "s"}

@@ -5,8 +5,9 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal
 
+from ragstone.options import Text, checked
 from ragstone.plain import is_list, is_mapping
 
 TRACE_KEY = "ragstone_trace_id"
@@ -50,18 +51,14 @@ def trace_id(name: str) -> Generator[str, None, None]:
     The first sample has the id itself, a second one "ID/2", and so on. Feedback and scores are then known by it.
 
     Raises:
-        TypeError: The id is no text.
-        ValueError: The id is empty.
+        ValueError: The id is no text, or empty.
 
     Example:
         >>> with trace_id("request 7"):
         ...     own_id({}), own_id({})
         ('request 7', 'request 7/2')
     """
-    if not isinstance(cast("object", name), str):
-        raise TypeError(f"trace_id: is {type(name).__name__}; pass a text")
-    if not name:
-        raise ValueError("trace_id: is empty; pass the request's id")
+    checked("trace_id", name, Text)
     token = _current.set(Trace(name))
     try:
         yield name
