@@ -151,34 +151,29 @@ UNSCORED = {
 }
 
 
-@pytest.mark.parametrize("reason", UNSCORED)
-def test_what_cannot_be_scored_has_no_score_and_says_why(reason) -> None:
-    llm, parts = UNSCORED[reason]
-    evaluator = RagEvaluator(ContextRelevancy(llm=llm, threshold=0.5))
-    results = [evaluator(**{**PARTS, **parts}), asyncio.run(evaluator.acall(**{**PARTS, **parts}))]
-    for result in results:
-        assert result["comment"].startswith(f"{reason}: ")
-        metadata = result["metadata"]
-        assert (result["score"], metadata["passed"], metadata["unscored"]) == (None, None, reason)
-        assert (metadata["breakdown"], metadata["verdicts"]) == ({}, [])
+def test_what_cannot_be_scored_has_no_score_and_says_why() -> None:
+    for reason, (llm, parts) in UNSCORED.items():
+        evaluator, given = RagEvaluator(ContextRelevancy(llm=llm, threshold=0.5)), {**PARTS, **parts}
+        for result in (evaluator(**given), asyncio.run(evaluator.acall(**given))):
+            metadata = result["metadata"]
+            assert result["comment"].startswith(f"{reason}: ")
+            assert (result["score"], metadata["passed"], metadata["unscored"]) == (None, None, reason)
+            assert (metadata["breakdown"], metadata["verdicts"]) == ({}, [])
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"fields": {"question": "q"}}, "fields.*'question' should be 'user_input', "),
-        ({"fields": {"response": 7}}, "fields.*response.*: 7 should be a valid string"),
-        ({"fields": "response"}, "fields: 'response' should be a valid dict"),
-        ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
-        ({"metric": ContextRelevancy}, "metrics: holds the class ContextRelevancy; pass an object"),
-        ({"metric": "relevancy", "llm": judge()}, "there is no metric 'relevancy'; there are "),
-        ({"metric": "context_relevancy"}, "llm: is missing; pass a judge for 'context_relevancy'"),
-        ({"metric": "golden", "llm": judge(), "key": "x"}, "key: is one for context_recall, factual_correctness"),
-    ],
-)
-def test_what_no_sample_can_come_of_is_refused_at_once(options, said) -> None:
-    with pytest.raises((TypeError, ValueError), match=said):
-        RagEvaluator(**{"metric": relevancy(), **options})
+REFUSED = [
+    ({"fields": {"question": "q"}}, "fields.*'question' should be 'user_input', "),
+    ({"fields": "response"}, "fields: 'response' should be a valid dict"),
+    ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
+    ({"metric": "context_relevancy"}, "llm: is missing; pass a judge for 'context_relevancy'"),
+    ({"metric": "golden", "llm": judge(), "key": "x"}, "key: is one for context_recall, factual_correctness"),
+]
+
+
+def test_what_no_sample_can_come_of_is_refused_at_once() -> None:
+    for options, said in REFUSED:
+        with pytest.raises(ValueError, match=said):
+            RagEvaluator(**{"metric": relevancy(), **options})
 
 
 def test_a_group_of_metrics_gives_a_result_for_each_and_is_refused_where_there_is_one() -> None:

@@ -137,20 +137,19 @@ def test_no_second_loop_awaits_a_model_and_evaluate_s_own_loop_never_does() -> N
     assert model.loops == {home}
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: LangChainLLM("gpt-5"), "model: str is not a LangChain model; pass a chat model"),
-        (lambda: LangChainEmbedder(MODEL), "embeddings: FakeListChatModel has no embed_documents; pass LangCh"),
-        (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents"),
-        (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' should be 'together' or 'one_by_one'"),
-        (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 should be a valid boolean"),
-        (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 should be greater than or equal to 1"),
-    ],
-)
-def test_what_cannot_work_is_refused_when_made(make, said) -> None:
-    with pytest.raises((TypeError, ValueError), match=said):
-        make()
+REFUSED = [
+    (lambda: LangChainLLM("gpt-5"), "model: str is not a LangChain model; pass a chat model"),
+    (lambda: LangChainEmbedder(Places), "embeddings: Places has no embed_documents; pass LangChain embeddings"),
+    (lambda: LangChainLLM(MODEL, asking="all"), "asking: 'all' should be 'together' or 'one_by_one'"),
+    (lambda: LangChainLLM(MODEL, gives_probabilities=1), "gives_probabilities: 1 should be a valid boolean"),
+    (lambda: LangChainLLM(MODEL, max_input_tokens=0), "max_input_tokens: 0 should be greater than or equal to 1"),
+]
+
+
+def test_what_cannot_work_is_refused_when_made() -> None:
+    for make, said in REFUSED:
+        with pytest.raises((TypeError, ValueError), match=said):
+            make()
 
 
 MODEL = FakeListChatModel(responses=["yes"])
