@@ -104,7 +104,9 @@ def run_of(run_type="chain", second=0, *, children=(), inputs=None, outputs=None
     )
 
 
-FORMS = {
+FORMS = {  # the classic ones for a summary, whose original may be the input or the contexts
+    "classic": lambda ev: strings(classic(ev).evaluate_strings(**STRINGS)),
+    "classic async": lambda ev: strings(asyncio.run(classic(ev).aevaluate_strings(**STRINGS))),
     "call": lambda ev: ev(inputs=INPUTS, outputs=OUTPUTS, reference_outputs="x", rubric="theirs"),
     "call with texts": lambda ev: ev(
         inputs=SAMPLE.user_input, outputs=SAMPLE.response, contexts=list(SAMPLE.retrieved_contexts)
@@ -113,8 +115,6 @@ FORMS = {
     "run": lambda ev: ev.as_run_evaluator().evaluate_run(run_of(inputs=INPUTS, outputs=OUTPUTS)).model_dump(),
     "runnable": lambda ev: ev.as_runnable().invoke({**INPUTS, **OUTPUTS}),
     "runnable async": lambda ev: asyncio.run(ev.as_runnable().ainvoke({**INPUTS, **OUTPUTS})),
-    "classic": lambda ev: strings(classic(ev).evaluate_strings(**STRINGS)),
-    "classic async": lambda ev: strings(asyncio.run(classic(ev).aevaluate_strings(**STRINGS))),
     "langsmith.evaluate": lambda ev: evaluate(lambda inputs: OUTPUTS, ev, **INPUTS),
     "langsmith.evaluate, run": lambda ev: evaluate(lambda inputs: OUTPUTS, ev.as_run_evaluator(), **INPUTS),
     "langsmith.aevaluate": lambda ev: evaluate(atarget, ev.acall, **INPUTS),

@@ -416,7 +416,8 @@ def test_a_function_says_what_the_fields_are() -> None:
     assert called == [({"a": 1}, 2)] * 2
     told = {"fields": lambda _, outputs: {"response": outputs["told"]}}  # what it does not say is read as always
     assert both(QUESTION, {"told": ANSWER}, FOUND, **told) == WHOLE
-    assert sample_of(Run("app", "chain"), Reading(lambda *_: Sample(id="7"))) == Sample(id="7")
+    whole = Reading(lambda *_: Sample(id="7"))
+    assert sample_of(Run("app", "chain"), whole) == evaluated(1, 2, fields=whole.fields) == Sample(id="7")
     assert sample_of(Run("app", "chain"), Reading(lambda *_: None)) == Skipped("declined")
 
 
@@ -447,7 +448,9 @@ REFUSED = [
     (QUESTION, ANSWER, None, {"metric": CHOSEN}, "retrieved_contexts: is not in "),
     (QUESTION, {"x": 1}, CITED, {"fields": {"response": "draft"}}, "response: fields= names the key 'draft', which"),
     (QUESTION, {"draft": [1]}, CITED, {"fields": {"response": "draft"}}, "response: outputs['draft'] is list, "),
+    (QUESTION, {"draft": {"x": 1}}, CITED, {"fields": {"response": "draft"}}, "response: outputs['draft'] is dict with"),
     (QUESTION, ANSWER, None, {"fields": lambda *_: {}["x"]}, "fields: the function raised KeyError: 'x'"),
+    (QUESTION, ANSWER, None, {"fields": lambda *_: None}, "fields: the function returned None; return a Sample"),
     (QUESTION, ANSWER, None, {"fields": lambda *_: 7}, "fields: the function returned int; return a Sample"),
     (QUESTION, ANSWER, None, {"fields": lambda *_: {"response": 7}}, "fields: the function's 'response' is int"),
     (QUESTION, ANSWER, None, {"fields": lambda *_: {"question": 7}}, "fields: the function's question: write user_input"),

@@ -53,6 +53,7 @@ STRUCTURED = [
     (message('{"ids": [1, 2'), '{"ids": [1, 2'),
     (message('Here: {"ids": [1]} or {"ids": [2]}'), 'Here: {"ids": [1]} or {"ids": [2]}'),
     (STREAMED, ""),
+    (message(""), '{"ids": [1, 2]}'),  # nothing is written: what was parsed
     (message("", tool_calls=[call(ids=[1]), call(ids=[2])]), ""),
     (message("", tool_calls=[call(ids=[1])], invalid_tool_calls=[INVALID]), ""),
     (message("", tool_calls=[call(ids=[1])], response_metadata=LENGTH), ""),
