@@ -18,10 +18,10 @@ from ragstone.judging.adapting import spelled_out
 from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..core.judges import drive, fenced, metrics, truth  # noqa: TID252 - for all tests of this folder
+from ..core.judges import drive, metrics, truth  # noqa: TID252 - for all tests of this folder
 
 __all__ = [
-    "SAMPLE", "Chatting", "Completing", "Placing", "PlacingSync", "drive", "fenced", "metrics", "request_of", "truth",
+    "SAMPLE", "Chatting", "Completing", "Placing", "PlacingSync", "drive", "metrics", "request_of", "truth",
 ]  # fmt: skip
 
 SAMPLE = Sample(
@@ -87,10 +87,9 @@ class Script:
         return reply.text, {"usage": counts} if reply.input_tokens is not None else None
 
 
-class Completing(CustomLLM):
-    """Sync only, one text in: its async half is CustomLLM's."""
+class Scripted(LLM):
+    """Says what its script says."""
 
-    name: str = "completing"
     _script: Script = PrivateAttr()
 
     def __init__(self, reply, **fields):
@@ -100,6 +99,12 @@ class Completing(CustomLLM):
     @property
     def script(self):
         return self._script
+
+
+class Completing(Scripted, CustomLLM):
+    """Sync only, one text in: its async half is CustomLLM's."""
+
+    name: str = "completing"
 
     @property
     def metadata(self):
@@ -116,19 +121,10 @@ class Completing(CustomLLM):
         raise NotImplementedError
 
 
-class Chatting(LLM):
+class Chatting(Scripted):
     """Both halves, messages in."""
 
     name: str = "chatting"
-    _script: Script = PrivateAttr()
-
-    def __init__(self, reply, **fields):
-        super().__init__(**fields)
-        self._script = Script(reply)
-
-    @property
-    def script(self):
-        return self._script
 
     @property
     def metadata(self):

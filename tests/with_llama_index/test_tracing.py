@@ -60,14 +60,15 @@ def heard_by_app():
     return events.seen, spans.entered
 
 
+INPUTS = SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts
+
+
 def sync_way(*evaluator):
-    inputs = SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts
-    assert MetricEvaluator("response_relevancy", *evaluator).evaluate(*inputs).score is not None
+    assert MetricEvaluator("response_relevancy", *evaluator).evaluate(*INPUTS).score is not None
 
 
 def async_way(*evaluator):
-    inputs = SAMPLE.user_input, SAMPLE.response, SAMPLE.retrieved_contexts
-    assert asyncio.run(MetricEvaluator("response_relevancy", *evaluator).aevaluate(*inputs)).score is not None
+    assert asyncio.run(MetricEvaluator("response_relevancy", *evaluator).aevaluate(*INPUTS)).score is not None
 
 
 MODELS = pytest.mark.parametrize(
