@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -49,11 +49,8 @@ def _text(value: object) -> object:
 
 def _contexts(value: object) -> object:
     kind = type(value).__name__
-    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or not isinstance(value, Iterable):
         raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
-    if isinstance(value, (Set, Iterator)):
-        why = "has no order" if isinstance(value, Set) else "can be read only once"
-        raise ValueError(f"is a {kind}, which {why}; pass a list of texts, in the order of retrieval")
     return tuple(cast("Iterable[object]", value))
 
 

@@ -130,7 +130,7 @@ class Broken(dict):
         ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
         ({"contexts": [{"score": 1}]}, "retrieved_contexts[0]: is dict"),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
-        ({"contexts": {"C."}}, "retrieved_contexts: is a set, which has no order; pass a list of texts"),
+        ({"contexts": {"C."}}, "retrieved_contexts: is one set; pass a list of texts"),
         ({"response": "A.", "id": True}, "id: is bool, not text (str)"),
         ({"question": "Q?", "output": 1, "Answer": 2}, "response: 'output', 'Answer' both mean it; say which with"),
         (Broken(response="A."), "ZeroDivisionError: when it is looked into"),
