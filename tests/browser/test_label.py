@@ -40,7 +40,7 @@ def labels_of(page, report, tmp_path):
         page.get_by_role("button", name="download labels").click()
     path = tmp_path / download.value.suggested_filename
     download.value.save_as(path)
-    match_labels(path, read_labels(path), report)
+    match_labels(path, read_labels(path), [report])
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

@@ -171,7 +171,7 @@ def test_a_verdict_set_by_hand_becomes_a_label(show, tmp_path):
     path = tmp_path / "labels.jsonl"
     download.value.save_as(path)
     labels = read_labels(path)
-    match_labels(path, labels, made)
+    match_labels(path, labels, [made])
     assert [(each.item, each.answer, each.verdicts_shown) for _, each in labels] == [
         ("1", "supported", True), ("2", "contradicted", True)]  # fmt: skip
 

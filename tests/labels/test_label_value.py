@@ -60,7 +60,7 @@ def by_items(report, answer=lambda verdict: verdict.verdict, **more):
 
 
 def matched(report, *labels):
-    (record,) = match_labels("labels.jsonl", list(enumerate(labels, 1)), report)
+    ((record,),) = match_labels("labels.jsonl", list(enumerate(labels, 1)), [report])
     return record
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import Label, match_in_each, read_labels
+from ragstone.labels.label_file import Label, match_labels, read_labels
 from ragstone.report.statistics import TIE, Interval, of_groups
 
 if TYPE_CHECKING:
@@ -161,6 +161,6 @@ def of_files(
 
 def _labels(path: str | Path, reports: "Sequence[Report]") -> dict[tuple[str | None, ...], Label]:
     """Return the labels of a file by what they are of."""
-    matched = match_in_each(path, read_labels(path), reports)
+    matched = match_labels(path, read_labels(path), reports)
     labels = [label for side in matched for each in side for label in each.labels]
     return {(each.metric, each.id, each.sample_digest, each.kind, each.item): each for each in labels}

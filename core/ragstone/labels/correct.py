@@ -13,7 +13,7 @@ from ragstone.labels.calibration import CalibrationError
 from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
 from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
 from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import LabelledRecord, match_in_each, read_labels, refuse_scale
+from ragstone.labels.label_file import LabelledRecord, match_labels, read_labels, refuse_scale
 from ragstone.report.aggregates import (
     Key,
     MetricInfo,
@@ -124,7 +124,7 @@ def corrected_pairs(
 def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: bool) -> list[list[LabelledRecord]]:
     """Return each report's labelled samples, where these stand for all."""
     load_extra("scipy.stats", "a corrected mean")
-    matched = match_in_each(paths, read_labels(paths), reports)
+    matched = match_labels(paths, read_labels(paths), reports)
     labels = [label for side in matched for each in side for label in each.labels]
     if shown := sum(label.verdicts_shown for label in labels):
         raise CalibrationError(

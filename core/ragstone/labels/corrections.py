@@ -203,11 +203,6 @@ class Corrections(Shown, dict[str, Correction]):
         """Yield what there is to say beside the table, in sentences."""
         for name, each in self.items():
             yield from (f"{name}: {sentence}" for sentence in each.sentences())
-        yield from self.remarks_on_all()
-        yield from self.report.notes
-
-    def remarks_on_all(self) -> Iterator[str]:
-        """Yield what concerns all metrics, in sentences."""
         if left := [name for name in self.report.summary() if name not in self]:
             yield f"no labels of {', '.join(left)}"
         if self.report.aggregates().feedback:
@@ -215,6 +210,7 @@ class Corrections(Shown, dict[str, Correction]):
                 by_thumb = ", ".join(f"{word or 'none'} {number(e.mean)} ({e.n:,})" for word, e in means.items())
                 yield f"{name} by feedback, by the judge alone: {by_thumb}"
             yield _FEEDBACK
+        yield from self.report.notes
 
 
 def _numbers(each: "Estimate | MetricSummary | Mean | None") -> dict[str, float | None] | None:

@@ -222,12 +222,7 @@ def _refuse(path: str | Path, problems: Sequence[str]) -> None:
         raise CalibrationError("\n".join([head, *problems[:_SHOWN], *more]))
 
 
-def match_labels(path: str | Path, labels: Sequence[tuple[int, Label]], report: "Report") -> list[LabelledRecord]:
-    """Return the scores that labels are of, in the order of the results; see `match_in_each`."""
-    return match_in_each(path, labels, [report])[0]
-
-
-def match_in_each(
+def match_labels(
     path: str | Path, labels: Sequence[tuple[int, Label]], reports: "Sequence[Report]"
 ) -> list[list[LabelledRecord]]:
     """Return the scores that labels are of, for each report, in the order of its results.

@@ -29,7 +29,7 @@ def from_results(report: "Report", path: str | Path) -> tuple[Calibration, FitRe
     """
     load_extra("sklearn.linear_model", "fitting a calibration")
     labels = read_labels(path)
-    matched = match_labels(path, labels, report)
+    (matched,) = match_labels(path, labels, [report])
     if len(keys := {each.info.key for each in matched}) > 1:
         names = ", ".join(sorted(" ".join(key) for key in keys))
         raise CalibrationError(f"--labels {path}: holds labels of several metrics, versions or judges: {names}")

@@ -222,7 +222,8 @@ class MetricSummary:
     def add(self, records: "Sequence[Record]") -> None:
         """Count the draws of one row."""
         self._chosen_by.add(records[0].chosen_by)
-        at = known_time(records[0].submitted_at)
+        submitted = records[0].submitted_at
+        at = submitted if 0 < submitted <= _LATEST else None  # which a calendar can show; 0 stands for none
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
             self.last = at if self.last is None else max(self.last, at)
@@ -485,8 +486,3 @@ def is_unanswerable(records: "Iterable[Record]") -> bool:
 def weight_of(record: "Record") -> float:
     """Return how many samples of the traffic a record stands for: 1 / the chance that it was chosen."""
     return 1 / record.rate if _LEAST_RATE <= record.rate <= 1 else 1.0
-
-
-def known_time(at: float) -> float | None:
-    """Return a time that a calendar can show; None for 0, which stands for none."""
-    return at if 0 < at <= _LATEST else None

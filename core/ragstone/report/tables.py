@@ -135,12 +135,7 @@ class Shown(ABC):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self)
-
-
-def as_html(shown: object) -> str:
-    """Return what `print` shows of it, for a notebook."""
-    return f"<pre>{html.escape(str(shown))}</pre>"
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def to_rows(records: "Iterable[Record]", sample_of: "Callable[[Record], Sample | None]") -> Iterator[dict[str, Cell]]:
