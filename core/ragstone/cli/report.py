@@ -126,16 +126,12 @@ def explain(results: str, sample_id: str | None, metric: str | None, as_json: bo
         first_row = result.row if first_row is None else first_row
         ids[result.sample_id] = metrics[result.outcome.metric] = None
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
-        if wanted and (metric is None or result.outcome.metric in names):
-            if as_json:
-                shown_row = result.row
-                click.echo(encode(result))
-                continue
-            if result.row != shown_row and (sample := file.sample(result)) is not None:
-                click.echo("\n".join(sample_lines(sample)))
-            shown_row = result.row
-            for line in evidence_lines(result.sample_id, result.outcome):
-                click.echo(line)
+        if not wanted or (metric is not None and result.outcome.metric not in names):
+            continue
+        sample = None if as_json or result.row == shown_row else file.sample(result)
+        shown_row = result.row
+        lines = [encode(result)] if as_json else list(evidence_lines(result.sample_id, result.outcome))
+        click.echo("\n".join([*([] if sample is None else sample_lines(sample)), *lines]))
     for note in file.notes:
         click.echo(printable(note), err=True)
     if shown_row is None:

@@ -108,9 +108,9 @@ class RequestGate:
     A call that the provider refuses with "slow down" (429, 500, 502, 503, 504, 529 or a Retry-After) is made again, up
     to six times in all, while fewer calls are let in; a Retry-After is kept to up to ten minutes, a longer one is the
     call's failure. After a call that was refused to the end, the others are made once only until one succeeds:
-    a judge that is down is found out once. A judge or embedder that refuses all of its first calls for good (401, 404,
-    or 403 on three different samples) is not asked any more; after its first answer, a refusal is that call's own, and
-    so is one that says that the text was moderated.
+    a judge that is down is found out once. A judge or embedder that refuses for good before its first answer (401, 404,
+    or 403 on three different samples) is not asked any more; after an answer, a refusal is that call's own, and so is
+    one that says that the text was moderated.
 
     Args:
         max_concurrency: Calls to judges in flight at most, and to embedders as many.
