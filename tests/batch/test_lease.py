@@ -12,22 +12,22 @@ HOLD = "import sys; from pathlib import Path; from ragstone.results.private_file
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "owners"
+def path(tmp_path):
+    return tmp_path / "file.db"
 
 
 @pytest.fixture
-def me(folder):
-    lease = Lease(folder)
+def me(path):
+    lease = Lease(path)
     yield lease
     lease.close()
 
 
-def test_a_process_lives_until_it_is_killed(folder, me, monkeypatch):
+def test_a_process_lives_until_it_is_killed(path, me, monkeypatch):
     def none_left(*args):
         raise OSError(24, "Too many open files")
 
-    with programs.start(f"{HOLD}; print(lease.name, flush=True); sys.stdin.read()", str(folder)) as other:
+    with programs.start(f"{HOLD}; print(lease.name, flush=True); sys.stdin.read()", str(path)) as other:
         name = other.stdout.readline().strip()
         assert me.lives(name)
         assert me.others() == {name}
@@ -40,9 +40,9 @@ def test_a_process_lives_until_it_is_killed(folder, me, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_that_outlives_its_parent_holds_no_lease(folder, me):
+def test_a_child_that_outlives_its_parent_holds_no_lease(path, me):
     forks = f"{HOLD}; import os; print(lease.name, flush=True); os.fork() or print(flush=True); sys.stdin.read()"
-    with programs.start(forks, str(folder)) as process:
+    with programs.start(forks, str(path)) as process:
         name = process.stdout.readline().strip()
         process.stdout.readline()
         process.kill()

@@ -69,7 +69,7 @@ def files_of_a_monitor(place):
 
 LEFT = """
 journal.db report.csv report.html report.json report.parquet
-outbox.db outbox.db-shm outbox.db-wal outbox.db.owners/ outbox.db.owners/OWNER
+outbox.db outbox.db-shm outbox.db-wal outbox.db.owner-OWNER
 sink.db sink.db-shm sink.db-wal sink.jsonl
 monitor.html out.jsonl page.html score.db
 """
@@ -83,11 +83,8 @@ def test_every_file_of_a_run(tmp_path, umask, openai_server):
     left = files_of_a_monitor(place)
     files_of_commands(place, url)
     left |= modes(place)
-    named = {re.sub(r"owners/.*", "owners/OWNER", each) for each in left}
-    assert named == {each.rstrip("/") for each in LEFT.split()}
-    folders = {each.rstrip("/") for each in LEFT.split() if each.endswith("/")}
-    wrong = {each: mode for each, mode in left.items() if mode != ("0o700" if each in folders else "0o600")}
-    assert wrong == {}
+    assert {re.sub(r"owner-.*", "owner-OWNER", each) for each in left} == set(LEFT.split())
+    assert {each: mode for each, mode in left.items() if mode != "0o600"} == {}
 
 
 def test_a_mode_that_the_user_chose_stays(tmp_path, openai_server):

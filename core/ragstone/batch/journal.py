@@ -248,7 +248,7 @@ class Journal:
         """Return this process's lease."""
         if self._lease is None or self._lease.pid != os.getpid():
             try:
-                self._lease = Lease(self.path.with_name(f"{self.path.name}.owners"), _LEASE_SECONDS)
+                self._lease = Lease(self.path, _LEASE_SECONDS)
             except OSError as error:
                 raise JournalError(str(error)) from error
         return self._lease

@@ -85,7 +85,7 @@ class Outbox:
 
     Raises:
         OutboxError: The file is something else, of a newer version, or cannot be opened, read or written.
-        OSError: The folder beside it, by which processes know of each other, cannot be made.
+        OSError: The file beside it, by which processes know of each other, cannot be made.
     """
 
     def __init__(self, path: Path, patience: float = 5.0) -> None:
@@ -94,7 +94,7 @@ class Outbox:
         with self._file.transaction():
             pass
         try:
-            self.owner = Lease(path.with_name(f"{path.name}.owners"))
+            self.owner = Lease(path)
         except BaseException:
             self._file.close()
             raise

@@ -110,19 +110,6 @@ def make_private(path: Path) -> None:
             unnamed.unlink()
 
 
-def make_private_folder(path: Path) -> None:
-    """Make a folder, and the folders above it that do not exist, each with mode 0700.
-
-    A folder that exists keeps its mode.
-
-    Raises:
-        OSError: It cannot be made.
-    """
-    if path.parent != path and not path.parent.is_dir():
-        make_private_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-
-
 def explain(path: Path, problem: str, example: str) -> str:
     """Return why a file cannot be opened or written, and what to do.
 
@@ -155,7 +142,7 @@ class Lease:
     not been renewed for some time.
 
     Args:
-        folder: Where the files of all leases lie; made if need be, and removed with the last of them.
+        path: The file whose rows they are; the files of all leases lie beside it.
         seconds: How long others' leases last without being renewed.
 
     Attributes:
@@ -163,17 +150,17 @@ class Lease:
         pid: The process whose lease it is; a forked child needs another.
 
     Raises:
-        OSError: The folder cannot be made, or its disk has no locks.
+        OSError: The file cannot be made, or its disk has no locks.
     """
 
-    def __init__(self, folder: Path, seconds: float = math.inf) -> None:
+    def __init__(self, path: Path, seconds: float = math.inf) -> None:
         self.pid = os.getpid()
         self.name = f"{self.pid}-{secrets.token_hex(6)}"
-        self._folder = folder
+        self._beside = path
         self._seconds = seconds
         self._file = self._taken()
         self._renewed = -math.inf
-        self._end = weakref.finalize(self, _end, self._file, folder / self.name, self.pid)
+        self._end = weakref.finalize(self, _end, self._file, self._path(self.name), self.pid)
         _LEASES.add(self)
 
     def renew(self) -> None:
@@ -181,19 +168,21 @@ class Lease:
         if (now := time.monotonic()) - self._renewed > 1.0:
             self._renewed = now
             with suppress(OSError):
-                os.utime(self._folder / self.name)
+                os.utime(self._path(self.name))
 
     def others(self) -> set[str]:
         """Return the names of the other leases of which there are files."""
+        start = self._path("").name
         with suppress(OSError):
-            return {path.name for path in self._folder.iterdir() if _NAME.fullmatch(path.name)} - {self.name}
+            names = {path.name.removeprefix(start) for path in self._beside.parent.iterdir()}
+            return {name for name in names if _NAME.fullmatch(name)} - {self.name}
         return set()
 
     def lives(self, name: str) -> bool:
         """Return whether a lease still holds; forget its file if its process has ended."""
         if not _NAME.fullmatch(name):  # not ours, and perhaps the path of something else
             return False
-        path = self._folder / name
+        path = self._path(name)
         try:
             file = os.open(path, os.O_RDWR)
         except FileNotFoundError:
@@ -221,18 +210,18 @@ class Lease:
         if self._end.detach() is not None:
             os.close(self._file)
 
+    def _path(self, name: str) -> Path:
+        return self._beside.with_name(f"{self._beside.name}.owner-{name}")
+
     def _taken(self) -> int:
         """Make the file and lock it. Another process may take it for a dead one's in between, and delete it."""
-        path = self._folder / self.name
+        path = self._path(self.name)
         for _ in range(_TRIES):
-            try:
-                make_private_folder(self._folder)
-                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            except (FileNotFoundError, FileExistsError):  # the last of the others removes the folder just now
-                continue
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             if _is_locked_at(file, path):
                 return file
             os.close(file)
+        path.unlink(missing_ok=True)
         raise OSError(f"{path}: cannot be locked; use a local disk for the file beside it")
 
 
@@ -248,7 +237,6 @@ def _end(file: int, path: Path, pid: int) -> None:
         os.close(file)
         with suppress(OSError):
             path.unlink()
-            path.parent.rmdir()  # unless others work
 
 
 _LEASES: "weakref.WeakSet[Lease]" = weakref.WeakSet()
