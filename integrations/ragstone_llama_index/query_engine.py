@@ -219,7 +219,7 @@ def _questions(engine: object, questions: Questions, references: References | No
     kind: object = list[str | list[str]] if isinstance(engine, BaseChatEngine) else list[str]
     items: list[str | list[str]] = checked("questions", [example.get("query") for example in examples], kind)
     right: list[str | list[str | None] | None] = checked(
-        "references", own if references is None else references, list[str | list[str | None] | None]
+        "references", own if references is None else [*references], list[str | list[str | None] | None]
     )
     if len(right) != len(items):
         raise ValueError(f"references: has {len(right)}, for {len(items)} questions; pass one each, or None")
