@@ -1,6 +1,8 @@
 """Asking about items over shared texts: all in one call, each in its own, or a decision model in one request."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from ragstone.judging import Answer, Flow, each, listing, numbered, one_of, record, whole
@@ -128,11 +130,9 @@ def pointing(answer: Mapping[str, Any], sentences: Sequence[Evidence]) -> Answer
 
 def listed(sentences: Sequence[Evidence], first: int = 1) -> str:
     """Return the sentences as numbered lines, with a blank line between chunks."""
-    blocks: dict[int | None, list[str]] = {}
-    for sentence in sentences:
-        blocks.setdefault(sentence.chunk, []).append(sentence.text)
     lines: list[str] = []
-    for block in blocks.values():
-        lines.append(numbered(block, first))
-        first += len(block)
+    for _, block in groupby(sentences, key=attrgetter("chunk")):
+        texts = [sentence.text for sentence in block]
+        lines.append(numbered(texts, first))
+        first += len(texts)
     return "\n\n".join(lines)

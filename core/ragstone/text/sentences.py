@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import NamedTuple, Protocol
 
 from ragstone.text import _pysbd
@@ -188,15 +189,10 @@ def iter_sentences(text: str, language: str = "en") -> Iterator[Sentence]:
     """
     if language not in _pysbd.load():
         raise ValueError(f"no sentence splitter for {language!r}; the languages are: {', '.join(languages())}")
-    start: int | None = None
-    for following in _starts(text, language):
-        if start is None:
-            start = 0
-            continue
-        yield Sentence(text[start:following], start, following)
-        start = following
-    if start is not None:
-        yield Sentence(text[start:], start, len(text))
+    starts = _starts(text, language)
+    if next(starts, None) is not None:
+        for start, end in pairwise(chain((0,), starts, (len(text),))):
+            yield Sentence(text[start:end], start, end)
 
 
 def _starts(text: str, language: str) -> Iterator[int]:
