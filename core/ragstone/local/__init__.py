@@ -7,13 +7,5 @@ from ragstone.local.files import PullError, cache_folder, pull
 from ragstone.local.models import LocalEmbedder, LocalLLM
 
 
-make_judge, make_embedder = LocalLLM, LocalEmbedder  # of the names "local" and "local:PATH"
-__all__ = [
-    "LocalEmbedder",
-    "LocalLLM",
-    "PullError",
-    "cache_folder",
-    "make_embedder",
-    "make_judge",
-    "pull",
-]
+make_judge, make_embedder = LocalLLM, LocalEmbedder  # of entry points: "local" and "local:PATH"
+__all__ = ["LocalEmbedder", "LocalLLM", "PullError", "cache_folder", "pull"]
