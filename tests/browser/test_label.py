@@ -117,14 +117,6 @@ def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, t
     assert not any(line.get("skipped") for line in lines)
 
 
-def test_where_the_verdicts_are_shown_a_locked_sample_stays_as_it_is(show):
-    page = show(choose(made(), show_verdicts=True).page())
-    press(page, "121>")
-    press(page, ["ArrowLeft", "Backspace"])
-    assert status(page) == "1 of 3 samples done."
-    assert page.get_by_role("button", name="back").count() == 0
-
-
 def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
     page = show(choose(made()).page())
     press(page, "111")
@@ -135,6 +127,9 @@ def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
     assert page.get_by_role("group", name="claim 1").get_by_role("button").all_inner_texts() == [
         "right: contradicted1", "wrong: supported2", "wrong: not in source3"]  # fmt: skip
     press(page, "121>")
+    press(page, ["ArrowLeft", "Backspace"])
+    assert status(page) == "1 of 3 samples done.", "a locked sample stays as it is"
+    assert page.get_by_role("button", name="back").count() == 0
     lines = labels_of(page, made(), tmp_path)
     assert [line["answer"] for line in lines] == ["contradicted", "supported", "irrelevant"]
     assert all(line["verdicts_shown"] for line in lines)

@@ -142,7 +142,7 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "up": info.higher_is_better,
         "kinds": {each.kind: {"choices": each.choices, "origin": each.origin} for each in info.items},
         "mean": summary.mean,
-        "interval": None if summary.low is None else (summary.low, summary.high),
+        "interval": summary.interval,
         "ends": interval(summary.low, summary.high, of=summary.rows),
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],

@@ -302,21 +302,20 @@ class MetricSummary:
         return self._values.mean
 
     @property
+    def interval(self) -> tuple[float, float] | None:
+        """Its 95 % interval; None where `Mean.estimate` gives none, as with fewer than two rows."""
+        e = self._values.estimate(self.info.bounds)
+        return None if e is None or e.low is None or e.high is None else (e.low, e.high)
+
+    @property
     def low(self) -> float | None:
-        """Lower end of its 95 % interval; None where `Mean.estimate` gives none, as with fewer than two rows."""
-        estimate = self._values.estimate(self.info.bounds)
-        return None if estimate is None else estimate.low
+        """The interval's lower end."""
+        return self.interval and self.interval[0]
 
     @property
     def high(self) -> float | None:
-        """Its upper end, likewise."""
-        estimate = self._values.estimate(self.info.bounds)
-        return None if estimate is None else estimate.high
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Both ends of its 95 % interval; None where there is none."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
+        """Its upper end."""
+        return self.interval and self.interval[1]
 
     def __repr__(self) -> str:
         mean = "no score" if self.mean is None else f"{self.mean:.3f}"
