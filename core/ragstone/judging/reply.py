@@ -195,14 +195,12 @@ def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dic
             numbers[choice] = math.inf
         if not 0 <= numbers[choice] < math.inf:
             raise BadReply(f"{fault}{choice!r} has {numbers[choice]:g}, not a finite number of at least 0")
-    most = max(numbers.values())
-    if most == 0:
-        raise BadReply(f"{fault}all are 0")
-    if most <= 1 and math.isclose(sum(numbers.values()), 1):
+    total = sum(numbers.values())
+    if not 0 < total < math.inf:
+        raise BadReply(f"{fault}all are 0, or their sum is not finite")
+    if max(numbers.values()) <= 1 and math.isclose(total, 1):
         return numbers  # to the last digit
-    shares = {choice: number / most for choice, number in numbers.items()}  # whose sum is finite
-    total = sum(shares.values())
-    return {choice: share / total for choice, share in shares.items()}
+    return {choice: number / total for choice, number in numbers.items()}
 
 
 def distinct(items: Sequence[str], what: str) -> tuple[str, ...]:
