@@ -328,8 +328,7 @@ class _Time:
 class _Model:
     """A judge or an embedder, and whether it is asked: no more, once it refused for good before its first answer.
 
-    A 403 that does not say why may be a moderation's: only those of several samples count. An answer to a call that
-    was in flight meanwhile has it asked again.
+    A 403 that does not say why may be a moderation's: only those of several samples count.
     """
 
     def __init__(self, kind: Kind, model: Model) -> None:
@@ -365,7 +364,7 @@ class _Model:
                 if not refusal.may_be_of_one_sample or len(self._refused_samples) >= _SEVERAL:
                     self.refusal = self.refusal or self._reason(error, refusal.way_out)
             raise
-        self._answered, self.refusal = True, None
+        self._answered = True
         return reply
 
     def _reason(self, error: Exception, way_out: str) -> str:
