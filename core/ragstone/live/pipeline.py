@@ -357,7 +357,7 @@ class Pipeline:
             more: Gets whether there may be more.
             put_off: Whether to claim samples, too, that other processes put off.
         """
-        return Write(partial(self._look_into_file, more, put_off), lambda: more.append(False))
+        return Write(partial(self._look_into_file, more, put_off), lambda: more.append(False), alone=True)
 
     def _look_into_file(self, more: list[bool], put_off: bool, outbox: "Outbox") -> Callable[[], object]:
         now, queue, waits = time.monotonic(), self._settings.queue, self._settings.waits

@@ -25,10 +25,12 @@ class Write(NamedTuple):
     Attributes:
         to_file: Writes it; returns what to do once the whole batch is written.
         from_memory: Goes on where the file cannot be used; returns whether it is still to be written later.
+        alone: Whether it has a transaction of its own: what is written with it would not be gone on with yet.
     """
 
     to_file: "Callable[[Outbox], Callable[[], object] | None]"
     from_memory: Callable[[], object]
+    alone: bool = False
 
 
 class Writes:
@@ -114,8 +116,9 @@ class Writes:
 
     def write(self) -> bool:
         """Write a batch, all or nothing, then go on with it; False where it could not be written."""
-        for _, write in zip(range(_BATCH - len(self._batch)), self.drain(), strict=False):
-            self._batch.append(write)
+        with suppress(IndexError):  # nothing more waits
+            while len(self._batch) < _BATCH and not (self._batch and (self._batch[-1].alone or self._waiting[0].alone)):
+                self._batch.append(self._waiting.popleft())
         if not self._batch and self._outbox is not None:
             return True
         done = self.transact(lambda outbox: [each.to_file(outbox) for each in self._batch])
