@@ -96,17 +96,14 @@ class Engine:
             "return_progress": True,
         }
         chunks: list[dict[str, Any]] = []
-        was_stopped = False
 
         def receive(chunk: dict[str, Any]) -> bool:
-            nonlocal was_stopped
             chunks.append(chunk)
-            was_stopped = was_stopped or stopped()
-            return was_stopped
+            return stopped()
 
         # Not in a variable: an exception's frames would keep the model alive after `unload`, even past exit.
         self._server.handle_chat_completions(body, receive)
-        if was_stopped:
+        if stopped():
             raise CancelledError
         return _reply(chunks)
 
