@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragstone.labels import corrected_comparison, corrected_difference, corrected_pairs
+from ragstone.labels import CalibrationError, corrected_comparison, corrected_difference, corrected_pairs
 from ragstone.report import Report, compare
 from ragstone.report.checks import check_drops
 from ragstone.testing import assert_not_worse
@@ -60,6 +60,16 @@ def test_the_difference_is_that_of_the_arrays(pair, tmp_path):
     assert first.startswith(f"people would say: b is better ({ends}). 40 labelled pairs and this judge are worth ")
     assert second.startswith("a is better: -")
     assert "40 labelled pairs would say" not in str(found)
+
+
+def test_live_samples_of_several_rates_are_refused_on_either_side(pair, tmp_path):
+    a, _, b, _ = pair
+    file = write(tmp_path / "l", labels_of(pair, FORTY))
+    mixed = [replace(each, rate=0.5 if each.row else 1.0) for each in b]
+    b = Report.of(mixed, samples=[b.sample(each) for each in b])
+    for both in ((a, b), (b, a)):
+        with pytest.raises(CalibrationError, match="chosen at the rates 1, 0.5"):
+            corrected_comparison(*both, file)
 
 
 def test_labels_that_hardly_differ_name_no_better_system(tmp_path):

@@ -98,12 +98,13 @@ def corrected_pairs(
     sides = [{(each.info.key, each.record.sample_id, each.record.row): each for each in side} for side in matched]
 
     def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
-        metadata = {name: same[0].metadata for (name, _), same in _rows(a, [info_a.key])[info_a.key].items()}
+        for report, info in ((a, info_a), (b, info_b)):
+            _rows(report, [info.key])  # which refuses samples that were chosen at several rates
         taken: list[_Row] = []
         rest: list[_Row] = []
         skips: list[bool] = []
         for pair in pairs:
-            row = _Row(pair.b - pair.a, metadata.get(pair.sample_id, {}))
+            row = _Row(pair.b - pair.a)
             keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
             labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
             values = [value for each in labelled if (value := each.value) is not None]
@@ -153,16 +154,16 @@ class _Row(NamedTuple):
     """A sample, or the two of a pair; where it is labelled, also people's score and what they labelled."""
 
     judge: float
-    metadata: Mapping[str, object]
     people: float = 0.0
     labelled: Sequence[LabelledRecord] = ()
+    metadata: Mapping[str, object] | None = None
 
     @property
     def error(self) -> float:
         return round(self.judge - self.people, 9)  # rounding makes no difference of equal ones
 
     def word(self, field: str) -> str:
-        return slice_value(self.metadata.get(field)) or ""
+        return slice_value((self.metadata or {}).get(field)) or ""
 
 
 def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
@@ -176,7 +177,7 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
         for key, of_metric in by_metric(records).items():
             if key in rows and (row := Worst.of(of_metric, infos[key])) is not None:
                 weights.add(weight_of(row.record))
-                rows[key].setdefault(place, []).append(_Row(row.value, sample.metadata))
+                rows[key].setdefault(place, []).append(_Row(row.value, metadata=sample.metadata))
     if len(weights) > 1:
         rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
         raise CalibrationError(
