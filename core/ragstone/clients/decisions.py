@@ -184,12 +184,7 @@ def make_openai_decisions(name: str) -> OpenAIDecisions:
         >>> make_openai_decisions("qwen3@http://127.0.0.1:30000")
         OpenAIDecisions('qwen3', base_url='http://127.0.0.1:30000/v1')
     """
-    match = _MODEL_AT.fullmatch(name)
-    return OpenAIDecisions(name) if match is None else _openai_at(match)
-
-
-def _openai_at(match: re.Match[str]) -> OpenAIDecisions:
-    model, url = _model_at(match)
+    model, url = _model_at(name)
     return OpenAIDecisions(model, base_url=url)
 
 
@@ -203,13 +198,16 @@ def make_system_one(name: str) -> SystemOne:
         >>> make_system_one("tinyjev@http://127.0.0.1:11434")
         SystemOne('tinyjev', base_url='http://127.0.0.1:11434/v1')
     """
-    match = _MODEL_AT.fullmatch(name)
-    if match is None:
+    model, url = _model_at(name)
+    if url is None:
         raise ValueError(f"systemone:{name}: write systemone:URL or systemone:MODEL@URL")
-    model, url = _model_at(match)
     return SystemOne(url, model)
 
 
-def _model_at(match: re.Match[str]) -> tuple[str, str]:
+def _model_at(name: str) -> tuple[str, str | None]:
+    """Return model and address of "MODEL", "MODEL@URL" or "URL", which is asked for its first model."""
+    match = _MODEL_AT.fullmatch(name)
+    if match is None:
+        return name, None
     url = with_path(match["url"])
     return match["model"] or OpenAICompatible.at(url).model, url
