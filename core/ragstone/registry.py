@@ -143,7 +143,7 @@ def metric_class(name: str) -> "type[Metric]":
     """
     known = _metrics()
     if name in known:
-        cls: type[Metric] = getattr(import_module("ragstone.metrics"), known[name])
+        cls: type[Metric] = getattr(_package(), known[name])
         return cls
     if name in GROUPS:
         raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
@@ -179,7 +179,7 @@ def metric_name(name: str) -> str:
 
 def _own_metric(name: str) -> "type[Metric] | Metric":
     own: Any = load_entry_point(name)
-    base: type[Metric] = import_module("ragstone.metrics").Metric
+    base: type[Metric] = _package().Metric
     if not isinstance(own, base) and not (isinstance(own, type) and issubclass(own, base)):
         raise RegistryError(
             f"{name} is neither a subclass of ragstone.Metric nor a metric, such as a ragstone.Criterion"
@@ -492,10 +492,16 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
 
 
+def _package() -> Any:  # noqa: ANN401 - a package whose names are loaded when first used
+    from ragstone import metrics  # it leans on this module
+
+    return metrics
+
+
 @cache
 def _metrics() -> dict[str, str]:
     """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
-    names: list[str] = import_module("ragstone.metrics").__all__
+    names: list[str] = _package().__all__
     return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
 
 
