@@ -1,5 +1,7 @@
 """`ragstone explain` and the text for people."""
 
+import gzip
+
 import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
@@ -52,7 +54,10 @@ def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_p
         "response_completeness, context_relevancy, faithfulness of '1', 'two', 'bare'\n"
     )
     Report.load(results).to_json(tmp_path / "report.json")
-    assert run("explain", tmp_path / "report.json").stdout == done.stdout
+    packed = tmp_path / "report.json.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "report.json").read_bytes()))
+    for file in (tmp_path / "report.json", packed):
+        assert run("explain", file).stdout == done.stdout
 
 
 def test_history_is_printed_above_the_scores_of_its_sample(run, score, rows, tmp_path):

@@ -1,5 +1,6 @@
 """What a report adds up, says and keeps."""
 
+import gzip
 import html
 import math
 import pickle
@@ -118,6 +119,9 @@ def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
         assert found.notes == ("report.json: its end is missing, as where a run was killed: what is whole was read",)
         assert [r.outcome.value for r in found.results()] == [0.5, 1.0, 0.25][: only(found).total]
         assert only(found).total >= 1
+    path.write_bytes(gzip.compress(b"".join(lines_of([i / 300 for i in range(300)])))[:-1_000])
+    assert 0 < len(found := Report.load(path)) < 300
+    assert "its end is missing" in found.notes[0]
     one, two = lines_of([0.5, 1.0])
     path.write_bytes(b"\n" + one + b'{"id": "x"}\n[]\nnull\n' + two)
     assert only(found := Report.load(path)).mean == 0.75

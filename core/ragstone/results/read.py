@@ -1,18 +1,20 @@
 r"""Results: the records of a run with their samples, in a results file or in a monitor's database.
 
-A results file holds one record a line, a row's together, each with its row. One line of a row holds its sample, and
-each of its records has it when it is read. A first line may say what is known of the run:
+A results file holds one record a line, a row's together, each with its row; gzip may have packed it. One line of a row
+holds its sample, and each of its records has it when it is read. A first line may say what is known of the run:
 {"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
 """
 
+import gzip
 import json
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable, to_plain
@@ -27,6 +29,7 @@ from ragstone.sample import Sample
 _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
+_TORN = b"{"
 _NAMED = 5  # rows and lines that a note names
 _READ = [name for name in COLUMNS if name not in ("sample", "alerts")]
 
@@ -151,7 +154,11 @@ class FileResults(Results):
         if _stamp(self.path) != self._stamp:
             raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
         with self.path.open("rb") as file:
-            yield file
+            packed = file.peek(2)[:2] == b"\x1f\x8b"
+            try:
+                yield _unpacked(file) if packed else file
+            except (gzip.BadGzipFile, zlib.error) as error:
+                raise ResultsError(f"{self.path}: cannot be read: {error}") from error
 
     def _no_results(self) -> ResultsError:
         return ResultsError(
@@ -250,6 +257,14 @@ def _begun(uri: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
+    with gzip.open(file) as lines:
+        try:
+            yield from lines
+        except EOFError:  # what is there is read, and that its end is missing shows
+            yield _TORN
 
 
 def _stamp(path: Path) -> tuple[int, int, int, int]:
