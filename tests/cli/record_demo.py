@@ -2,15 +2,18 @@
 
 import json
 import sys
+from dataclasses import replace
 from datetime import datetime, timezone
 
 import numpy as np
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.demo import RECORDING
+from ragstone.cli.recording import text_key
 from ragstone.identity import reply_key
 from ragstone.judge import BaseEmbedder, BaseLLM
 from ragstone.local import LocalEmbedder, LocalLLM
+from ragstone.results.record import encode_reply
 
 
 class TapedLLM(BaseLLM):
@@ -23,7 +26,7 @@ class TapedLLM(BaseLLM):
         reply = self.llm.generate(request)
         print(request.task, file=sys.stderr)
         rounded = reply.probabilities and {word: round(p, 4) for word, p in reply.probabilities.items()}
-        self.replies[reply_key(request, "demo")] = [reply.text, reply.input_tokens, reply.output_tokens, rounded]
+        self.replies[reply_key(request, "demo")] = encode_reply(replace(reply, probabilities=rounded))
         return reply
 
 
@@ -51,7 +54,7 @@ def record():
         "judge": judge.model,
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
         "replies": llm.replies,
-        "places": dict(zip(embedder.vectors, rounded, strict=True)),
+        "places": dict(zip(map(text_key, embedder.vectors), rounded, strict=True)),
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from ragstone import Unscored
 from ragstone.cli.demo import RECORDING, scored
+from ragstone.results.record import decode_reply
 
 RECORDED = json.loads(RECORDING.read_text("utf-8"))
 
@@ -74,5 +75,6 @@ def test_the_judge_says_what_was_recorded():
     shared = again["replies"].keys() & RECORDED["replies"].keys()  # a claim in other words is asked about in others
     assert len(shared) > 0.8 * len(RECORDED["replies"])
     for key in shared:
-        probabilities = RECORDED["replies"][key][3]
-        assert probabilities is None or again["replies"][key][3] == pytest.approx(probabilities, abs=0.05)
+        probabilities = decode_reply(RECORDED["replies"][key]).probabilities
+        found = decode_reply(again["replies"][key]).probabilities
+        assert probabilities is None or found == pytest.approx(probabilities, abs=0.05)

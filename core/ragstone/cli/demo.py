@@ -1,24 +1,17 @@
 """`ragstone demo`: a small set scored from recorded replies of the embedded judge, with no model and no download."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
-from ragstone.identity import reply_key
-from ragstone.judge import BaseEmbedder, LLMReply, LLMRequest
+from ragstone.cli.recording import ReplayedEmbedder, ReplayedLLM
 from ragstone.report import Report
 from ragstone.sample import Sample
-from ragstone.testing.fakes import FakeLLM
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 RECORDING = Path(__file__).with_name("demo.json")
 _FOLDER = "ragstone-demo"
@@ -28,28 +21,12 @@ _NEXT = """Next:
   ragstone score shoes.jsonl                                   score them, or your own, by it"""
 
 
-class _Embedder(BaseEmbedder):
-    """The embedded embedder, as it once answered."""
-
-    def __init__(self, model: str, vectors: dict[str, list[float]]) -> None:
-        self.model, self._vectors = model, vectors
-
-    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Return the recorded vectors."""
-        import numpy as np
-
-        return np.array([self._vectors[text] for text in texts], dtype=np.float32)
-
-
 def scored(recording: dict[str, Any]) -> Report:
     """Return the report of a recording's samples."""
-    model = f"{recording['judge']} (recorded {recording['date']})"
-
-    def reply(request: LLMRequest) -> LLMReply:
-        return LLMReply(*recording["replies"][reply_key(request, "demo")])
-
-    judge = FakeLLM(reply, model=model, asking="one_by_one", gives_probabilities=True)
-    embedder = _Embedder(model, recording["places"])
+    facts = {"model": f"{recording['judge']} (recorded {recording['date']})"}
+    kind = {"asking": "one_by_one", "gives_probabilities": True}
+    judge = ReplayedLLM(RECORDING, "demo", {**facts, **kind}, recording["replies"])
+    embedder = ReplayedEmbedder(RECORDING, "demo", facts, recording["places"])
     return evaluate(recording["samples"], "rag", llm=judge, embedder=embedder, progress=False, name="ragstone demo")
 
 

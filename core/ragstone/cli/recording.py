@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ragstone.metrics import Metric
 
-Role = Literal["judge", "writer", "embedder"]
+Role = Literal["judge", "writer", "embedder", "demo"]
 _FACTS = ("model", "asking", "gives_probabilities", "most_questions", "max_input_tokens")
 _ASKED = ("agenerate", "adecide", "aembed")  # what a run calls, on its one event loop
 
@@ -76,7 +76,7 @@ class Recorder:
         elif isinstance(request, Sequence):
             texts, rows = cast("Sequence[str]", request), cast("Sequence[Sequence[float]]", reply)
             for text, row in zip(texts, rows, strict=True):
-                key = _text_key(text)
+                key = text_key(text)
                 self._write(key, {"of": role, "key": key, "vector": [float(number) for number in row]})
 
     def _of(self, role: Any, model: Any) -> "_Recorded":  # noqa: ANN401 - a Role and a model
@@ -125,8 +125,11 @@ class _Replayed:
             raise LookupError(f"{self._path} holds no reply to {what} of the {self._role}") from None
 
 
-class _LLM(_Replayed, BaseLLM):
+class ReplayedLLM(_Replayed, BaseLLM):
+    """An LLM that answers as it once did."""
+
     def generate(self, request: LLMRequest, /) -> LLMReply:
+        """Return the reply that was kept."""
         reply: LLMReply = decode_reply(self.look_up(reply_key(request, self._role), request.task))  # type: ignore[assignment]
         return reply
 
@@ -137,11 +140,14 @@ class _DecisionModel(_Replayed, BaseDecisionModel):
         return reply
 
 
-class _Embedder(_Replayed, BaseEmbedder):
+class ReplayedEmbedder(_Replayed, BaseEmbedder):
+    """An embedder that answers as it once did."""
+
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        """Return the vectors that were kept."""
         import numpy as np
 
-        return np.array([self.look_up(_text_key(text), "a text") for text in texts], dtype=np.float32)
+        return np.array([self.look_up(text_key(text), "a text") for text in texts], dtype=np.float32)
 
 
 def replayed(path: str | Path) -> tuple[dict[Role, Any], set[str]]:
@@ -168,7 +174,7 @@ def replayed(path: str | Path) -> tuple[dict[Role, Any], set[str]]:
         raise error if isinstance(error, RecordingError) else RecordingError(f"{path}: is damaged ({error})") from error
     models: dict[Role, Any] = {}
     for role, own in facts.items():
-        kind = _Embedder if role == "embedder" else _DecisionModel if "most_questions" in own else _LLM
+        kind = ReplayedEmbedder if role == "embedder" else _DecisionModel if "most_questions" in own else ReplayedLLM
         models[role] = kind(path, role, own, replies)
     return models, embeds
 
@@ -188,5 +194,6 @@ def replayed_metrics(path: str, options: Mapping[str, Mapping[str, Any]]) -> "li
     return metrics
 
 
-def _text_key(text: str) -> str:
+def text_key(text: str) -> str:
+    """Return the key of a text's vector."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=b"text").hexdigest()
