@@ -152,13 +152,3 @@ def test_a_damaged_lock_file(hub: Hub) -> None:
     path.with_name(f"{path.name}.lock.json").write_text("{}")
     done = run("pull", NAME)
     assert (done.exit_code, "lock.json is damaged" in done.stderr) == (2, True)
-
-
-def test_such_a_name_is_no_file(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"user_input": "Is fire hot?", "response": "Yes."}')
-    done = run("score", "rows.jsonl", "--llm", f"local:{NAME}", "--out", NAME, "--dry-run", "--metric", "faithfulness")
-    assert "name another file" not in done.output
-    done = run("doctor", "--llm", f"local:{NAME}")
-    assert f"ragstone pull {NAME}" in done.stdout

@@ -122,11 +122,3 @@ def test_embeddings(embedder):
     assert rows.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
     assert rows[0] @ rows[1] > 0.7 > 0.3 > rows[0] @ rows[2]
-
-
-def test_embedding_does_not_depend_on_its_company(embedder):
-    texts = ["", "a", "\ud800\0", "the same words " * 3, "very long " * 400, *(f"text number {n}" for n in range(40))]
-    together = embedder.embed(texts)
-    assert np.isfinite(together).all()
-    np.testing.assert_array_equal(together, np.concatenate([embedder.embed([text]) for text in texts]))
-    np.testing.assert_array_equal(together, asyncio.run(embedder.aembed(texts)))
