@@ -300,7 +300,7 @@ def test_a_monitor_scores_an_app_and_none_of_its_judges_calls():
     assert (stats.samples, stats.accepted, stats.scored, stats.errors, stats.skipped) == (4, 8, 8, {}, {})
     assert len({one.sample_id for one in outcomes}) == 4
     values = [one.outcome.value for one in outcomes if one.outcome.metric == "context_relevancy"]
-    assert values[:3] == pytest.approx([1 / 3] * 3)
+    assert sorted(values)[-3:] == pytest.approx([1 / 3] * 3)  # whichever ends first
     assert kept_by_handlers() == 0
 
 
