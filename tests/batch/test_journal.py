@@ -253,6 +253,12 @@ def test_a_file_that_another_holds_is_waited_for_and_reading_goes_on(path):
     journal.close()
 
 
+def newer(path):
+    Journal(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 3")
+
+
 def database(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE outcomes (a)")
@@ -265,10 +271,11 @@ def database(path):
             lambda path: path.write_text("garbage" * 1000),
             "is damaged, or not a ragstone journal .*move it away, or name another",
         ),
+        (newer, "made by a newer ragstone .*; upgrade"),
         (database, "is no journal; name another file as the journal"),
         (lambda path: path.mkdir(), "is a folder; name a file in it, such as .*journal.db"),
     ],
-    ids=["garbage", "other-database", "folder"],
+    ids=["garbage", "newer", "other-database", "folder"],
 )
 def test_what_is_no_journal_is_refused_and_left_alone(path, make, message):
     make(path)

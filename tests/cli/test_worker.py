@@ -226,10 +226,17 @@ def test_options_that_cannot_be(run, arguments, says):
 # --- outboxes that are none, or not as they should be
 
 
-def test_what_is_no_outbox_is_not_made(run):
-    done = run("live", "worker", "--outbox", "none.db")
-    assert done.exit_code == 2
-    assert "none.db: there is no such file; name the file that the app's monitor has as outbox=" in done.stderr
+def test_what_is_no_outbox_is_said_and_left_alone(run):
+    Path("garbage.db").write_text("garbage" * 1000)
+    left(1)
+    change("outbox.db", "PRAGMA user_version = 9")
+    for path, said in {
+        "none.db": "there is no such file; name the file that the app's monitor has as outbox=",
+        "garbage.db": "is damaged, or not a ragstone outbox",
+        "outbox.db": "was made by a newer ragstone (outbox version 9, this one reads 3)",
+    }.items():
+        done = run("live", "worker", "--outbox", path)
+        assert (done.exit_code, f"{path}: {said}" in done.stderr) == (2, True), done.stderr
     assert not Path("none.db").exists()
 
 
