@@ -3,11 +3,13 @@
 import asyncio
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ragstone import BaseLLM, LLMReply, LLMRequest
-from ragstone.judging import Meter
+from ragstone.judging import EmbedRequest, Meter
 from ragstone.limits.gate import RequestGate
+from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .clock import now, run_on_a_clock
 
@@ -59,6 +61,37 @@ def ask_all(gate, judge, requests, **settings):
     return asyncio.gather(*(gate.call(each, judge, **settings) for each in requests), return_exceptions=True)
 
 
+class Kept(dict):
+    """Replies kept in memory, in a journal's place."""
+
+    reply = dict.get
+    put_reply = dict.__setitem__
+
+
+def test_calls_to_the_embedder_are_counted_apart():
+    class Slow(FakeEmbedder):
+        most = in_flight = 0
+
+        async def aembed(self, texts, /):
+            self.in_flight += 1
+            self.most = max(self.most, self.in_flight)
+            await asyncio.sleep(1)
+            self.in_flight -= 1
+            return self.embed(texts)
+
+    judge, embedder = Judge(), Slow()
+
+    async def main():
+        gate = RequestGate(2)
+        places = [gate.call(EmbedRequest((f"text {i}",)), embedder) for i in range(6)]
+        vectors, _ = await asyncio.gather(asyncio.gather(*places), ask_all(gate, judge, asks(6)))
+        return vectors, now() - 1000
+
+    vectors, seconds = run_on_a_clock(main())
+    assert (judge.most, embedder.most, seconds) == (2, 2, 3.0)
+    assert all(isinstance(each, np.ndarray) for each in vectors)
+
+
 class TestTimeOuts:
     @pytest.mark.parametrize(("in_turn", "seconds"), [(False, 120.0), (True, 1000.0)])
     def test_two_minutes_where_nobody_says_but_for_a_model_in_this_process(self, in_turn, seconds):
@@ -70,6 +103,7 @@ class TestTimeOuts:
 
         (reply,), took = run_on_a_clock(main())
         assert (isinstance(reply, TimeoutError), took) == (not in_turn, seconds)
+        assert in_turn or str(reply) == "the judge 'judge' did not reply within 120 s (call_timeout)"
 
     def test_the_tries_of_a_call_share_its_time_and_the_waiting_between_them_is_not_counted(self):
         judge = Judge(seconds=50, answer=lambda request: TooManyError(300))
@@ -165,3 +199,18 @@ class TestSharing:
         assert [(usage.llm_calls, usage.input_tokens, usage.output_tokens) for usage in usages] == [
             (1, 10, 5), (0, 0, 0), (0, 0, 0), (0, 0, 0),
         ]  # fmt: skip
+
+    def test_nor_do_draws_which_ask_with_indices_far_apart(self):
+        llm = FakeLLM(lambda request: "yes")
+        kept = Kept()
+
+        async def main():
+            for _ in range(2):  # the second run finds the replies of the first
+                gate = RequestGate(replies=kept)
+                for draw in (0, 1, 2):
+                    for index in (0, 1):
+                        await gate.call(replace(ASK, sample_index=index), llm, draw)
+
+        asyncio.run(main())
+        assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]
+        assert len(kept) == 6

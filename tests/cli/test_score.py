@@ -15,7 +15,7 @@ from ragstone.registry import GROUPS, metric_names
 from ragstone.results.record import decode_rows
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import judge, row
+from .conftest import MODEL, judge, row
 
 ALL = set(metric_names())
 RAG = tuple(GROUPS["rag"])
@@ -169,6 +169,14 @@ class TestFailingJudge:
         assert r"out of\x1b[31m order" in done.stdout
         assert done.stderr.startswith("Nothing could be scored; the table says why.")
         assert {outcome.reason for _, _, outcome in results(out)} == {"judge_error"}
+
+    def test_it_is_given_up_when_the_first_call_is_refused_for_good(self, score, rows, server):
+        server.reply = lambda body: error(401, "not with this key")
+        done = score(rows(*(row(i) for i in range(200))), *ONE, "--concurrency", 4, "--out", os.devnull)
+        assert (done.exit_code, len(server.bodies) <= 10) == (1, True)
+        assert done.stderr.startswith(
+            f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused"
+        )
 
 
 def test_limits_leave_a_rest_that_resumes_and_money_is_in_the_table(score, six, server, out):
