@@ -664,7 +664,7 @@ function labels() {
     const meant = i === current ? kind.choices.filter((word) => data.meanings[word]) : [];
     return make("li", { "aria-current": i === current ? "step" : null, "data-item": i },
       item.text === "" ? null : make("p", { dir: "auto" }, item.text),
-      soft(bdi(kind.question)),
+      item.text === kind.question ? null : soft(bdi(kind.question)),
       make("div", { class: "choices", role: "group", "aria-label": name }, ...choices),
       meant.map((word) => soft(`${words(word)}: ${data.meanings[word]}`)));
   }
@@ -727,8 +727,7 @@ function labels() {
   const status = make("p", { role: "status" });
   const progress = make("progress", { max: total, "aria-label": "labelled samples" });
   const save_ = keyed("download", "download labels", download);
-  const most = Math.max(SCORES.length, ...Object.values(data.kinds).map((kind) => kind.choices.length));
-  const help = [`Keys: 1 to ${most} answer; \u2191 and \u2193 move; s skips; \u2192 locks and goes on.`,
+  const help = ["Keys: the digit on a button answers; \u2191 and \u2193 move; s skips; \u2192 locks and goes on.",
     data.shown ? "A locked sample stays as it is." : "\u2190 goes back: the sample before is open again.",
     "Only locked and skipped samples are downloaded."].join(" ");
   const drawn = data.samples.some((sample) => sample.draw);
