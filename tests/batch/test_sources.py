@@ -568,6 +568,17 @@ def test_every_kind_of_table(make, tmp_path):
     assert ["retrieved_contexts" in row.sample.model_fields_set for row in rows] == [True, False, True]
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("make", [parquet, arrow_file])
+def test_a_table_comes_through_a_pipe(make, tmp_path):
+    body, pipe = make(tmp_path).read_bytes(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[body])
+    writer.start()
+    assert [row.sample.id for row in read(pipe)] == ["1", "2", "3"]
+    writer.join()
+
+
 def test_cells_of_pandas(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"answer": ["A."] * 4, "id": [1, None, 2.5, 10**15]})

@@ -160,6 +160,13 @@ def test_the_mean_is_held_against_the_threshold(score, rows, out, given, code):
     assert results(out)[0][2].passed == (not code)
 
 
+def test_what_is_as_good_as_its_limit_but_for_the_rounding_of_its_sum_reaches_it(score, rows, out):
+    given = rows(row(1, retrieved_contexts=["Ann 1 wrote book 1."]), *(row(each) for each in (2, 3, 4, 5)))
+    done = score(given, *ONE, "--threshold", "0.9", "--pass-rate", "0.2", "--out", out, "--json")
+    assert json.loads(done.stdout)["metrics"]["context_relevancy"]["passed"] == pytest.approx(0.2)
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
 class TestFailingJudge:
     def test_every_row_says_so(self, score, six, server, out):
         server.reply = lambda body: error(400, "out of\x1b[31m order")

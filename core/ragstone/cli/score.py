@@ -41,6 +41,7 @@ from ragstone.metrics import Metric
 from ragstone.plain import printable, to_json
 from ragstone.registry import GROUPS, RegistryError
 from ragstone.report import MetricInfo, Report
+from ragstone.report.statistics import TIE
 from ragstone.report.tables import percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
@@ -449,12 +450,12 @@ class _Run:
             wrong.append(f"Nothing could be scored; the table says why.{way_out}")
         for name, rate in rates.items():
             passed = summaries[name].passed
-            if passed is None or passed < rate:
+            if passed is None or passed < rate - TIE:
                 share = "nothing was scored" if passed is None else f"{percent(passed)} reach {limits[name]:g}"
                 wrong.append(f"{name}: below the pass rate {rate:g}: {share}")
         for name in [each for each in limits if each not in rates]:
             limit, mean, sign = limits[name], summaries[name].mean, summaries[name].info.sign
-            if mean is None or sign * mean < sign * limit:
+            if mean is None or sign * mean < sign * limit - TIE:
                 why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
                 side = "below" if sign > 0 else "above"
                 wrong.append(f"{name}: {side} the threshold {limit:g}: {why}")
