@@ -39,6 +39,7 @@ def test_it_reads_what_json_reads(value, ascii_only, indent):
 
 @given(st.text(max_size=40) | VALUES.map(json.dumps).flatmap(lambda t: st.integers(0, len(t)).map(lambda n: t[:n])))
 @example("\ufeff{}")
+@example("NaN")
 def test_it_reads_nothing_that_json_does_not(text):
     try:
         read = parse_json(text)
@@ -56,6 +57,7 @@ def test_it_reads_nothing_that_json_does_not(text):
         ("```json\n{}\n```", "not bare JSON"),
         ('{"a": 1', "not bare JSON"),
         ('{"a": 1,}', "not bare JSON"),
+        ('{"a": NaN}', "NaN is not JSON"),
         ("\ufeff{}", "not bare JSON"),
         ('{"b": {"a": 1, "c": 0, "a": 1}}', "'a' stands twice"),
         ('{"\\ud800": 1, "\\ud801": 2}', "stands twice"),

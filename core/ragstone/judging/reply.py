@@ -225,8 +225,8 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
     Half characters (lone surrogates, which no encoding can carry) in it become U+FFFD.
 
     Raises:
-        BadReply: It is empty, is not JSON, holds more than one value or anything around it, or repeats a key in
-            an object. NaN and Infinity are floats, which no schema of ours has.
+        BadReply: It is empty, is not JSON, holds more than one value or anything around it, repeats a key in an
+            object, or holds NaN or Infinity.
     """
     if not text.strip():
         raise BadReply("it was empty")
@@ -253,7 +253,11 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates)
+def _no_constant(name: str) -> float:
+    raise BadReply(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
 
 
 def unfence(text: str) -> str:
