@@ -97,7 +97,7 @@ def test_a_schema_is_exact():
     for change, wrong in [
         ({"number": "1"}, "number: is not an integer"),
         ({"number": True}, "number: is not an integer"),
-        *(({"number": n}, "number: is not an integer") for n in (1.0, float("nan"), float("inf"))),
+        *(({"number": n}, "number: is not an integer") for n in (1.0, 2.5)),
         ({"number": 10}, "number: 10 is not from 1 to 9"),
         ({"words": "a"}, "words: is not a list"),
         ({"words": [1]}, "words.0: is not text"),
