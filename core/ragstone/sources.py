@@ -431,7 +431,7 @@ def _opened_rows(path: str, reader: RowReader, name: str) -> Rows:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
         if not file.seekable() and body.peek(6).startswith((b"PAR1", b"ARROW1")):  # these are read from their end
-            body = io.BufferedReader(cast("io.RawIOBase", io.BytesIO(body.read())))
+            body = cast("io.BufferedReader", io.BufferedReader(io.BytesIO(body.read())))
         yield from _rows_in(body, reader, name)
 
 
