@@ -85,6 +85,32 @@ def test_a_child_starts_anew_and_leaves_what_is_its_parents(tmp_path: Path) -> N
     assert stored(path) == sorted(["schild", *(f"s{i}" for i in range(10))])
 
 
+IMPORTS = """
+import sys
+import threading
+from ragstone import ContextRelevancy, Monitor, Sample
+from ragstone.testing import FakeLLM
+
+late = []
+
+def note(event, args):
+    if event == "import" and args[0].startswith("ragstone") and threading.current_thread() is not threading.main_thread():
+        late.append(args[0])
+
+sys.addaudithook(note)
+with Monitor(ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]})), outbox="outbox.db") as monitor:
+    monitor.submit(Sample(user_input="Where?", retrieved_contexts=["Here."]))
+    monitor.flush()
+    assert monitor.stats().scored == 1
+print(late)
+"""
+
+
+def test_no_thread_imports_what_a_fork_meanwhile_would_leave_half_imported(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", IMPORTS], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 PRELOADED = """
 import os
 from ragstone import ContextRelevancy, Monitor, Sample

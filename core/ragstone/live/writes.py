@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -65,6 +66,11 @@ class Writes:
         self._waiting: deque[Write] = deque()
         self._batch: list[Write] = []
         self._outbox: Outbox | None = None
+        self._open: Callable[[], Outbox] | None = None
+        if path is not None:  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
+            from ragstone.live import outbox  # loads sqlite3
+
+            self._open = partial(outbox.Outbox, path, waits.locked)
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._batch)
@@ -99,13 +105,11 @@ class Writes:
 
     def transact(self, work: "Callable[[Outbox], T]") -> T | None:
         """Do some work in one transaction; None where the file cannot be used."""
-        if self.path is None or time.monotonic() < self.use_at:
+        if self._open is None or time.monotonic() < self.use_at:
             return None
         try:
             if self._outbox is None:
-                from ragstone.live.outbox import Outbox  # loads sqlite3
-
-                self._outbox = Outbox(self.path, self._waits.locked)
+                self._outbox = self._open()
                 self._opened()
             with self._outbox.transaction():
                 return work(self._outbox)
