@@ -112,14 +112,16 @@ def test_a_missing_field_raises(server: OpenAIServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "score", "reasons"),
+    ("options", "score", "counted", "reasons"),
     [
-        ({}, 2 / 3, ["C.: contradicted."]),
-        ({"penalize_ambiguous_claims": True}, 1 / 3, ["B.: not_in_source.", "C.: contradicted."]),
-        ({"strict_mode": True}, 0.0, ["C.: contradicted."]),
+        ({}, 2 / 3, "contradict", ["C.: contradicted."]),
+        ({"penalize_ambiguous_claims": True}, 1 / 3, "support", ["B.: not_in_source.", "C.: contradicted."]),
+        ({"strict_mode": True}, 0.0, "contradict", ["C.: contradicted."]),
     ],
 )
-def test_faithfulness(options: dict[str, Any], score: float, reasons: list[str], server: OpenAIServer) -> None:
+def test_faithfulness(
+    options: dict[str, Any], score: float, counted: str, reasons: list[str], server: OpenAIServer
+) -> None:
     words = ("supported", "not_in_source", "contradicted")
     verdicts = {str(i): {"evidence": [], "verdict": word} for i, word in enumerate(words, 1)}
 
@@ -132,7 +134,7 @@ def test_faithfulness(options: dict[str, Any], score: float, reasons: list[str],
     metric.measure(LLMTestCase(input="Who?", actual_output="A. B. C.", retrieval_context=["A."]))
     assert metric.score == pytest.approx(score)
     assert metric.success == (score >= 0.5)
-    assert str(metric.reason).endswith(f"of the response. {' '.join(reasons)}")
+    assert str(metric.reason).endswith(f"{counted} 1 of 3 claims of the response. {' '.join(reasons)}")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,11 @@ class Uncontradicted(Faithfulness):
     def _flow(self, sample: Sample) -> Flow[Score]:
         score = yield from super()._flow(sample)
         verdicts = [each.model_copy(update={"lowers_score": each.verdict in _AGAINST}) for each in score.verdicts]
-        return score.model_copy(update={"verdicts": tuple(verdicts)})
+        reason = score.reason
+        if not self.asks_one_by_one:
+            against = sum(each.lowers_score for each in verdicts)
+            reason = f"The retrieved contexts contradict {against} of {len(verdicts)} claims of the response."
+        return score.model_copy(update={"verdicts": tuple(verdicts), "reason": reason})
 
 
 @dataclass(frozen=True, kw_only=True)
