@@ -1,6 +1,7 @@
 """The gate: calls in flight, time-outs, pushback, shared replies, judges of one loop. Minutes pass on a jumping clock."""
 
 import asyncio
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from ragstone import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging import EmbedRequest, Meter
-from ragstone.limits.gate import RequestGate
+from ragstone.limits.gate import RequestGate, within
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from .clock import now, run_on_a_clock
@@ -214,3 +215,25 @@ class TestSharing:
         asyncio.run(main())
         assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]
         assert len(kept) == 6
+
+
+def test_a_call_that_fails_as_it_is_cancelled_is_no_traceback_of_asyncio():
+    async def run():
+        said, refused = [], asyncio.Event()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+
+        async def call():
+            await refused.wait()
+            raise ConnectionRefusedError
+
+        task = asyncio.ensure_future(within(60, call(), "late"))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        refused.set()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        gc.collect()
+        return said
+
+    assert asyncio.run(run()) == []

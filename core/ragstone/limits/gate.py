@@ -90,6 +90,7 @@ async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
     if seconds is None:
         return await call
     task = asyncio.ensure_future(call)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may be left to look at it
     try:
         await asyncio.wait((task,), timeout=seconds)
         if task.done():
