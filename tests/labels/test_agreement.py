@@ -1,12 +1,15 @@
 """How far two people agree: against references, at the edges, and from two files of labels."""
 
+import json
 import re
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from sklearn.metrics import cohen_kappa_score
 
 from ragstone import Sample, Score, Verdict
+from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError
 from ragstone.labels.agreement import agreement, of_files, sensitivity_specificity
 from ragstone.metrics.base import ItemKind
@@ -129,3 +132,13 @@ def test_from_two_files(tmp_path):
 def test_what_cannot_be_compared_is_refused(tmp_path, a, b, message):
     with pytest.raises(CalibrationError, match=re.escape(message)):
         compared(tmp_path, [a], [b])
+
+
+def test_the_command_prints_it_as_json_too(tmp_path):
+    REPORT.to_json(tmp_path / "r.jsonl")
+    a = write(tmp_path / "a.jsonl", [line(i, "yes" if i % 2 else "no") for i in range(8)])
+    b = write(tmp_path / "b.jsonl", [line(i, "yes" if i % 4 else "no") for i in range(8)])
+    given = ["--labels", str(a), "--labels", str(b), "--drawn-at-random", "--json"]
+    done = CliRunner().invoke(cli, ["correct", str(tmp_path / "r.jsonl"), *given])
+    people = json.loads(done.stdout)["two_people"]["m: claim"]
+    assert (people["items"], people["same_answer"][0]) == (8, 0.75)

@@ -87,7 +87,8 @@ def correct(
     if other is None:
         corrections = corrected(reports[0], first, drawn_at_random=drawn_at_random)
         text = page and reports[0].html(corrections)
-        click.echo(to_json(corrections.figures()) if as_json else str(corrections))
+        people = {"two_people": _agreement(first, others[0], reports)} if others else {}
+        click.echo(to_json({**corrections.figures(), **people}) if as_json else str(corrections))
     else:
         old, new = reports
         comparison = corrected_comparison(old, new, first, any_version=any_version, drawn_at_random=drawn_at_random)
@@ -99,6 +100,18 @@ def correct(
         write_page("--page", page, text)
         click.echo(f"Page: {page}", err=True)
     ctx.exit(status)
+
+
+def _agreement(a: str, b: str, reports: list[Report]) -> dict[str, object]:
+    kinds, _ = of_files(a, b, reports)
+    return {
+        f"{metric}: {kind}": {"items": each.items, "same_answer": _ends(each.share), "kappa": _ends(each.kappa)}
+        for (metric, kind), each in kinds.items()
+    }
+
+
+def _ends(estimate: Interval | None) -> list[float | None] | None:
+    return None if estimate is None else [estimate.mean, estimate.low, estimate.high]
 
 
 def _show_agreement(a: str, b: str, reports: list[Report]) -> None:
