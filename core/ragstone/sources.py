@@ -402,7 +402,9 @@ def _json(text: str | bytes) -> object:
     """Return a text's JSON value; a `BadLine` where it has none."""
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:  # also an integer of too many digits; brackets in brackets
+    except json.JSONDecodeError as error:
+        return BadLine(0, f"not JSON: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:  # an integer of too many digits; brackets in brackets
         return BadLine(0, f"not JSON: {str(error)[:100]}")
 
 

@@ -106,7 +106,7 @@ class TestBadLines:
         assert done.exit_code == 2
         assert done.stderr.splitlines() == [
             "line 1: is list, not a Sample or a dict (skipped)",
-            "line 3: not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1) (skipped)",
+            "line 3: not JSON: Expecting property name enclosed in double quotes at column 2 (skipped)",
             "line 6: not JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte (skipped)",
             "line 7: none of a sample's fields has a value; the row has 'q': name them with --field FIELD=KEY (skipped)",
             "context_relevancy: below the threshold 1: its mean is 0.25",

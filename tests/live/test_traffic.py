@@ -34,7 +34,7 @@ def fill(case: Case) -> None:
     sink.write([score(f"s{i:02}", 0.0, alerts=LOW) for i in range(20)])
     sink.write([unscored("u1"), unscored("u2"), score("fine", 1.0)])
     counts = {"accepted": 40, "scored": 21, "unscored": 2, "dropped": 5, "not_sampled": 4, "pending": 3, "spooled": 1}
-    reasons = {"dropped": {"queue_full": 5}, "not_sampled": {"not_chosen": 4}, "scored": {"scored": 21}}
+    reasons = {"dropped": {"queue_full": 5}, "not_sampled": {"not_chosen": 4}, "spooled": {"outbox": 1}}
     for i in range(2):
         at = NOON + 60 * i
         sink.health(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ragstone.results.connection import Database
 
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
-_JUDGED = ("scored", "unscored")
+_COUNTED = ("scored", "unscored", "spooled")  # as outcomes, or as what waits
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +106,7 @@ def read_traffic(name: str, database: "Database", outbox: "Contents | None" = No
     for each in processes:
         counts.update(each.counts)
         for status, reasons in each.reasons.items():
-            if status in _ENDS and status not in _JUDGED:
+            if status in _ENDS and status not in _COUNTED:
                 not_judged.setdefault(status, Counter()).update(reasons)
     return Traffic(
         name=name,
