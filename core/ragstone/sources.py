@@ -522,18 +522,18 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     encoding, errors = ("utf-16", "strict") if wide else ("utf-8-sig", "surrogateescape")
     with io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="") as text:
         lines = _lines(text, reader.largest)
-        first = next((line for line in lines if line.strip()), None)
-        if first is None:
+        passed, first = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
+        if not first:
             return
         if said := re.fullmatch(r"(?i)sep=(.)\s*", first):  # as spreadsheets write it
-            first = next(lines, "")
+            passed, first = passed + 1, next(lines, "")
         known = (mark for mark in ",;\t" if reader.knows(_names(first, mark)))
         mark = said[1] if said else next(known, "\t" if "\t" in first else ",")
         csv.field_size_limit(reader.largest // 2)  # of the whole process; 131,072 characters are too few for a context
         records = csv.reader(chain([first], lines), delimiter=mark, strict=True)  # else an open quote swallows the rest
         names = [cell.strip() for cell in next(records)]
         places = {column: names.index(column) for column in reader.columns(names, name)}
-        for number, item in enumerate(_csv_items(records, places, len(names)), 1):
+        for number, item in enumerate(_csv_items(records, places, len(names), passed), 1):
             yield reader.row(number, item, table=True)
 
 
@@ -541,22 +541,26 @@ def _names(line: str, mark: str) -> list[str]:
     return [cell.strip() for record in csv.reader([line], delimiter=mark) for cell in record]
 
 
-def _csv_items(records: Iterator[list[str]], places: Mapping[str, int], width: int) -> Iterator[object]:
+def _csv_items(records: Any, places: Mapping[str, int], width: int, passed: int) -> Iterator[object]:  # noqa: ANN401
+    """Yield the records of a `csv.reader` behind the line of names; a bad one says where in the file it ends."""
     while True:
         try:
-            cells = next(records)
+            cells: list[str] = next(records)
             "".join(cells).encode()
-        except StopIteration:  # noqa: PERF203 - a record that is none is one of many
+        except StopIteration:
             return
         except csv.Error as error:
-            yield BadLine(0, f"is not CSV: {error}")
+            problem = f"is not CSV: {error}"
         except UnicodeEncodeError:
-            yield BadLine(0, "is not UTF-8; save the file as UTF-8")
+            problem = "is not UTF-8; save the file as UTF-8"
         else:
             if len(cells) == width:
                 yield {name: cells[place] or None for name, place in places.items()}
-            elif cells:
-                yield BadLine(0, f"has {len(cells)} cells, and there are {width} columns")
+                continue
+            if not cells:
+                continue
+            problem = f"has {len(cells)} cells, and there are {width} columns"
+        yield BadLine(0, f"{problem} (it ends on line {passed + records.line_num} of the file)")
 
 
 def _pyarrow(name: str, module: str) -> Any:  # noqa: ANN401

@@ -432,9 +432,9 @@ def test_records_that_are_none_are_bad_rows(file):
     body = 'question,answer\n"Q\n?",A.\nR?\nS?,B.,C.\nT?,caf\xe9\n'.encode()
     rows = read(file("a.csv", body + "U?,caf\xe9\n".encode("latin-1") + b'V?,D.\n"W?,E.\nX?,F.\n'))
     assert [row.line for row in rows] == [1, 2, 3, 4, 5, 6, 7]
-    assert problem(rows[1]) == "has 1 cells, and there are 2 columns"
-    assert problem(rows[2]) == "has 3 cells, and there are 2 columns"
-    assert problem(rows[4]) == "is not UTF-8; save the file as UTF-8"
+    assert problem(rows[1]) == "has 1 cells, and there are 2 columns (it ends on line 4 of the file)"
+    assert problem(rows[2]) == "has 3 cells, and there are 2 columns (it ends on line 5 of the file)"
+    assert problem(rows[4]) == "is not UTF-8; save the file as UTF-8 (it ends on line 7 of the file)"
     assert problem(rows[6]).startswith("is not CSV: unexpected end")
     assert [texts(rows[i])[2] for i in (0, 3, 5)] == ["A.", "caf\xe9", "D."]
 
