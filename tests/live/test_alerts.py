@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from ragstone import Metric, Monitor, Sample, Score
 from ragstone.cli.main import cli
 from ragstone.live import Alarm, Alert, Record, Sampling, SQLiteSink
-from ragstone.live.alarms import Tally, alerts_in
+from ragstone.live.alarms import MOST_SLICES, OTHER, Tally, alerts_in, raise_alarms
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
 from ragstone.results.connection import SqliteFile
@@ -227,6 +227,25 @@ def test_slices_are_watched_apart() -> None:
     assert (by_tenant["a"], by_tenant[""], set(by_tenant)) == (60, 5, {"a", "b", "c\n\\u0000\ufffd", ""})
     assert sorted(rows(RESULTS, "SELECT number FROM tallies WHERE name LIKE '%tenant'")) == [(1,), (2,), (3,), (4,)]
     assert counted("told below 0.2") == {"": 125}
+
+
+def test_slices_are_bounded_and_every_value_has_one() -> None:
+    def records(first: int, n: int) -> list[Record]:
+        score = Score(metric="told", value=1.0, reason="", version="1")
+        return [
+            Record(f"s{i}", score, alerts={"a": watched(0.8, slices=(f"value {i}",))}, scored_at=float(i))
+            for i in range(first, first + n)
+        ]
+
+    with closing(SQLiteSink(RESULTS)) as sink:
+        sink.write(records(0, MOST_SLICES + 20))
+        assert raise_alarms(sink.database) == []
+        sink.write(records(MOST_SLICES + 20, 1))
+        raise_alarms(sink.database)
+    found = counted("a")
+    assert len(found) == MOST_SLICES + 1
+    assert found[OTHER] == 21
+    assert rows(RESULTS, "SELECT number FROM tallies WHERE slice = ?", OTHER) == [(MOST_SLICES + 1,)]
 
 
 def test_a_score_that_is_handed_over_again_counts_once() -> None:

@@ -22,6 +22,9 @@ TABLES = (
 )
 _MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
 
+MOST_SLICES = 1_000
+OTHER = "(other values)"
+"""The slice of all values beyond the first 1,000: a field of the app's may have any number."""
 _MOST_LOWEST = 10
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 ALONE = (
@@ -233,7 +236,7 @@ def _count_slice(
     connection: Transaction, which: tuple[str, str, str], watched: Watched, scores: Sequence[tuple[float, float]]
 ) -> None:
     name, metric, part = which
-    tally = _load(connection, name, part)
+    part, tally = _load(connection, name, part)
     names = {"name": name, "slice": part}
     if connection.execute("SELECT 1 FROM alarms WHERE name = :name AND slice = :slice", names).fetchall():
         return
@@ -280,10 +283,11 @@ def _alarm(connection: Transaction, text: str) -> Alarm:
     return Alarm.model_validate({**values, "lowest": lowest})
 
 
-def _load(connection: Transaction, name: str, part: str) -> Tally:
-    """Return the tally of a slice."""
+def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
+    """Return the slice, or that of other values, and its tally."""
     query = "SELECT number, samples, total, stakes FROM tallies WHERE name = :name AND slice = :slice"
-    for number, samples, total, rest in connection.execute(query, {"name": name, "slice": part}).fetchall():
-        return Tally(number, samples, total, **json.loads(rest))
     ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
-    return Tally(n + 1)
+    for each in (part, OTHER) if n >= MOST_SLICES else (part,):
+        for number, samples, total, rest in connection.execute(query, {"name": name, "slice": each}).fetchall():
+            return each, Tally(number, samples, total, **json.loads(rest))
+    return OTHER if n >= MOST_SLICES else part, Tally(n + 1)

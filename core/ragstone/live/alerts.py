@@ -36,7 +36,7 @@ class Alert:
         metric: The metric's name. Its scores must have bounds, and higher ones must be better.
         below: The lowest mean that you accept, between the metric's bounds.
         by: Watch each value of this field apart: "run_name", "tags", or a key of the samples' metadata. The 5 % hold
-            for all values together.
+            for all values together. Values beyond the first 1,000 are one slice.
 
     Attributes:
         name: What tells it from others, such as "faithfulness below 0.8 by run_name". With another name it counts anew.
