@@ -92,7 +92,7 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
     llm = FakeLLM(yes)
     for argument, value in [
         ("repeat", 0), ("max_concurrency", 1.5), ("requests_per_minute", 0), ("tokens_per_minute", -1),
-        ("call_timeout", float("nan")), ("sample_timeout", float("inf")), ("progress", "yes"),
+        ("call_timeout", float("nan")), ("sample_timeout", float("inf")), ("progress", "yes"), ("journal", 7),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"^{argument}: {value!r} (is|should be) "):
             evaluate([SAMPLE], [metric(llm)], **{argument: value})

@@ -203,7 +203,7 @@ class Run:
             self._beat()
         if not self._metrics:
             await self._choose()
-        path = options.get("journal")
+        path: Path | None = checked("journal", options.get("journal"), Path | None)
         journal = None if path is None else _opened(path)
         with journal or contextlib.nullcontext():
             self._gate = RequestGate(
@@ -359,7 +359,7 @@ class Run:
         return len(samples) if total is None and isinstance(samples, Sized) and not isinstance(samples, str) else total
 
 
-def _opened(path: str | Path) -> "Journal":
+def _opened(path: Path) -> "Journal":
     from ragstone.batch.journal import Journal  # loaded where there is one
 
     return Journal(path)
