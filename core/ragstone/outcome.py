@@ -6,7 +6,7 @@ from typing import Annotated, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.plain import printable
-from ragstone.sample import SampleField, TextField
+from ragstone.sample import SampleField
 
 UnscoredReason = Literal[
     "missing_input",
@@ -18,7 +18,6 @@ UnscoredReason = Literal[
     "over_budget",
     "cancelled",
 ]
-SuspicionKind = Literal["order", "verdict", "break_out", "score_claim", "filler", "hidden"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -74,31 +73,6 @@ class Verdict(_Frozen):
     probability: Probability | None = None
     evidence: tuple[Evidence, ...] = ()
     lowers_score: bool = False
-
-
-class Suspicion(_Frozen):
-    """A passage of the sample that looks like an attack on the judge. It is a sign for a reader and changes no score.
-
-    Attributes:
-        field: The sample's field that it is in.
-        chunk: Index into `retrieved_contexts` or `history`, from 0; None for the other fields.
-        start: Its first character within that text, from 0.
-        end: One past its last character.
-        kind: What it looks like. "order": an order to the judge ("ignore previous instructions"); "verdict": a reply
-            in the judge's own form, or a made-up dialogue of such replies; "break_out": the end of a fence, or a chat
-            template's mark; "score_claim": a score to be given ("10/10"); "filler": a response that says nothing
-            (":", "Solution:"); "hidden": invisible characters inside words, or ones that reorder what is seen.
-
-    Example:
-        >>> Suspicion(field="response", start=0, end=1, kind="filler").chunk is None
-        True
-    """
-
-    field: TextField
-    chunk: int | None = None
-    start: int
-    end: int
-    kind: SuspicionKind
 
 
 class Usage(_Frozen):
@@ -161,8 +135,6 @@ class Score(_Shown):
         verdicts: The judge's answers, one per item asked.
         usage: Calls, tokens and seconds.
         version: The metric's version; it changes with its prompts.
-        suspected: What in the texts looks like an attack on the judge, the first 20. The score is what the judge said
-            all the same.
 
     Example:
         >>> print(Score(metric="demo", value=0.5, reason="1 of 2.", version="1"))
@@ -178,7 +150,6 @@ class Score(_Shown):
     verdicts: tuple[Verdict, ...] = ()
     usage: Usage = Field(default_factory=Usage)
     version: str
-    suspected: tuple[Suspicion, ...] = ()
 
 
 class Unscored(_Shown):
@@ -190,7 +161,6 @@ class Unscored(_Shown):
         detail: A sentence that names the field or the item, what was wrong and what to do.
         usage: What was spent before it failed.
         version: The metric's version.
-        suspected: As in `Score`; nothing where the provider failed or the time was up.
 
     Example:
         >>> outcome = Unscored(metric="demo", reason="empty_input", detail="response: is blank", version="1")
@@ -203,7 +173,6 @@ class Unscored(_Shown):
     detail: str
     usage: Usage = Field(default_factory=Usage)
     version: str
-    suspected: tuple[Suspicion, ...] = ()
 
     @property
     def value(self) -> None:
@@ -219,12 +188,6 @@ _NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of 
 _YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
 _RAW = frozenset({"count", "expected", "least", "uncalibrated"})  # last words of parts that are raw signals
 _SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
-
-
-def place(passage: Evidence | Suspicion) -> str:
-    """Return where a passage is in its sample: the field, and its first character and one past its last."""
-    chunk = "" if passage.chunk is None else f"[{passage.chunk}]"
-    return f"{passage.field}{chunk} {passage.start}-{passage.end}"
 
 
 def certainty(verdict: Verdict) -> str:
@@ -276,8 +239,9 @@ def verdict_lines(verdict: Verdict, width: int = 100) -> Iterator[str]:
     word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
     yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
     for evidence in verdict.evidence:
+        chunk = "" if evidence.chunk is None else f"[{evidence.chunk}]"
         text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
-        yield f"    [{place(evidence)}]{text}"
+        yield f"    [{evidence.field}{chunk} {evidence.start}-{evidence.end}]{text}"
 
 
 def _plain(text: str, **_: object) -> str:
@@ -309,5 +273,3 @@ def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., s
                 yield from (f"    {line}" for line in places if full)
     else:
         yield f"{head}  {style(f'unscored ({outcome.reason})', fg='yellow')}: {printable(outcome.detail)}"
-    for sign in outcome.suspected:
-        yield f"    looks like an attack on the judge ({sign.kind.replace('_', ' ')}): [{place(sign)}]"

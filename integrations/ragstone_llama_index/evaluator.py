@@ -20,7 +20,7 @@ from ragstone.judging.prompt import filled
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
 from ragstone.metrics.outcomes import ascore_safely, score_safely, unscored
-from ragstone.outcome import Outcome, Score, Suspicion, Unscored, UnscoredReason, Usage, Verdict
+from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.registry import make_metric, metric_class
 from ragstone.run import Run
 from ragstone.sample import Sample, SampleField, first_problem
@@ -35,7 +35,7 @@ AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
 _RETRYING = ("llama_index.core.query_engine.retry",)
 _ENOUGH = 0.5
-_IN_BOTH = ("metric", "version", "usage", "suspected")  # of an outcome and of a result alike
+_IN_BOTH = ("metric", "version", "usage")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {
     "user_input": "query",
     "retrieved_contexts": "contexts",
@@ -66,7 +66,6 @@ class MetricResult(EvaluationResult):
     breakdown: dict[str, float] = Field(default_factory=dict[str, float])
     verdicts: tuple[Verdict, ...] = ()
     usage: Usage = Usage()
-    suspected: tuple[Suspicion, ...] = ()
 
     @classmethod
     def of(cls, outcome: Outcome, sample: Sample) -> "MetricResult":

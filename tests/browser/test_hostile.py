@@ -7,7 +7,6 @@ import pytest
 from ragstone import Sample, Score, Verdict
 from ragstone.live import Feedback, Health, Record, SQLiteSink
 from ragstone.live.traffic import read_traffic
-from ragstone.outcome import Suspicion
 from ragstone.report import Report, compare
 
 from ..report.data import NOON, database, records  # noqa: TID252
@@ -52,7 +51,6 @@ def hostile(tmp_path_factory):
         ]
         score = Score(
             metric=metric, value=0.1, reason=ATTACK, breakdown={ATTACK: 0.5}, verdicts=verdicts, version=ATTACK,
-            suspected=[Suspicion(field="response", start=0, end=400, kind="order")],
         )  # fmt: skip
         sample = Sample(
             user_input=ATTACK, retrieved_contexts=[ATTACK, "b" * 5_000], response=ATTACK, id=ATTACK,

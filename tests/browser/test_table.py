@@ -8,7 +8,6 @@ from ragstone import Evidence, Sample, Verdict
 from ragstone.labels import corrected
 from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.metrics.base import ItemKind
-from ragstone.outcome import Suspicion
 from ragstone.report import MetricInfo, Report, compare
 from ragstone.results.record import Record
 
@@ -28,12 +27,11 @@ def verdict(start, end, *, lowers=True, field="response", word="no"):
 @pytest.fixture(scope="module")
 def html():
     """Return a page of five samples that differ in all that can be filtered."""
-    suspicion = Suspicion(field="response", start=0, end=2, kind="order")
     outcomes = {
         "low": (scored(0.1, passed=False, verdicts=(verdict(2, 7),)), scored(0.9, "other", passed=True)),
         "high": (scored(0.9, passed=True), scored(0.3, "other", passed=False)),
         "failed": (unscored("judge_error", "refused the key"), scored(0.8, "other")),
-        "attack": (scored(0.5, suspected=(suspicion,)), scored(1.0, "other")),
+        "middle": (scored(0.5), scored(1.0, "other")),
         "no answer": (scored(0.0, "response_relevancy", breakdown={"noncommittal": 1.0}),
                       scored(0.0, "context_relevancy", breakdown={"sentence": 0.0})),
     }  # fmt: skip
@@ -84,15 +82,14 @@ def test_many_rows_are_drawn_when_they_are_seen(show):
     [
         ("Show", "below the threshold", ["low", "high"]),
         ("Show", "unscored", ["failed"]),
-        ("Show", "possible attack on the judge", ["attack"]),
         ("Show", "refused, and no answer in the contexts", ["no answer"]),
-        ("language", "de", ["high", "attack"]),
+        ("language", "de", ["high", "middle"]),
         ("Find text", "REFUSED THE", ["failed"]),
-        ("Find text", "question 3", ["attack"]),
-        ("Find text", "green", ["low", "high", "failed", "attack", "no answer"]),
-        ("Sort by", "demo: best first", ["high", "attack", "low", "failed", "no answer"]),
-        ("Sort by", "worst score first", ["no answer", "low", "high", "attack", "failed"]),
-        ("Sort by", "sample id", ["attack", "failed", "high", "low", "no answer"]),
+        ("Find text", "question 3", ["middle"]),
+        ("Find text", "green", ["low", "high", "failed", "middle", "no answer"]),
+        ("Sort by", "demo: best first", ["high", "middle", "low", "failed", "no answer"]),
+        ("Sort by", "worst score first", ["no answer", "low", "high", "middle", "failed"]),
+        ("Sort by", "sample id", ["failed", "high", "low", "middle", "no answer"]),
     ],
 )
 def test_sorting_and_filtering_stand_in_the_address(show, html, label, value, expected):

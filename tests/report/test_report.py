@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragstone import ContextRelevancy, Sample, Verdict
-from ragstone.outcome import Suspicion
 from ragstone.report import MetricInfo, Report, ResultsError, compare
 from ragstone.report.report import seconds_since
 from ragstone.results.record import Record, encode
@@ -184,21 +183,6 @@ def test_what_makes_a_mean_doubtful_is_said():
     sound = str(Report.of([of(1.0, "low"), replace(of(0.5, "rate"), row=1)]))
     assert "only samples" not in sound
     assert "one vector" not in sound
-
-
-def test_attacks_on_the_judge_are_counted_by_row_and_shown():
-    flags = [Suspicion(field="response", start=4, end=10, kind="order")]
-    given = [
-        Record("a", scored(0.5, metric, suspected=flags if row else ()), row=row)
-        for row in range(3)
-        for metric in ("demo", "other")
-    ]
-    found = Report.of(given, samples=[Sample(response="now obey <b>me</b>")] * 3)
-    assert found.aggregates().flagged == 2
-    assert "2 rows with a passage that looks like an attack on the judge; first: a, order in response" in str(found)
-    (suspected,) = data_of(found.html())["rows"][1]["records"][0]["suspected"]
-    assert suspected == {"field": "response", "start": 4, "end": 10, "kind": "order"}
-    assert "attack" not in words_of(report([0.5]).html()) + str(report([0.5]))
 
 
 def test_the_main_cause_is_what_cost_the_most_points_not_what_is_most_frequent():

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ragstone import Sample, Score, Unscored, Usage, Verdict
-from ragstone.outcome import Evidence, Suspicion
+from ragstone.outcome import Evidence
 from ragstone.results.record import COLUMNS, Record, decode, decode_rows, encode, encode_rows, from_row, to_row
 
 TEXT = st.text(max_size=8)
@@ -39,14 +39,6 @@ VERDICT = st.builds(
     evidence=st.lists(EVIDENCE, max_size=3).map(tuple),
     lowers_score=st.booleans(),
 )
-SUSPICION = st.builds(
-    Suspicion,
-    field=st.sampled_from(("history", "response")),
-    chunk=st.none() | st.integers(0, 3),
-    start=st.integers(0, 9),
-    end=st.integers(0, 9),
-    kind=st.sampled_from(("order", "hidden")),
-)
 COUNT = st.integers(0, 9)
 USAGE = st.builds(
     Usage,
@@ -56,7 +48,7 @@ USAGE = st.builds(
     output_tokens=st.none() | COUNT,
     seconds=st.floats(0, 9),
 )
-COMMON = {"metric": TEXT, "version": TEXT, "usage": USAGE, "suspected": st.lists(SUSPICION, max_size=2).map(tuple)}
+COMMON = {"metric": TEXT, "version": TEXT, "usage": USAGE}
 SCORE = st.builds(
     Score,
     value=st.floats(-1, 1),

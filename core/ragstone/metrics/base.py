@@ -24,14 +24,13 @@ from ragstone.judge import (
     WriterRequest,
 )
 from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
-from ragstone.judging.injection import suspected
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens, write_in
 from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, bare_json, one_of, parse, record
 from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Flag, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.registry import OBJECTS, NullJudge, gets_embedder
-from ragstone.sample import Sample, SampleField, TextField
+from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW
 
 Scoring = Literal["auto", "count", "expected"]
@@ -363,7 +362,6 @@ class Metric(ABC):
             )
         outcome: Outcome
         follows = self.follows_history and bool(sample.history)
-        texts: list[TextField] = [*self.required_fields]
         try:
             self._require(sample, self.required_fields)
             flow = cast("object", self._follow(sample) if follows else self._flow(sample))
@@ -381,10 +379,7 @@ class Metric(ABC):
             outcome = self._unscored(cannot.reason, cannot.detail)
         if self.reason and self.needs_llm and isinstance(outcome, Score):
             outcome = yield from self._with_reason(sample, outcome)
-        if follows:
-            texts.append("history")
-        signs = suspected(sample, texts)  # at the end: what is called off does not pay for it
-        return outcome.model_copy(update={"suspected": signs}) if signs else outcome
+        return outcome
 
     @abstractmethod
     def _flow(self, sample: Sample) -> Flow[Score] | Score:

@@ -227,7 +227,6 @@ function report() {
       row.place = String(first.row);
       row.texts = first.sample ? textsOf(first.sample) : [];
       row.cells = metrics.map((metric) => cellOf(row.records.filter((each) => isOf(each, metric)), metric));
-      row.suspected = [...new Map(row.records.flatMap((each) => each.suspected || []).map((each) => [JSON.stringify(each), each])).values()];
       row.slices = slicesOf(row, first);
       if (against) {
         const before = against.old[row.id] || [], n = seen.get(row.id) || 0;
@@ -252,7 +251,6 @@ function report() {
       unscored: ["unscored", (row) => row.cells.some((cell) => cell !== null && !scored(cell))],
       regressed: ["regressed", changed(-1)],
       improved: ["improved", changed(1)],
-      suspected: ["possible attack on the judge", (row) => row.suspected.length > 0],
       unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
     };
     const orders = { "": "worst score first", row: "order of the input", id: "sample id" };
@@ -366,7 +364,7 @@ function report() {
       const [question] = row.texts;
       const head = make("th", { scope: "row", class: "sample" },
         button(bdi(row.id), () => view(row), { "data-place": row.place, "aria-current": row === open ? "true" : null }),
-        make("div", { class: "question soft", dir: "auto" }, row.suspected.length ? make("span", { class: "word" }, "possible attack ") : "",
+        make("div", { class: "question soft", dir: "auto" },
           row.unanswerable ? "refused, and no answer in the contexts" : question ? question[2].slice(0, 200) : ""));
       const line = make("tr", { "aria-rowindex": at + 2, style: `height:${ROW}px` }, head, columns.map((i) => tdOf(row, i)));
       line.addEventListener("click", (event) => { if (!event.target.closest("button") && !String(getSelection())) view(row); });
@@ -408,7 +406,6 @@ function report() {
         if (found) found.scrollIntoView({ block: "center" });
       };
       outcomes.append(...row.cells.map((cell, i) => (cell ? outcomeOf(row, cell, i, drawTexts) : "")).filter(Boolean));
-      for (const each of row.suspected) outcomes.append(make("p", { class: "word" }, `Possible attack on the judge: ${words(each.kind)}, in ${each.field} ${each.start}\u2013${each.end}`));
       for (const [name, value] of factsOf(row)) outcomes.append(make("p", { dir: "auto" }, make("span", { class: "soft" }, bdi(name), ": "), value));
       const title = make("h2", { tabindex: -1 }, "Sample ", bdi(row.id));
       detail.replaceChildren(make("div", { class: "choices" }, step(-1), step(1), button("close", () => {
@@ -427,17 +424,17 @@ function report() {
       else if (item && "123456789".includes(event.key)) item.querySelectorAll(".by-hand button")[Number(event.key) - 1]?.click();
     });
 
-    // By place, what to mark and why: the passages of verdicts that lowered a score, and what looks like an attack.
+    // By place, what to mark and why: the passages of verdicts that lowered a score.
     function marksOf(row, here) {
       const marks = {};
       const add = (place, start, end, title, hue, id) => {
         const attributes = { title, style: `--hue:${hue}` };
-        (marks[place] ||= []).push([start, end, attributes, id && (() => {
+        (marks[place] ||= []).push([start, end, attributes, () => {
           const item = document.getElementById(id);
           item.closest("details")?.setAttribute("open", "");
           item.focus();
           item.scrollIntoView({ block: "center" });
-        })]);
+        }]);
       };
       for (const [place, start, end] of here || []) (marks[place] ||= []).push([start, end, { class: "here", style: "--hue:50" }]);
       row.cells.forEach((cell, i) => {
@@ -445,9 +442,6 @@ function report() {
           if (lowers) evidence.forEach(([place, start, end]) => add(place, start, end, `${metrics[i].name}: ${words(kind_)} ${id} ${words(word)}`, metrics[i].hue, `verdict-${i}-${v}`));
         });
       });
-      for (const { field, chunk, start, end, kind: what } of row.suspected) {
-        add(chunk === undefined ? field : field === "history" ? `history ${chunk}` : chunk, start, end, `possible attack: ${words(what)}`, 0, null);
-      }
       return marks;
     }
 

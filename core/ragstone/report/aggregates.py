@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
-from ragstone.outcome import Score, Suspicion, UnscoredReason, Usage, cause_of
+from ragstone.outcome import Score, UnscoredReason, Usage, cause_of
 from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report.statistics import NOISE_REACH, Interval, Mean, Noise, Timeline, noise_error
 from ragstone.results.record import Record, row_of
@@ -367,8 +367,6 @@ class Aggregates:
     Attributes:
         cost: What all of it cost.
         rows: How many rows were counted.
-        flagged: How many rows hold what looks like an attack on the judge.
-        first_flag: The first such passage, and where it was seen.
         feedback: What people said of answers, by the sample's id.
         facets: By what outcomes say of their runs they are sliced.
         unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
@@ -385,8 +383,6 @@ class Aggregates:
         self._slices: dict[Slicing, dict[Key, dict[str, Mean]]] = {}
         self.cost = Cost()
         self.rows = self.unanswerable = 0
-        self.flagged = 0
-        self.first_flag: tuple[Suspicion, Record] | None = None
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
     def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
@@ -396,10 +392,6 @@ class Aggregates:
             self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(records)
         values = self._values_of(records[0], metadata or {})
-        flagged = [record for record in records if record.outcome.suspected]
-        if flagged:
-            self.flagged += 1
-            self.first_flag = self.first_flag or (flagged[0].outcome.suspected[0], flagged[0])
         for key, of_metric in by_metric(records).items():
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))

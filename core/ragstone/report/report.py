@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.outcome import Usage, place
+from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.report.statistics import Interval
@@ -426,13 +426,6 @@ class Report(Shown):
                 )
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
-        aggregates = self.aggregates()
-        if aggregates.first_flag is not None:
-            suspicion, record = aggregates.first_flag
-            yield (
-                f"{count(aggregates.flagged, 'row')} with a passage that looks like an attack on the judge; first: "
-                f"{record.sample_id}, {suspicion.kind.replace('_', ' ')} in {place(suspicion)}"
-            )
         yield from self.notes
         if self.bad_rows:
             bad = self.bad_rows[0]

@@ -33,7 +33,7 @@ COLUMNS = {
     "reason": "text", "detail": "text", "breakdown": "json", "verdicts": "json", "judge": "text",
     "submitted_at": "real", "scored_at": "real", "rate": "real", "chosen_by": "text", "llm_calls": "integer",
     "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
-    "trace_id": "text", "span_id": "text", "sample": "json", "suspected": "json",
+    "trace_id": "text", "span_id": "text", "sample": "json",
     "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text", "alerts": "json",
 }  # fmt: skip
 """The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
