@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from ragstone.live import Monitor
 
 
-def check_monitor(monitor: object) -> None:
-    """Refuse what lacks a monitor's methods for handlers by a TypeError."""
-    check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.live.Monitor([...])")
-
-
 class _Everywhere:
     """The handler, if any, that each run gets; LangChain reads it as a variable, on every thread alike."""
 
@@ -93,7 +88,7 @@ class MonitorHandler(BaseCallbackHandler):
         retriever_tools: Collection[str] = (),
     ) -> None:
         check_function("where", where)
-        check_monitor(monitor)
+        check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.live.Monitor([...])")
         self.monitor = monitor
         self.recorder = Recorder(monitor, Reading(fields, retriever_tools), where)
         self._everywhere: _Everywhere | None = None

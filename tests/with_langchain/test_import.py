@@ -69,11 +69,6 @@ def test_what_is_loaded_later() -> None:
             "import ragstone_langchain.classic",
             "ragstone_langchain.classic needs langchain-classic: pip ",
         ),
-        (
-            "langchain",
-            "import ragstone_langchain.middleware",
-            "MonitorMiddleware needs langchain 1.x: pip install langchain",
-        ),
         ("langchain langchain_core langchain_anthropic", CLAUDE, CLAUDE_NEEDS),
         ("langchain_anthropic", CLAUDE, "langchain-anthropic"),
     ],

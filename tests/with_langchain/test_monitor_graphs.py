@@ -1,7 +1,6 @@
-"""The handler and the middleware on real LangGraph graphs and agents, with models whose words are scripted."""
+"""The handler on real LangGraph graphs and agents, with models whose words are scripted."""
 
 import sys
-import uuid
 from typing import Any, TypedDict
 
 import pytest
@@ -21,8 +20,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
-from ragstone import trace_id
-from ragstone_langchain import MonitorHandler, MonitorMiddleware, contexts
+from ragstone_langchain import MonitorHandler, contexts
 
 from ..support.noting import Noting  # noqa: TID252
 from .monitored import (
@@ -190,12 +188,12 @@ PASSAGES = [
 
 
 @pytest.mark.parametrize(("used", "found"), PASSAGES, ids=lambda value: getattr(value, "name", ""))
-def test_the_passages_of_a_named_tool_are_contexts_each_live_by_the_middleware_and_offline(used, found) -> None:
-    by_handler, unnamed, by_middleware = Noting(), Noting(), Noting()
+def test_the_passages_of_a_named_tool_are_contexts_each_live_and_offline(used, found) -> None:
+    by_name, unnamed = Noting(), Noting()
     named = {"retriever_tools": [used.name]}
-    agent = watched(by_middleware, called(used.name), ANSWER, tools=[used], middleware=named)
-    final = agent.invoke(ASKED, {"callbacks": [MonitorHandler(by_handler, **named), MonitorHandler(unnamed)]})
-    assert parts(by_handler.only) == parts(by_middleware.only) == (QUESTION, found, ANSWER)
+    agent = create_agent(says(called(used.name), ANSWER), [used])
+    final = agent.invoke(ASKED, {"callbacks": [MonitorHandler(by_name, **named), MonitorHandler(unnamed)]})
+    assert parts(by_name.only) == (QUESTION, found, ANSWER)
     assert parts(unnamed.only) == (QUESTION, (), ANSWER)
     assert parts(evaluated(ASKED, final, **named)) == (QUESTION, found, ANSWER)
 
@@ -269,61 +267,6 @@ def test_of_the_turns_of_a_thread_each_complete_one_is_a_sample_of_its_own(turns
         assert [turn.content for turn in monitor.samples[1].history] == [NOVEL[0], "Yes."]
 
 
-def watched(monitor, *said, tools=(), **options):
-    middleware = MonitorMiddleware(monitor, **options.pop("middleware", {}))
-    return create_agent(says(*said), list(tools), middleware=[middleware], **options)
-
-
-@pytest.mark.parametrize("way", [invoke, ainvoke, *WAYS[-2:]], ids=named)
-def test_the_middleware_submits_each_run_once(way) -> None:
-    monitor = Noting()
-    agent = watched(monitor, called("search"), ANSWER, tools=[search], checkpointer=InMemorySaver())
-    config = {"configurable": {"thread_id": "7"}, "tags": ["prod"]}
-    way(agent, {"messages": [("user", "An earlier one?")]}, config)
-    way(agent, ASKED, config)
-    assert [parts(sample) for sample in monitor.samples] == [("An earlier one?", FOUND, ANSWER), WHOLE]
-    assert [turn.content for turn in monitor.samples[1].history] == ["An earlier one?", ANSWER]
-    assert monitor.samples[0].id != monitor.samples[1].id
-    assert (monitor.skipped, monitor.errors) == ({}, [])
-    metadata = monitor.samples[0].metadata
-    assert (metadata["thread_id"], metadata["tags"], metadata["name"]) == ("7", ["prod"], "agent")
-    assert not [name for name in metadata if name.startswith("langgraph")]
-
-
-def test_an_error_in_the_middleware_never_reaches_the_agent() -> None:
-    class Broken(Noting):
-        def submit(self, sample):
-            raise RuntimeError("broken")
-
-    monitor = Broken()
-    assert watched(monitor, ANSWER).invoke(ASKED)["messages"][-1].text == ANSWER
-    assert [str(error) for error in monitor.errors] == ["broken"]
-
-
-def test_the_middleware_leaves_a_run_to_a_handler_only_if_that_is_of_its_monitor_and_follows_the_run() -> None:
-    """Also: tools of plain text are named."""
-    monitor, other = Noting(), Noting()
-    agent = watched(
-        monitor, called("search_text"), ANSWER, tools=[search_text], middleware={"retriever_tools": ["search_text"]}
-    )
-    agent.invoke(ASKED, {"callbacks": [MonitorHandler(other)]})
-    assert parts(monitor.only) == (QUESTION, (FIRST,), ANSWER)
-    assert parts(other.only) == (QUESTION, (), ANSWER)
-    agent.invoke(ASKED, {"callbacks": [MonitorHandler(monitor, where=lambda name, tags, metadata: False)]})
-    assert (len(monitor.samples), monitor.skipped) == (2, {}), "what the handler leaves out is not counted"
-
-
-@pytest.mark.parametrize("way", [invoke, WAYS[3]], ids=named)
-def test_middleware_and_handler_together_make_one_sample(way) -> None:
-    """The handler's, which knows what the retriever in the tool returned, and the run's id."""
-    monitor, run_id = Noting(), uuid.uuid4()
-    agent = watched(monitor, called("search"), ANSWER, tools=[retriever_tool("content")])
-    config = {"callbacks": [MonitorHandler(monitor)], "run_id": run_id}
-    way(agent, ASKED, config)
-    assert parts(monitor.only) == WHOLE
-    assert monitor.only.id == str(run_id)
-
-
 class Answer(BaseModel):
     answer: str
     confidence: float = 0.5
@@ -346,18 +289,9 @@ def test_an_agent_s_structured_answer_and_what_its_middleware_found(strategy, wa
     if named(way)[0] == "a" and sys.version_info < (3, 11):
         pytest.skip("Python 3.10 keeps the context from what is awaited")
     make, said = STRATEGIES[strategy]
-    by_handler, by_middleware = Noting(), Noting()
-    middleware = [from_the_store, MonitorMiddleware(by_middleware)]
-    agent = create_agent(says(said), [], response_format=make(Answer), middleware=middleware)
-    way(agent, ASKED, {"callbacks": [MonitorHandler(by_handler)]})
-    assert parts(by_handler.only) == WHOLE
-    assert parts(by_middleware.only) == (QUESTION, (), ANSWER)
+    agent = create_agent(says(said), [], response_format=make(Answer), middleware=[from_the_store])
+    assert parts(sample_of(agent, ASKED, way)) == WHOLE
     assert parts(evaluated(None, agent.invoke(ASKED))) == (QUESTION, (), ANSWER)
-    with trace_id("request 7"):
-        contexts(DOCUMENTS)
-        way(agent, ASKED, {})
-    assert parts(by_middleware.samples[-1]) == WHOLE
-    assert by_middleware.samples[-1].id == "request 7"
 
 
 def test_a_resumed_run_has_the_question_and_the_contexts_of_the_one_that_stopped() -> None:
