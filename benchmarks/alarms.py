@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
+from ragstone.live.betting import ALPHA, bet, bets_against, evidence
 
 STREAMS, LENGTH, BELOW, SD = 1_000, 5_000, 0.75, 0.3
 LATE, AFTER = 3_000, 2_000
@@ -44,7 +44,7 @@ def graded(mean: float, shape: tuple[int, int], sd: float) -> Scores:
     return RANDOM.binomial(5, beta(mean, shape, sd)) / 5
 
 
-def alarms(scores: Scores, limits: Scores, below: float = BELOW) -> NDArray[np.int64]:
+def alarms(scores: Scores, below: float = BELOW) -> NDArray[np.int64]:
     """Return after how many scores each stream raises an alarm; 0 where it never does."""
     bets = bets_against(below)
     stakes = np.zeros((len(scores), len(bets)))
@@ -52,30 +52,14 @@ def alarms(scores: Scores, limits: Scores, below: float = BELOW) -> NDArray[np.i
     for n in range(scores.shape[1]):
         stakes = bet(stakes, bets, below, n, scores[:, n : n + 1])
         stakes[raised > 0] = 0
-        raised[(evidence(stakes, n + 1) >= limits) & (raised == 0)] = n + 1
+        raised[(evidence(stakes, n + 1) >= 1 / ALPHA) & (raised == 0)] = n + 1
     return raised
-
-
-def whole(scores: Scores, below: float = BELOW) -> NDArray[np.int64]:
-    return alarms(scores, np.full(len(scores), 1 / ALPHA), below)
 
 
 def fall(make: Make, healthy: int, below: float) -> NDArray[np.int64]:
     """Return how many scores after a fall from .90 to .75 an alert raises its alarm."""
-    raised = whole(np.hstack([make(0.9, (STREAMS, healthy), 0.25), make(0.75, (STREAMS, AFTER), 0.25)]), below)
+    raised = alarms(np.hstack([make(0.9, (STREAMS, healthy), 0.25), make(0.75, (STREAMS, AFTER), 0.25)]), below)
     return np.maximum(raised[(raised == 0) | (raised > healthy)] - healthy, 0)
-
-
-def sliced(make: Make, slices: int, *, drop_in: int = 0) -> NDArray[np.int64]:
-    """Return the first alarm of streams whose scores go to the slices in turn; in one of them there may be a drop."""
-    streams: list[NDArray[np.int64]] = []
-    for place in range(1, slices + 1):
-        scores = make(BELOW - 0.1 if place == drop_in else BELOW, (STREAMS, LENGTH // slices), SD)
-        streams.append(alarms(scores, np.full(STREAMS, 1 / (ALPHA * share(place)))))
-    if drop_in:
-        return streams[drop_in - 1]
-    first: NDArray[np.int64] = np.stack(streams).max(axis=0)
-    return first
 
 
 def ordinary(scores: Scores) -> float:
@@ -99,11 +83,11 @@ def main() -> None:
     print("|---|--:|--:|--:|--:|")
     for name, make in kinds.items():
         healthy = make(BELOW, (STREAMS, LENGTH), SD)
-        late = whole(np.hstack([healthy[:, :LATE], make(BELOW - 0.1, (STREAMS, AFTER), SD)]))
+        late = alarms(np.hstack([healthy[:, :LATE], make(BELOW - 0.1, (STREAMS, AFTER), SD)]))
         late = late[(late == 0) | (late > LATE)]
         print(
-            f"| {name} | {(whole(healthy) > 0).mean():.1%} | {ordinary(healthy):.1%} "
-            f"| {soon(whole(make(BELOW - 0.1, (STREAMS, AFTER), SD)))} | {soon(np.maximum(late - LATE, 0))} |"
+            f"| {name} | {(alarms(healthy) > 0).mean():.1%} | {ordinary(healthy):.1%} "
+            f"| {soon(alarms(make(BELOW - 0.1, (STREAMS, AFTER), SD)))} | {soon(np.maximum(late - LATE, 0))} |"
         )
     print("\n| scores, alert at | .90 to .75 from the start | after 100 | after 500 | after 3,000 |")
     print("|---|--:|--:|--:|--:|")
@@ -111,10 +95,6 @@ def main() -> None:
         for below in (0.85, 0.9):
             waits = [soon(fall(make, healthy, below)) for healthy in (0, 100, 500, LATE)]
             print(f"| {name}, {below:.2f} | {' | '.join(waits)} |")
-    print("\n| slices | false alarms in any | .1 lower in the first slice | in the last one |\n|--:|--:|--:|--:|")
-    for slices in (1, 2, 5, 20, 100):
-        first, last = (soon(sliced(beta, slices, drop_in=place)) for place in (1, slices))
-        print(f"| {slices} | {(sliced(beta, slices) > 0).mean():.1%} | {first} | {last} |")
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def test_an_alarm_goes_to_slack(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     section = page("operations.md").split("### Alarms to Slack")[1]
     code = re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
-    alarm = Alarm(alert="a below 0.8", at=2.0, samples=90, mean=0.86, recent_samples=9, recent_mean=0.61, lowest=())
+    alarm = Alarm(metric="a", below=0.8, at=2.0, samples=90, mean=0.86, recent_samples=9, recent_mean=0.61, lowest=())
     with HTTPServer(lambda _: (200, b"ok")) as slack:
         monkeypatch.setenv("SLACK_WEBHOOK", slack.url)
         names = {"Monitor": lambda *args, **options: options, "judge": FakeLLM([])}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ragstone.live import Feedback, Health
+from ragstone.live.trace import facts_of
 from ragstone.report import Report
 
 from .cases import Case, score, unscored
@@ -79,6 +80,18 @@ def test_the_panel_on_the_page(make: Callable[[str], Case]) -> None:
     case.sink.write([score("a", 0.25, rate=0.25, submitted_at=NOON), score("b", 0.75, submitted_at=NOON)])
     ((_, metric, mean),) = case.query(page.split("```sql\n")[1].split("```")[0])
     assert (metric, mean) == ("demo", pytest.approx((4 * 0.25 + 0.75) / 5))
+
+
+def test_the_means_of_tenants(store: Case) -> None:
+    page = (FOLDER.parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    tenants = facts_of({"tags": {"tenant": "acme"}}, ["tags"]), facts_of({"tags": {"tenant": "zoo"}}, ["tags"])
+    given = [("a", 1.0, 0.25, 0), ("b", 0.0, 1.0, 0), ("c", 0.5, 1.0, 1)]
+    store.sink.write([score(name, value, rate=rate, **tenants[i]) for name, value, rate, i in given])
+    store.sink.write([unscored("d", **tenants[1])])
+    assert store.query(page.split("```sql\n")[2].split("```")[0]) == [
+        ('["tenant=zoo"]', "demo", 0.5, 1),
+        ('["tenant=acme"]', "demo", 0.8, 2),
+    ]
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])

@@ -61,7 +61,7 @@ def chain():
 
 
 def alarm():
-    alert = Alert("context_relevancy", below=0.9, by="k")
+    alert = Alert("context_relevancy", below=0.9)
     with tempfile.TemporaryDirectory() as folder:
         sink = SQLiteSink(Path(folder, "results.db"))
         live(lambda _: {"ids": []}, samples=200, sinks=sink, alerts=alert, on_alarm=fails)

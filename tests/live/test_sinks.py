@@ -378,12 +378,14 @@ def test_pickle(telemetry: Telemetry) -> None:
 
 
 def test_the_event_of_an_alarm(telemetry: Telemetry) -> None:
-    alarm = Alarm(alert="a", slice="b", at=1.5, samples=9, mean=0.8, recent_samples=3, recent_mean=0.4, lowest=())
+    alarm = Alarm(
+        metric="a\ud800", below=0.7, at=1.5, samples=9, mean=0.8, recent_samples=3, recent_mean=0.4, lowest=()
+    )
     telemetry.sink.alarm(alarm)
     (event,) = telemetry.events()
     assert (event.event_name, event.severity_number.name, event.body) == ("ragstone.alarm", "ERROR", str(alarm))
     assert dict(event.attributes) == {
-        "ragstone.alert.name": "a",
-        "ragstone.alert.slice": "b",
+        "gen_ai.evaluation.name": "a\\ud800",
+        "ragstone.alert.below": 0.7,
         "gen_ai.evaluation.score.value": 0.4,
     }

@@ -22,7 +22,7 @@ from .live_app import OUTBOX, RESULTS, change
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
-LOW = {"demo below 0.8": Watched(0.8, 0.0, 1.0, ())}
+LOW = Watched(0.8, 0.0, 1.0)
 
 
 def run(*arguments: str) -> Result:
@@ -31,7 +31,7 @@ def run(*arguments: str) -> Result:
 
 def fill(case: Case) -> None:
     sink = case.sink
-    sink.write([score(f"s{i:02}", 0.0, alerts=LOW) for i in range(20)])
+    sink.write([score(f"s{i:02}", 0.0, watched=LOW) for i in range(20)])
     sink.write([unscored("u1"), unscored("u2"), score("fine", 1.0)])
     counts = {"accepted": 40, "scored": 21, "unscored": 2, "dropped": 5, "not_sampled": 4, "pending": 3, "spooled": 1}
     reasons = {"dropped": {"queue_full": 5}, "not_sampled": {"not_chosen": 4}, "spooled": {"outbox": 1}}
@@ -63,7 +63,7 @@ def test_stats_of_a_database(store: Case) -> None:
     assert (said["spent"], said["undelivered"]) == ({"calls": 1_234.0, "money": 0.5}, {})
     assert (said["processes"], said["seen"], said["longest_queue"], said["unaccounted"]) == (2, NOON + 60, 7, 8)
     (alarm,) = said["alarms"]
-    assert (alarm["alert"], alarm["lowest"][0]["value"]) == ("demo below 0.8", 0.0)
+    assert (alarm["metric"], alarm["below"], alarm["lowest"][0]["value"]) == ("demo", 0.8, 0.0)
 
 
 def test_what_waits_in_an_outbox_is_counted_there() -> None:

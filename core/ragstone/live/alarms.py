@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Annotated, Any
 
@@ -14,34 +14,32 @@ from ragstone.plain import printable
 from ragstone.results.connection import Database, Transaction
 from ragstone.results.record import Watched
 
-TABLES = (
-    "CREATE TABLE tallies (name TEXT NOT NULL, slice TEXT NOT NULL, number BIGINT NOT NULL, samples BIGINT NOT NULL, "
-    "total DOUBLE PRECISION NOT NULL, stakes TEXT NOT NULL, PRIMARY KEY (name, slice))",
-    "CREATE TABLE alarms (name TEXT NOT NULL, slice TEXT NOT NULL, announced BIGINT NOT NULL, alarm TEXT NOT NULL, "
-    "PRIMARY KEY (name, slice))",
+TABLE = (
+    "CREATE TABLE tallies (metric TEXT NOT NULL, watched TEXT NOT NULL, tally TEXT NOT NULL, "
+    "raised DOUBLE PRECISION, announced BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (metric, watched))"
 )
 _MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
-
-MOST_SLICES = 1_000
-OTHER = "(other values)"
-"""The slice of all values beyond the first 1,000: a field of the app's may have any number."""
 _MOST_LOWEST = 10
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 ALONE = (
-    "INSERT INTO tallies (name, slice, number, samples, total, stakes) VALUES ('', '', 0, 0, 0, '') "
-    "ON CONFLICT (name, slice) DO UPDATE SET number = excluded.number"
+    "INSERT INTO tallies (metric, watched, tally) VALUES ('', '', '') "
+    "ON CONFLICT (metric, watched) DO UPDATE SET tally = excluded.tally"
 )
 _NEW = (
-    "SELECT sample_id, metric, version, value, scored_at, alerts FROM outcomes WHERE counted IS NULL "
-    "AND alerts IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
+    "SELECT sample_id, metric, version, value, scored_at, watched FROM outcomes WHERE counted IS NULL "
+    "AND watched IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
 )
-_TALLIES = (
-    "SELECT tallies.name, tallies.slice, samples, total, alarm FROM tallies LEFT JOIN alarms "
-    "ON alarms.name = tallies.name AND alarms.slice = tallies.slice WHERE tallies.name <> '' ORDER BY 1, number"
+_COUNTED = "UPDATE outcomes SET counted = 1 WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
+_TALLY = "SELECT tally, raised FROM tallies WHERE metric = :metric AND watched = :watched"
+_WRITE = (
+    "INSERT INTO tallies (metric, watched, tally, raised) VALUES (:metric, :watched, :tally, :raised) "
+    "ON CONFLICT (metric, watched) DO UPDATE SET tally = excluded.tally, raised = excluded.raised"
 )
+_TALLIES = "SELECT metric, watched, tally, raised FROM tallies WHERE metric <> '' ORDER BY metric, watched"
+_TO_ANNOUNCE = "SELECT metric, watched, tally, raised FROM tallies WHERE raised IS NOT NULL AND announced = 0"
 _LOWEST = (
-    "SELECT sample_id, value, submitted_at, alerts FROM outcomes WHERE alerts IS NOT NULL AND status = 'scored' "
-    "AND metric = :metric AND scored_at BETWEEN :since AND :until ORDER BY value, scored_at, sample_id"
+    "SELECT sample_id, value, submitted_at FROM outcomes WHERE status = 'scored' AND metric = :metric "
+    "AND watched = :watched AND scored_at BETWEEN :since AND :until ORDER BY value, scored_at, sample_id LIMIT :most"
 )
 
 
@@ -63,8 +61,8 @@ class Alarm(BaseModel, frozen=True):
     """An alert's news: the mean has fallen below what its user accepts.
 
     Attributes:
-        alert: The alert's name, such as "faithfulness below 0.8 by run_name".
-        slice: The field's value, for an alert with `by`; "" for samples without one, and for an alert without `by`.
+        metric: The metric's name.
+        below: The lowest mean that the alert accepts.
         at: When it was raised, in seconds since 1970 (UTC).
         samples: How many scores the alert had counted.
         mean: Their mean.
@@ -76,12 +74,12 @@ class Alarm(BaseModel, frozen=True):
     Example:
         >>> low = LowScore(sample_id="q7", value=0.0, submitted_at=1.5)
         >>> means = {"samples": 90, "mean": 0.86, "recent_samples": 9, "recent_mean": 0.61}
-        >>> print(Alarm(alert="a below 0.8", at=2.0, lowest=(low,), **means))
+        >>> print(Alarm(metric="a", below=0.8, at=2.0, lowest=(low,), **means))
         Alarm of 1970-01-01 00:00 UTC: a below 0.8: mean 0.610 of the last 9 samples, 0.860 of all 90; lowest: q7 (0.00)
     """
 
-    alert: str
-    slice: str = ""
+    metric: str
+    below: float
     at: Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: the last year of a calendar
     samples: int
     mean: float
@@ -90,11 +88,10 @@ class Alarm(BaseModel, frozen=True):
     lowest: tuple[LowScore, ...]
 
     def __str__(self) -> str:
-        of_slice = f" ({self.slice})" if self.slice else ""
         lowest = ", ".join(f"{low.sample_id} ({low.value:.2f})" for low in self.lowest) or "none stored"
         text = (
-            f"{self.alert}{of_slice}: mean {self.recent_mean:.3f} of the last {self.recent_samples:,} samples, "
-            f"{self.mean:.3f} of all {self.samples:,}; lowest: {lowest}"
+            f"{self.metric} below {self.below}: mean {self.recent_mean:.3f} of the last {self.recent_samples:,} "
+            f"samples, {self.mean:.3f} of all {self.samples:,}; lowest: {lowest}"
         )
         at = datetime.fromtimestamp(self.at, timezone.utc)
         return printable(f"Alarm of {at:%Y-%m-%d %H:%M} UTC: {text}", 3_000)
@@ -102,10 +99,9 @@ class Alarm(BaseModel, frozen=True):
 
 @dataclass(slots=True)
 class Tally:
-    """What an alert has counted in one slice.
+    """What an alert has counted.
 
     Attributes:
-        number: Which of the alert's slices it is, in the order of their first outcomes, from 1.
         samples: How many scores were counted.
         total: Their sum.
         stakes: What the bets hold.
@@ -115,7 +111,6 @@ class Tally:
         recent_total: Their sum.
     """
 
-    number: int
     samples: int = 0
     total: float = 0.0
     stakes: list[float] = field(default_factory=list[float])
@@ -128,20 +123,19 @@ class Tally:
         """Count scores, each with its time, up to the one that raises the alarm; return whether one does.
 
         Example:
-            >>> tally = Tally(number=1)
-            >>> tally.count([(0.0, time) for time in range(30)], Watched(below=0.8, low=0.0, high=1.0, slices=()))
+            >>> tally = Tally()
+            >>> tally.count([(0.0, time) for time in range(30)], Watched(below=0.8, low=0.0, high=1.0))
             True
             >>> tally.samples
             4
         """
         import numpy as np
 
-        from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share  # loads numpy
+        from ragstone.live.betting import ALPHA, bet, bets_against, evidence  # loads numpy
 
         span = watched.high - watched.low
         mean = (watched.below - watched.low) / span
         bets = bets_against(mean)
-        limit = 1 / (ALPHA * share(self.number) if watched.slices else ALPHA)
         stakes = np.asarray(self.stakes) if len(self.stakes) == len(bets) else np.zeros(len(bets))
         raised = False
         for value, at in scores:
@@ -150,7 +144,7 @@ class Tally:
             self.samples += 1
             self.total += value
             self._follow(value, at, watched.below)
-            raised = bool(evidence(stakes, self.samples) >= limit)
+            raised = bool(evidence(stakes, self.samples) >= 1 / ALPHA)
             if raised:
                 break
         self.stakes = stakes.tolist()
@@ -171,35 +165,33 @@ def raise_alarms(database: Database) -> list[Alarm]:
     _count(database)
     with database.transaction() as connection:
         connection.execute(ALONE)
-        query = "SELECT alarm FROM alarms WHERE announced = 0"
-        alarms = [_alarm(connection, text) for (text,) in connection.execute(query).fetchall()]
-        connection.execute("UPDATE alarms SET announced = 1 WHERE announced = 0")
+        alarms = [_alarm(connection, *row) for row in connection.execute(_TO_ANNOUNCE).fetchall()]
+        connection.execute("UPDATE tallies SET announced = 1 WHERE raised IS NOT NULL")
         return alarms
 
 
-def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str, int, float, Alarm | None]]:
-    """Return the alerts' names and slices, with the number of scores, their sum, and the alarm if one was raised.
+def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, float, int, float, Alarm | None]]:
+    """Return each alert's metric and lowest mean, the number of scores, their sum, and the alarm if one was raised.
 
     Args:
         database: The database. What is not counted yet is counted before.
         reset: Whether those that raised an alarm start anew afterwards.
     """
     _count(database)
+    found: list[tuple[str, float, int, float, Alarm | None]] = []
     with database.transaction() as connection:
         connection.execute(ALONE)
-        rows = [tuple(row) for row in connection.execute(_TALLIES).fetchall()]
-        found = [(*row[:4], None if row[4] is None else _alarm(connection, row[4])) for row in rows]
+        for metric, watched, text, raised in connection.execute(_TALLIES).fetchall():
+            tally = Tally(**json.loads(text))
+            alarm = None if raised is None else _alarm(connection, metric, watched, text, raised)
+            found.append((metric, json.loads(watched)[0], tally.samples, tally.total, alarm))
         if reset:
-            connection.execute(
-                "UPDATE tallies SET samples = 0, total = 0, stakes = '{}' WHERE EXISTS "
-                "(SELECT 1 FROM alarms WHERE alarms.name = tallies.name AND alarms.slice = tallies.slice)"
-            )
-            connection.execute("DELETE FROM alarms")
-        return found
+            connection.execute("UPDATE tallies SET tally = '{}', raised = NULL, announced = 0 WHERE raised IS NOT NULL")
+    return found
 
 
 def _count(database: Database) -> None:
-    """Count what is new, and store the alarms. An alert that has raised one in a slice counts nothing there."""
+    """Count what is new. An alert that has raised an alarm counts nothing."""
     counted = _MOST_AT_ONCE
     while counted == _MOST_AT_ONCE:
         with database.transaction() as connection:
@@ -209,85 +201,44 @@ def _count(database: Database) -> None:
 def _count_some(connection: Transaction) -> int:
     connection.execute(ALONE)
     rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
-    slices: dict[tuple[str, str, str], tuple[Watched, list[tuple[float, float]]]] = {}
-    for _, metric, _, value, at, alerts in rows:
-        for name, watched in _watched(alerts).items():
-            for part in watched.slices or ("",):
-                slices.setdefault((name, metric, part), (watched, []))[1].append((value, at))
-    for (name, metric, part), (watched, scores) in slices.items():
-        _count_slice(connection, (name, metric, part), watched, scores)
+    alerts: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for _, metric, _, value, at, watched in rows:
+        alerts.setdefault((metric, watched), []).append((value, at))
+    for (metric, watched), scores in alerts.items():
+        _count_scores(connection, metric, watched, scores)
     if rows:
         names = "sample_id", "metric", "version"
         done: list[dict[str, Any]] = [dict(zip(names, row[:3], strict=True)) for row in sorted(rows)]
-        connection.executemany(
-            "UPDATE outcomes SET counted = 1 WHERE sample_id = :sample_id AND metric = :metric AND version = :version",
-            done,
-        )
+        connection.executemany(_COUNTED, done)
     return len(rows)
 
 
-def _watched(alerts: str) -> dict[str, Watched]:
-    with suppress(ValueError, TypeError, AttributeError):  # a hand has changed it
-        return {name: Watched(*values) for name, values in json.loads(alerts).items()}
-    return {}
-
-
-def _count_slice(
-    connection: Transaction, which: tuple[str, str, str], watched: Watched, scores: Sequence[tuple[float, float]]
-) -> None:
-    name, metric, part = which
-    part, tally = _load(connection, name, part)
-    names = {"name": name, "slice": part}
-    if connection.execute("SELECT 1 FROM alarms WHERE name = :name AND slice = :slice", names).fetchall():
+def _count_scores(connection: Transaction, metric: str, text: str, scores: Sequence[tuple[float, float]]) -> None:
+    names = {"metric": metric, "watched": text}
+    ((stored, raised),) = connection.execute(_TALLY, names).fetchall() or [("{}", None)]
+    if raised is not None:
         return
-    raised = tally.count(scores, watched)
-    state = {name: getattr(tally, name) for name in ("number", "samples", "total")}
-    rest = {name: getattr(tally, name) for name in ("stakes", "since", "until", "recent", "recent_total")}
-    connection.execute(
-        "INSERT INTO tallies (name, slice, number, samples, total, stakes) "
-        "VALUES (:name, :slice, :number, :samples, :total, :stakes) ON CONFLICT (name, slice) "
-        "DO UPDATE SET samples = excluded.samples, total = excluded.total, stakes = excluded.stakes",
-        {**names, **state, "stakes": json.dumps(rest)},
-    )
-    if not raised:
-        return
-    alarm = {
-        "alert": name,
-        "slice": part,
-        "at": time.time(),
-        "samples": tally.samples,
-        "mean": tally.total / tally.samples,
-        "recent_samples": tally.recent,
-        "recent_mean": tally.recent_total / tally.recent,
-        "metric": metric,
-        "since": tally.since,
-        "until": tally.until,
-    }
-    connection.execute(
-        "INSERT INTO alarms (name, slice, announced, alarm) VALUES (:name, :slice, 0, :alarm)",
-        {**names, "alarm": json.dumps(alarm)},
-    )
+    tally = Tally(**json.loads(stored))
+    with suppress(ValueError, TypeError):  # a hand has changed what is watched
+        raised = time.time() if tally.count(scores, Watched(*json.loads(text))) else None
+        connection.execute(_WRITE, {**names, "tally": json.dumps(asdict(tally)), "raised": raised})
 
 
-def _alarm(connection: Transaction, text: str) -> Alarm:
-    """Return a stored alarm, with the lowest scores that are still there."""
-    values = json.loads(text)
-    name, part = values["alert"], values["slice"]
+def _alarm(connection: Transaction, metric: str, watched: str, text: str, raised: float) -> Alarm:
+    """Return an alarm that was raised, with the lowest scores that are still there."""
+    tally = Tally(**json.loads(text))
+    names = {"metric": metric, "watched": watched, "since": tally.since, "until": tally.until}
+    most = min(_MOST_LOWEST, tally.recent)
     lowest: list[LowScore] = []
-    for sample_id, value, at, alerts in connection.execute(_LOWEST, values).fetchall():
-        if len(lowest) == min(_MOST_LOWEST, values["recent_samples"]):
-            break
-        its = _watched(alerts).get(name)
-        if its is not None and part in (its.slices or ("",)):
-            lowest.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
-    return Alarm.model_validate({**values, "lowest": lowest})
-
-
-def _load(connection: Transaction, name: str, part: str) -> tuple[str, Tally]:
-    """Return the slice, or that of other values, and its tally."""
-    query = "SELECT number, samples, total, stakes FROM tallies WHERE name = :name AND slice = :slice"
-    ((n,),) = connection.execute("SELECT count(*) FROM tallies WHERE name = :name", {"name": name}).fetchall()
-    for each in (part, OTHER) if n >= MOST_SLICES else (part,):
-        for number, samples, total, rest in connection.execute(query, {"name": name, "slice": each}).fetchall():
-            return each, Tally(number, samples, total, **json.loads(rest))
-    return OTHER if n >= MOST_SLICES else part, Tally(n + 1)
+    for sample_id, value, at in connection.execute(_LOWEST, {**names, "most": most}).fetchall():
+        lowest.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
+    return Alarm(
+        metric=metric,
+        below=json.loads(watched)[0],
+        at=raised,
+        samples=tally.samples,
+        mean=tally.total / tally.samples,
+        recent_samples=tally.recent,
+        recent_mean=tally.recent_total / tally.recent,
+        lowest=tuple(lowest),
+    )

@@ -3,24 +3,20 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
-from typing import cast
 
 from ragstone.live.alarms import Alarm, raise_alarms
 from ragstone.live.delivery import start_thread
-from ragstone.live.trace import Fact, facts_of
 from ragstone.metrics.base import Metric
 from ragstone.options import Finite, Text, checked_fields
-from ragstone.plain import clean_key, is_list, printable
+from ragstone.plain import printable
 from ragstone.results.connection import Database
-from ragstone.results.record import Record
+from ragstone.results.record import Record, Watched
 
-_FACTS = ("run_name", "tags")
-_TOO_MANY = ("id", "run_id", "user_id", "thread_id")
 _log = logging.getLogger("ragstone.live")
 
 
@@ -35,40 +31,25 @@ class Alert:
     Args:
         metric: The metric's name. Its scores must have bounds, and higher ones must be better.
         below: The lowest mean that you accept, between the metric's bounds.
-        by: Watch each value of this field apart: "run_name", "tags", or a key of the samples' metadata. The 5 % hold
-            for all values together. Values beyond the first 1,000 are one slice.
-
-    Attributes:
-        name: What tells it from others, such as "faithfulness below 0.8 by run_name". With another name it counts anew.
+            With another one it counts anew.
 
     Raises:
-        ValueError: `below` is no finite number, a name is empty or no text, or `by` has a value for nearly every
-            sample, such as "id".
+        ValueError: `below` is no finite number, or the name is empty or no text.
 
     Example:
-        >>> Alert("faithfulness", below=0.8, by="run_name").name
-        'faithfulness below 0.8 by run_name'
+        >>> Alert("faithfulness", below=0.8)
+        Alert(metric='faithfulness', below=0.8)
     """
 
     metric: Text
     below: Finite = field(kw_only=True)
-    by: Text | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for _ in checked_fields(self, ()):
             pass
-        if self.by in _TOO_MANY:
-            raise ValueError(
-                f'by: {self.by!r} has too few samples of each value; name another field, such as "run_name"'
-            )
 
-    @property
-    def name(self) -> str:
-        """What tells it from others."""
-        return clean_key(f"{self.metric} below {float(self.below)}" + ("" if self.by is None else f" by {self.by}"))
-
-    def check(self, metric: Metric, keep: Collection[str]) -> None:
-        """Refuse, with a ValueError, a metric that it cannot watch and a field that is not kept."""
+    def watched(self, metric: Metric) -> Watched:
+        """Return the lowest mean with the metric's bounds; refuse with a ValueError a metric that cannot be watched."""
         low, high = metric.bounds
         if not (isfinite(low) and isfinite(high) and metric.higher_is_better):
             raise ValueError(f"alerts: {self.metric} needs two bounds, and higher scores must be better")
@@ -76,22 +57,7 @@ class Alert:
             raise ValueError(
                 f"alerts: below: is {self.below}; {self.metric} needs a number between {low:g} and {high:g}"
             )
-        if self.by in _FACTS and self.by not in keep:
-            raise ValueError(f"alerts: by: {self.by!r} is not in keep=; add it there")
-
-    def slices(self, metadata: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the slices that a sample belongs to; none without `by`.
-
-        Example:
-            >>> alert = Alert("faithfulness", below=0.8, by="tenant")
-            >>> alert.slices({"tenant": "ann"}), alert.slices({"tenant": ["a", "b"]}), alert.slices({})
-            (('ann',), ('a', 'b'), ('',))
-        """
-        if self.by is None:
-            return ()
-        value = facts_of(metadata, _FACTS).get(cast("Fact", self.by)) if self.by in _FACTS else metadata.get(self.by)
-        values = value if is_list(value) else [value]
-        return tuple(dict.fromkeys("" if each is None else clean_key(str(each)) for each in values)) or ("",)
+        return Watched(float(self.below), low, high)
 
 
 class Watch:
@@ -127,7 +93,7 @@ class Watch:
 
     def note(self, records: Sequence[Record]) -> None:
         """Note that a sink has stored outcomes."""
-        if any(record.alerts for record in records):
+        if any(record.watched for record in records):
             self._new.set()
 
     def busy(self) -> bool:

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from ragstone.results.record import Record
     from ragstone.results.traffic import Feedback
 
-RESULTS = results_database(
-    SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, ledger.TABLE, forgetting.TABLE, *alarms.TABLES
-)
+RESULTS = results_database(SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, ledger.TABLE, forgetting.TABLE, alarms.TABLE)
 
 
 def memory_database() -> MemoryDatabase:

@@ -27,6 +27,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.options import Flag, Period, checked
 from ragstone.plain import is_list
+from ragstone.results.record import Watched
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 from ragstone.text import _pysbd
@@ -146,7 +147,7 @@ class Monitor:
                 store_text=store_text,
                 keep=keep,
                 retain=checked("retain", retain, Period | None),
-                alerts=_alerts(checked("alerts", alerts, _Alerts), made, keep, several),
+                alerts=_alerts(checked("alerts", alerts, _Alerts), made, several),
                 on_alarm=on_alarm,
                 waits=self.waits,
             )
@@ -325,18 +326,19 @@ def _by_key(name: str, items: Sequence[T], key: Callable[[T], Any]) -> dict[Any,
     return by_key
 
 
-def _alerts(
-    alerts: Sequence[Alert], metrics: Sequence[Metric], keep: Collection[str], sinks: Sequence[Sink]
-) -> dict[Alert, tuple[float, float]]:
-    """Return the alerts, each with the bounds of its metric, or refuse what cannot be watched."""
+def _alerts(alerts: Sequence[Alert], metrics: Sequence[Metric], sinks: Sequence[Sink]) -> dict[str, Watched]:
+    """Return the lowest mean and the bounds of each metric that an alert watches, or refuse what cannot be watched."""
     by_name = {metric.name: metric for metric in metrics}
     if alerts and all(sink.database is None for sink in sinks):
         raise ValueError("alerts: need a sink with a database, such as SQLiteSink(PATH)")
-    for alert in _by_key("alerts", alerts, attrgetter("name")).values():
+    watched: dict[str, Watched] = {}
+    for alert in alerts:
         if alert.metric not in by_name:
             raise ValueError(f"alerts: {alert.metric!r} is not a metric of this monitor; it has {sorted(by_name)}")
-        alert.check(by_name[alert.metric], keep)
-    return {alert: by_name[alert.metric].bounds for alert in alerts}
+        if alert.metric in watched:
+            raise ValueError(f"alerts: two watch {alert.metric!r}; a metric has one alert, so leave the other out")
+        watched[alert.metric] = alert.watched(by_name[alert.metric])
+    return watched
 
 
 def _outbox_path(outbox: str | os.PathLike[str] | None) -> Path | None:

@@ -152,8 +152,8 @@ class OpenTelemetrySink(Sink):
                 severity_number=SeverityNumber.ERROR,
                 body=str(alarm),
                 attributes={
-                    "ragstone.alert.name": clean_text(alarm.alert),
-                    "ragstone.alert.slice": alarm.slice,
+                    "gen_ai.evaluation.name": clean_text(alarm.metric),
+                    "ragstone.alert.below": alarm.below,
                     "gen_ai.evaluation.score.value": alarm.recent_mean,
                 },
                 event_name="ragstone.alarm",

@@ -15,7 +15,7 @@ _TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBL
 _COLUMNS = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in COLUMNS.items())
 TABLES = (
     f"CREATE TABLE outcomes ({_COLUMNS}, counted BIGINT, PRIMARY KEY (sample_id, metric, version))",
-    "CREATE INDEX outcomes_to_count ON outcomes (scored_at) WHERE alerts IS NOT NULL AND counted IS NULL",
+    "CREATE INDEX outcomes_to_count ON outcomes (scored_at) WHERE watched IS NOT NULL AND counted IS NULL",
     "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
 )
 _KEY = ("sample_id", "metric", "version")

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ragstone.live.alarms import Alarm
-from ragstone.live.alerts import Alert
 from ragstone.live.budget import Budget
 from ragstone.live.pending import Choice
 from ragstone.live.redaction import Redact
@@ -17,6 +16,7 @@ from ragstone.live.sampling import Sampling
 from ragstone.live.sink import Sink
 from ragstone.metrics.base import Metric
 from ragstone.options import Count, Seconds, checked_fields
+from ragstone.results.record import Watched
 
 WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
 
@@ -84,6 +84,6 @@ class Settings:
     store_text: bool
     keep: frozenset[str]
     retain: float | None
-    alerts: Mapping[Alert, tuple[float, float]]  # with the bounds of its metric
+    alerts: Mapping[str, Watched]  # by metric
     on_alarm: Callable[[Alarm], object] | None
     waits: Waits

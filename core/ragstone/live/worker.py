@@ -24,7 +24,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
-from ragstone.results.record import Record, Watched
+from ragstone.results.record import Record
 
 MOST_ATTEMPTS = 11
 
@@ -336,7 +336,6 @@ class Workers:
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
         store_text, metadata = self._settings.store_text, task.sample.metadata
-        alerts = self._settings.alerts.items() if choice.represents else ()
         return Record(
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
@@ -347,10 +346,6 @@ class Workers:
             chosen_by=choice.by,
             origin=task.origin,
             sample=task.sample if store_text else None,
-            alerts={
-                alert.name: Watched(alert.below, *bounds, alert.slices(metadata))
-                for alert, bounds in alerts
-                if alert.metric == choice.metric
-            },
+            watched=self._settings.alerts.get(choice.metric) if choice.represents else None,
             **cast("Any", facts_of(metadata, self._settings.keep)),
         )

@@ -31,7 +31,7 @@ _VERSION = 1
 _LEAST = -1e300
 _TORN = b"{"
 _NAMED = 5  # rows and lines that a note names
-_READ = [name for name in COLUMNS if name not in ("sample", "alerts")]
+_READ = [name for name in COLUMNS if name not in ("sample", "watched")]
 
 
 class ResultsError(RagstoneError, ValueError):

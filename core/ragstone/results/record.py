@@ -34,21 +34,17 @@ COLUMNS = {
     "submitted_at": "real", "scored_at": "real", "rate": "real", "chosen_by": "text", "llm_calls": "integer",
     "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
     "trace_id": "text", "span_id": "text", "sample": "json",
-    "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text", "alerts": "json",
+    "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text", "watched": "json",
 }  # fmt: skip
 """The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
 
 
 class Watched(NamedTuple):
-    """An alert that counts an outcome: the lowest mean that is accepted, the metric's bounds, the outcome's slices.
-
-    An alert that does not tell slices apart has none.
-    """
+    """What an alert that counts an outcome watches: the lowest mean that is accepted, the metric's bounds."""
 
     below: float
     low: float
     high: float
-    slices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class Record:
         tags: The run's tags.
         user_id: Whose question it was, by the app's metadata.
         thread_id: The conversation that it belongs to, likewise.
-        alerts: The monitor's alerts that count the outcome, by name.
+        watched: What the monitor's alert watches, if it counts the outcome.
 
     Example:
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
@@ -100,7 +96,7 @@ class Record:
     tags: tuple[str, ...] = ()
     user_id: str | None = None
     thread_id: str | None = None
-    alerts: Mapping[str, Watched] = field(default_factory=dict[str, Watched])
+    watched: Watched | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:

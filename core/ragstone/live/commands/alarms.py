@@ -10,7 +10,7 @@ from ragstone.live.commands.options import database_sink
 from ragstone.plain import printable, to_json
 from ragstone.text.plain import text_table
 
-_NAMES = ("alert", "slice", "samples", "sum", "alarm")
+_NAMES = ("metric", "below", "samples", "sum", "alarm")
 
 
 @click.command(short_help="List a monitor's alerts and alarms.")
@@ -19,7 +19,7 @@ _NAMES = ("alert", "slice", "samples", "sum", "alarm")
 @json_option
 @click.pass_context
 def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
-    """Count what a monitor's alerts have not counted yet; list each slice on a line, and the alarms.
+    """Count what a monitor's alerts have not counted yet; list each alert on a line, and the alarms.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. An alert that raised an alarm stays silent
     until --reset has it start anew.
@@ -37,7 +37,7 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
         click.echo(to_json([dict(zip(_NAMES, each, strict=True)) for each in every]))
     elif every:
         rows = [_cells(*each) for each in every]
-        click.echo("\n".join(text_table(("alert", "slice", "samples", "mean", ""), rows, names=2)))
+        click.echo("\n".join(text_table(("metric", "below", "samples", "mean", ""), rows)))
         for alarm in raised:
             click.echo(printable(alarm, 1_000))
     else:
@@ -48,6 +48,6 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
         ctx.exit(1)
 
 
-def _cells(name: str, part: str, samples: int, total: float, alarm: Alarm | None) -> tuple[str, ...]:
+def _cells(metric: str, below: float, samples: int, total: float, alarm: Alarm | None) -> tuple[str, ...]:
     mean = f"{total / samples:.3f}" if samples else ""
-    return printable(name, 100), printable(part, 60), f"{samples:,}", mean, "" if alarm is None else "ALARM"
+    return printable(metric, 100), str(below), f"{samples:,}", mean, "" if alarm is None else "ALARM"
