@@ -131,7 +131,7 @@ def releases(session: nox.Session, release: str) -> None:
 def vendors(session: nox.Session) -> None:
     """Run the tests of what goes to other products, with their own packages: none of them may be missing."""
     session.install("--group", "test", "--editable", ".[langchain,openai,otel]", *VENDORS)
-    tested = ("tests/examples/test_tracing_products.py", "tests/with_langchain/test_langsmith_sink.py")
+    tested = ("tests/examples/test_tracing_products.py", "tests/examples/test_langsmith_feedback.py")
     session.run("python", "-m", "pytest", "--tb", "short", *tested)
 
 

@@ -6,7 +6,6 @@ if TYPE_CHECKING:
     from ragstone_langchain.decisions import LangChainDecisions as LangChainDecisions
     from ragstone_langchain.evaluator import RagEvaluator as RagEvaluator
     from ragstone_langchain.handler import MonitorHandler as MonitorHandler
-    from ragstone_langchain.langsmith import LangSmithFeedbackSink as LangSmithFeedbackSink
     from ragstone_langchain.models import LangChainEmbedder as LangChainEmbedder, LangChainLLM as LangChainLLM
     from ragstone_langchain.record import contexts as contexts
 else:
@@ -19,7 +18,6 @@ else:
             "ragstone_langchain.decisions": "LangChainDecisions",
             "ragstone_langchain.evaluator": "RagEvaluator",
             "ragstone_langchain.handler": "MonitorHandler",
-            "ragstone_langchain.langsmith": "LangSmithFeedbackSink",
             "ragstone_langchain.models": "LangChainEmbedder LangChainLLM",
             "ragstone_langchain.record": "contexts",
         },

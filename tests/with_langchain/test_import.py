@@ -50,7 +50,7 @@ CLAUDE_NEEDS = "langchain:anthropic:claude-1 needs langchain and its provider's 
 
 
 def test_what_is_loaded_later() -> None:
-    program = "from ragstone_langchain import LangSmithFeedbackSink, MonitorHandler, RagEvaluator; import json, sys, threading\n"
+    program = "from ragstone_langchain import MonitorHandler, RagEvaluator; import json, sys, threading\n"
     done = run(program + "print(json.dumps(list(sys.modules)))")
     assert (done.stderr, done.returncode) == ("", 0)
     assert LATER & set(json.loads(done.stdout)) == set()

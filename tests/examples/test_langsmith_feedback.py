@@ -1,21 +1,23 @@
-"""Outcomes as LangSmith's feedback: its real client, and a server on loopback that answers as LangSmith's API does."""
+"""The example that writes LangSmith's feedback: its real client, and a server on loopback that answers as its API does."""
 
 import json
-import pickle
+import sys
+from importlib import import_module
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
-from langsmith import Client, utils
-from langsmith.utils import LangSmithError
+from langsmith import utils
 
-from ragstone import Monitor, Sample, Score, Unscored
-from ragstone.live import Record
-from ragstone_langchain import LangSmithFeedbackSink
+from ragstone import ContextRelevancy, Monitor, Sample, Score, Unscored
+from ragstone.live import CallableSink, Record
+from ragstone.testing import FakeLLM
 
 from ..support.http_server import HTTPServer  # noqa: TID252
-from .samples import NeedsNothing, judge
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RUN = str(uuid4())
 PROJECT = {
     "id": str(uuid4()),
     "name": "rag",
@@ -23,7 +25,8 @@ PROJECT = {
     "start_time": "2026-01-01T00:00:00",
     "reference_dataset_id": None,
 }
-RUN = str(uuid4())
+
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="needs the checkout: examples/")
 
 
 class LangSmith:
@@ -66,17 +69,21 @@ def service():
 
 
 @pytest.fixture
-def server(service, monkeypatch):
+def to_langsmith(service, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.delitem(sys.modules, "live.langsmith_feedback", raising=False)  # it remembers its client
+    # The client remembers what it once read of the environment.
+    remembering = (utils.get_env_var, utils.get_tracer_project)
     with HTTPServer(service.answer) as server:
         monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
         monkeypatch.setenv("LANGSMITH_API_KEY", "a-key")
         monkeypatch.setenv("LANGSMITH_PROJECT", "rag")
         monkeypatch.setenv("LANGSMITH_TRACING", "false")
-        # The client remembers what it once read of the environment.
-        for read in (utils.get_env_var, utils.get_tracer_project):
+        for read in remembering:
             getattr(read, "cache_clear", bool)()
-        yield server
-    for read in (utils.get_env_var, utils.get_tracer_project):
+        yield import_module("live.langsmith_feedback").to_langsmith
+        assert {request.headers["x-api-key"] for request in server.requests} == {"a-key"}
+    for read in remembering:
         getattr(read, "cache_clear", bool)()
 
 
@@ -85,47 +92,27 @@ def scored(value=0.5, run_id=RUN, **changes):
     return Record("q1", Score(**given), judge="gpt-test", run_id=run_id)
 
 
-def test_a_score_is_on_its_run(service, server):
-    LangSmithFeedbackSink().write([scored()])
+def test_an_outcome_is_on_its_run_and_a_repeat_replaces_it(service, to_langsmith):
+    to_langsmith([scored(), scored(run_id=None)])
     sent = service.only
     assert (sent["run_id"], sent["key"], sent["score"], sent["comment"]) == (RUN, "demo", 0.5, "1 of 2.")
     assert sent["feedback_source"]["metadata"] == {"version": "1", "judge": "gpt-test"}
     assert sent["session_id"] == PROJECT["id"]
-    assert server.requests[-1].headers["x-api-key"] == "a-key"
-
-
-def test_what_is_unscored_says_why(service, server):
-    outcome = Unscored(metric="demo", reason="timeout", detail="60 s \ud800", version="1")
-    LangSmithFeedbackSink(Client(api_url=server.url, api_key="k", auto_batch_tracing=False), project="rag").write(
-        [Record("q1", outcome, run_id=RUN)]
-    )
-    assert service.only.get("score") is None
-    assert service.only["comment"] == "timeout: 60 s \\ud800"
-
-
-def test_a_repeat_replaces_another_version_does_not_and_what_is_of_no_run_is_passed_over(service, server):
-    sink = LangSmithFeedbackSink()
-    sink.write([scored(), scored(), *(scored(0.1, run_id=none) for none in (None, "", "span-7"))])
-    pickle.loads(pickle.dumps(sink)).write([scored(0.75, reason="")])
+    to_langsmith([scored(0.75, reason="")])
     assert (service.only["score"], service.only["comment"]) == (0.75, "")
-    LangSmithFeedbackSink().write([scored(version="2"), scored(metric="other")])
-    assert len({UUID(name) for name in service.feedback}) == 3
+    lack = Unscored(metric="demo", reason="timeout", detail="60 s \ud800", version="1")
+    to_langsmith([Record("q1", lack, run_id=RUN)])
+    assert service.only["score"] is None
+    assert service.only["comment"].startswith("timeout: 60 s ")
+    to_langsmith([scored(version="2"), scored(metric="other")])
+    assert len(service.feedback) == 3
 
 
-def test_what_is_not_taken_raises(service, server, caplog):
-    sink = LangSmithFeedbackSink(project="another")
-    with pytest.raises(LangSmithError, match="another not found"):
-        sink.write([scored()])
+def test_a_monitor_sends_again_what_was_not_taken(service, to_langsmith):
     service.refusals = 1
-    with pytest.raises(LangSmithError, match="out of order"):
-        LangSmithFeedbackSink().write([scored()])
-
-
-def test_a_monitor_sends_again_what_was_not_taken(service, server, caplog):
-    service.refusals = 1
-    monitor = Monitor([NeedsNothing(llm=judge())], sinks=[LangSmithFeedbackSink()])
-    monitor.submit(Sample(id="q1", user_input="Who?", metadata={"run_id": RUN}))
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+    monitor = Monitor(metric, sinks=[CallableSink(to_langsmith)])
+    monitor.submit(Sample(id="q1", user_input="Who?", retrieved_contexts=["Ann."], metadata={"run_id": RUN}))
     assert monitor.close(60)
     assert (service.only["run_id"], service.only["score"]) == (RUN, 1.0)
-    assert not service.only["comment"]  # no text without store_text
-    assert monitor.stats().sinks["langsmith"].failures == 1
+    assert monitor.stats().sinks["call:to_langsmith"].failures == 1
