@@ -38,11 +38,11 @@ def test_a_row(store: Case) -> None:
     assert store.query(f"SELECT {', '.join(names)} FROM outcomes ORDER BY sample_id") == [
         (
             "run-1", "demo", "1", "scored", 0.5, 1, "1 of 2.", None, '{"a":1.0}', "judge-1", 1000.0, 1001.5, 0.25,
-            "rule", 2, 0, 90, None, 1.5, "t", "s", None, None, "5", "rag", '["a"]', "u", "c", None,
+            "rule", 2, 0, 90, None, 1.5, "t", "s", None, "5", "rag", '["a"]', "u", "c", None,
         ),
         (
             "run-2", "demo", "1", "unscored", None, None, "timeout", "after 30 s", None, "judge-1", 1000.0, 1001.5, 1.0,
-            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None, None,
+            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None,
         ),
     ]  # fmt: skip
 
