@@ -127,8 +127,8 @@ def judge_key(judge: object) -> str:
     return _digest("judge-1", [identity, left_out] if left_out else identity)
 
 
-def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0, given: object = None) -> str:
-    """Return the key of what a metric gives for a sample; of several scorings of a sample, `draw` counts from 0.
+def outcome_key(sample: Sample | str, metric: "Metric | str", given: object = None) -> str:
+    """Return the key of what a metric gives for a sample.
 
     Their keys will do in place of sample and metric, where each has many of the other. What the metric is given in the
     sample's metadata (`Metric.given_in`) counts beside them.
@@ -136,19 +136,19 @@ def outcome_key(sample: Sample | str, metric: "Metric | str", draw: int = 0, giv
     of_sample = sample if isinstance(sample, str) else sample_key(sample)
     of_metric = metric if isinstance(metric, str) else metric_key(metric)
     more = [] if given is None else [json.dumps(given, default=repr)]
-    return _digest("outcome-1", [of_sample, of_metric, draw, *more])
+    return _digest("outcome-2", [of_sample, of_metric, *more])
 
 
-def reply_key(request: LLMRequest | DecisionRequest, judge: str, draw: int = 0) -> str:
+def reply_key(request: LLMRequest | DecisionRequest, judge: str) -> str:
     """Return the key of a reply to a request by the judge of a `judge_key`.
 
     All of the request is in it, the order of the schema's properties too: a judge writes in that order.
     """
     if isinstance(request, DecisionRequest):
         questions = [[name, each.instruction, each.choices] for name, each in request.questions.items()]
-        return _digest("reply-2", [request.task, dict(request.texts), questions, judge, draw])
+        return _digest("reply-3", [request.task, dict(request.texts), questions, judge])
     asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
-    return _digest("reply-2", [*asked, request.choices, judge, draw])
+    return _digest("reply-3", [*asked, request.choices, judge])
 
 
 def _digest(kind: str, value: object) -> str:

@@ -112,16 +112,16 @@ def test_the_first_round_is_exact_and_the_whole_within_a_factor_of_two(asking, p
     assert found.embed_calls == (3 if metric.name == "response_relevancy" else 0)
 
 
-def test_many_rows_add_up_and_repeats_multiply():
+def test_many_rows_add_up():
     metrics = all_five(FakeLLM(plausible))
-    one, three = estimate(samples(), metrics), estimate(samples() * 2, metrics, repeat=3)
-    assert three.samples == 6
-    assert (three.calls, three.input_tokens, three.output_tokens) == (
-        6 * one.calls,
-        6 * one.input_tokens,
-        6 * one.output_tokens,
+    one, two = estimate(samples(), metrics), estimate(samples() * 2, metrics)
+    assert two.samples == 6
+    assert (two.calls, two.input_tokens, two.output_tokens) == (
+        2 * one.calls,
+        2 * one.input_tokens,
+        2 * one.output_tokens,
     )
-    assert three.rounds == one.rounds == 2
+    assert two.rounds == one.rounds == 2
 
 
 def test_what_would_not_be_asked_is_counted_by_reason():
@@ -133,11 +133,11 @@ def test_what_would_not_be_asked_is_counted_by_reason():
         {"question": "Why?", "contexts": ["word " * 4000], "answer": "So."},
         "no sample",
     ]
-    found = estimate(rows, ContextRelevancy(llm=llm, max_input_tokens=1000), repeat=2)
+    found = estimate(rows, ContextRelevancy(llm=llm, max_input_tokens=1000))
     (metric,) = found.metrics
-    assert (found.samples, found.bad_rows, metric.evaluations, metric.calls) == (4, 1, 8, 2)
-    assert metric.unscored == {"missing_input": 2, "empty_input": 2, "over_budget": 2}
-    assert "unscored by context_relevancy, without a call: 2 over_budget" in str(found)
+    assert (found.samples, found.bad_rows, metric.evaluations, metric.calls) == (4, 1, 4, 1)
+    assert metric.unscored == {"missing_input": 1, "empty_input": 1, "over_budget": 1}
+    assert "unscored by context_relevancy, without a call: 1 over_budget" in str(found)
     assert "1 row(s) hold no sample" in str(found)
 
 

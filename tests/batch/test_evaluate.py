@@ -45,11 +45,9 @@ def values(report):
 class TestResults:
     def test_the_report_has_results_samples_bad_rows_name_and_metrics(self):
         other = SAMPLE.model_copy(update={"user_input": "Who wrote Persuasion?"})  # of the same id
-        report = evaluate([SAMPLE, "oops", 7, other], [metric(threshold=0.7)], repeat=2, name="mine")
-        assert [(each.row, each.sample_id, each.draw) for each in report.results()] == [
-            (0, "emma", 0), (0, "emma", 1), (3, "emma", 0), (3, "emma", 1),
-        ]  # fmt: skip
-        assert [report.sample(each) for each in report.results()] == [SAMPLE, SAMPLE, other, other]
+        report = evaluate([SAMPLE, "oops", 7, other], [metric(threshold=0.7)], name="mine")
+        assert [(each.row, each.sample_id) for each in report.results()] == [(0, "emma"), (3, "emma")]
+        assert [report.sample(each) for each in report.results()] == [SAMPLE, other]
         assert [bad.line for bad in report.bad_rows] == [2, 3]
         assert [(each.name, each.threshold) for each in report.metrics] == [("context_relevancy", 0.7)]
         assert (report.name, report.summary()["context_relevancy"].mean) == ("mine", 0.5)
@@ -91,7 +89,7 @@ class TestSources:
 def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
     llm = FakeLLM(yes)
     for argument, value in [
-        ("repeat", 0), ("max_concurrency", 1.5), ("requests_per_minute", 0), ("tokens_per_minute", -1),
+        ("max_concurrency", 1.5), ("requests_per_minute", 0), ("tokens_per_minute", -1),
         ("call_timeout", float("nan")), ("sample_timeout", float("inf")), ("progress", "yes"), ("journal", 7),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=f"^{argument}: {value!r} (is|should be) "):
@@ -247,12 +245,12 @@ class TestHooks:
     def test_they_are_called_as_samples_end_with_each_samples_records(self):
         calls = []
         source = [*rows(30), "oops", *rows(3)]
-        options = {"on_result": calls.append, "on_bad_row": calls.append, "repeat": 2}
-        evaluate(source, [metric()], **options)
+        options = {"on_result": calls.append, "on_bad_row": calls.append}
+        evaluate(source, [metric(), Faithfulness(llm=FakeLLM(yes))], **options)
         assert [call for call in calls if isinstance(call, BadLine)] == [BadLine(31, "is str, not a Sample or a dict")]
         by_row = {call[0].row: call for call in calls if not isinstance(call, BadLine)}
         assert sorted(by_row) == [*range(30), *range(31, 34)]
-        assert [record.draw for record in by_row[0]] == [0, 1]
+        assert [record.outcome.metric for record in by_row[0]] == ["context_relevancy", "faithfulness"]
         assert by_row[0][0].sample.user_input == "Who wrote book 0?"
         assert by_row[0][1].sample is None
 

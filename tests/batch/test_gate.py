@@ -10,7 +10,7 @@ import pytest
 from ragstone import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging import EmbedRequest, Meter
 from ragstone.limits.gate import RequestGate, within
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.testing import FakeEmbedder
 
 from .clock import now, run_on_a_clock
 
@@ -139,7 +139,7 @@ class TestTimeOuts:
 
         async def main():
             with pytest.raises(TimeoutError):
-                await RequestGate(call_timeout=1).call(ASK, Deaf(), None)
+                await RequestGate(call_timeout=1).call(ASK, Deaf())
             return now() - 1000
 
         assert run_on_a_clock(main()) <= 2.0
@@ -151,7 +151,7 @@ class TestPushback:
         judge = Judge(answer=lambda request: TooManyError(5) if next(refused, None) else "yes")
 
         async def main():
-            return await RequestGate(1).call(ASK, judge, None)
+            return await RequestGate(1).call(ASK, judge)
 
         assert run_on_a_clock(main()).text == "yes"
         assert [began - 1000 for began in judge.began] == [0.0, 6.0, 12.0]
@@ -200,21 +200,6 @@ class TestSharing:
         assert [(usage.llm_calls, usage.input_tokens, usage.output_tokens) for usage in usages] == [
             (1, 10, 5), (0, 0, 0), (0, 0, 0), (0, 0, 0),
         ]  # fmt: skip
-
-    def test_nor_do_draws_which_ask_with_indices_far_apart(self):
-        llm = FakeLLM(lambda request: "yes")
-        kept = Kept()
-
-        async def main():
-            for _ in range(2):  # the second run finds the replies of the first
-                gate = RequestGate(replies=kept)
-                for draw in (0, 1, 2):
-                    for index in (0, 1):
-                        await gate.call(replace(ASK, sample_index=index), llm, draw)
-
-        asyncio.run(main())
-        assert [each.sample_index for each in llm.requests] == [0, 1, 1_000_000, 1_000_001, 2_000_000, 2_000_001]
-        assert len(kept) == 6
 
 
 def test_a_call_that_fails_as_it_is_cancelled_is_no_traceback_of_asyncio():

@@ -54,8 +54,8 @@ from ragstone.testing import *
 llm = FakeLLM(lambda request: "yes")
 sample = Sample(user_input="Why, \\U0001f44d?", retrieved_contexts=["Because.", "So.\\x00"], response="Thus.")
 print(sample_key(sample), metric_key(AlignmentCoverage(llm=llm, assessment_questions=["A?"], threshold=0.7)))
-print(outcome_key(sample, ContextRelevancy(llm=llm, instructions={"sentences": "Choose."}), 3))
-print(reply_key(LLMRequest("a.b", "s", "u", {"b": 1, "a": [2.5]}, 0.1, 4, ("x", "y")), "m", 5))
+print(outcome_key(sample, ContextRelevancy(llm=llm, instructions={"sentences": "Choose."})))
+print(reply_key(LLMRequest("a.b", "s", "u", {"b": 1, "a": [2.5]}, 0.1, 4, ("x", "y")), "m"))
 from tests_option import *
 print(metric_key(Own(llm=llm, option={"words": {"a", "b", "c", "d"}, "more": frozenset([1, 2.5, None])})))
 """
@@ -79,8 +79,8 @@ def test_keys_of_another_process_are_those_that_they_always_were(tmp_path):
     assert done.stdout.split() == [
         "ad41f04773899c7515279bfbe27dddbc",
         "57c0bd9c5e3fa120cc67a2c585f6a96d",
-        "d4e76584178f849e23a363e11b4fd9fb",
-        "b770f71abba866e54575922390abf9d0",
+        "019bd341b429f7eb53512ea67055e102",
+        "057af317791aad4aef307d52eb515f1c",
         "189b4d47beceb26cc9912283fa25e40d",
     ]
 
@@ -195,15 +195,14 @@ def test_what_no_other_process_could_know_is_refused():
 # --- outcomes and replies -------------------------------------------------------------------------------------------
 
 
-def test_sample_metric_and_draw_count():
+def test_sample_and_metric_count():
     metrics = Own(llm=LLM), ContextRelevancy(llm=LLM)
     samples = SAMPLE, Sample(response="Other.")
-    assert len({outcome_key(s, m, d) for s in samples for m in metrics for d in (0, 1, 12)}) == 12
-    assert outcome_key(sample_key(SAMPLE), metric_key(metrics[0]), 2) == outcome_key(SAMPLE, metrics[0], 2)
+    assert len({outcome_key(s, m) for s in samples for m in metrics}) == 4
+    assert outcome_key(sample_key(SAMPLE), metric_key(metrics[0])) == outcome_key(SAMPLE, metrics[0])
 
 
-def test_all_of_a_request_counts_and_so_do_judge_and_draw():
-    """Two draws of one request are two answers: one must never stand for the other."""
+def test_all_of_a_request_counts_and_so_does_the_judge():
     others = [
         {"task": "demo.other"}, {"system": "Answer!"}, {"user": "Is it?\x00"}, {"temperature": 0.6}, {"sample_index": 3},
         {"choices": ()}, {"choices": ("yes", "no")}, {"choices": ("no", "yes")}, {"schema": {"type": "string"}},
@@ -211,8 +210,8 @@ def test_all_of_a_request_counts_and_so_do_judge_and_draw():
         {"schema": {"b": 2, "a": 1}},
     ]  # fmt: skip
     keys = {reply_key(replace(REQUEST, **other), "m") for other in others}
-    keys |= {reply_key(replace(REQUEST, sample_index=i), m, d) for i in (0, 1) for m in ("m", "n") for d in (0, 1, 2)}
-    assert len(keys) == len(others) + 12
+    keys |= {reply_key(replace(REQUEST, sample_index=i), m) for i in (0, 1) for m in ("m", "n")}
+    assert len(keys) == len(others) + 4
 
 
 @given(HOSTILE, HOSTILE, HOSTILE, HOSTILE)

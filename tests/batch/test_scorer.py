@@ -50,16 +50,16 @@ def test_each_form_of_a_batch_gives_what_evaluate_gives(batch):
 
 
 def test_no_row_is_lost_and_an_empty_batch_has_the_same_columns():
-    scorer = Scorer(metric(), repeat=2)
+    scorer = Scorer(metric())
     batch = {"id": ["a", "b", "c"], "contexts": [["Ann."], 3, None], "question": ["Who?", "Who?", "Who?"]}
     found = scorer(batch)
-    assert found["row"].tolist() == [0, 0, 2, 2, 1]
-    assert found["unscored"].fillna("").tolist() == ["", "", "missing_input", "missing_input", "no_sample"]
+    assert found["row"].tolist() == [0, 2, 1]
+    assert found["unscored"].fillna("").tolist() == ["", "missing_input", "no_sample"]
     assert "contexts" in found["reason"].iloc[-1]
     for empty in ({}, {"id": [], "contexts": []}, pd.DataFrame(ROWS)[:0], pa.Table.from_pylist(ROWS)[:0]):
         nothing = scorer(empty)
         assert (len(nothing), dict(nothing.dtypes.astype(str))) == (0, dict(Scorer.columns))
-    assert [len(frame) for frame in scorer.frames([batch, {}])] == [5, 0]
+    assert [len(frame) for frame in scorer.frames([batch, {}])] == [3, 0]
     assert len(Scorer.spark_schema.split(",")) == len(Scorer.columns)
 
 

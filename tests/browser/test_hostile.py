@@ -79,7 +79,9 @@ def compared():
     """Two reports whose every text attacks, compared."""
     before = rich(ATTACK)
     after = [
-        replace(each, outcome=each.outcome.model_copy(update={"value": 0.9})) if each.draw < 2 else each
+        replace(each, outcome=each.outcome.model_copy(update={"value": 0.9}))
+        if isinstance(each.outcome, Score)
+        else each
         for each in before.results()
     ]
     samples = [before.sample(after[0]).model_copy(update={"metadata": {ATTACK: ATTACK + str(i)}}) for i in range(3)]

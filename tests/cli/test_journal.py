@@ -37,13 +37,10 @@ def test_nothing_is_judged_twice_but_what_failed_or_has_other_options(score, row
     assert asked(server) == runs[0][2] + 12
 
 
-def test_repeat_and_rates(score, rows, server, tmp_path):
-    rates = ("--rpm", "6000", "--tpm", "6000000")
-    done = score(rows(row(1), row(2)), *ONE, "--repeat", "3", *rates, "--out", tmp_path / "out.jsonl")
-    assert [(line["row"] + 1, line.get("draw", 0)) for line in written(tmp_path / "out.jsonl")] == [
-        (line, draw) for line in (1, 2) for draw in range(3)
-    ]
-    assert (asked(server), "6/6" in done.stdout) == (6, True)
+def test_rates(score, rows, server, tmp_path):
+    done = score(rows(row(1), row(2)), *ONE, "--rpm", "6000", "--tpm", "6000000", "--out", tmp_path / "out.jsonl")
+    assert [line["row"] for line in written(tmp_path / "out.jsonl")] == [0, 1]
+    assert (asked(server), "2/2" in done.stdout) == (2, True)
 
 
 def test_a_journal_that_takes_no_more_ends_the_run_with_the_table(score, rows, server, tmp_path):

@@ -80,7 +80,6 @@ def test_what_is_left_out_is_counted():
         replace(by_rule, row=1),
         Record("u", unscored(metric="faithfulness"), "judge", 3),
         Record("t", scored(0.5, "faithfulness"), "judge", 4),
-        replace(by_rule, row=0, draw=1),
         Record("q0", scored(0.5, "faithfulness"), "judge", 5, sample=other),
         Record("o", scored(0.5, "other"), "judge", 6),
     ]
@@ -88,7 +87,6 @@ def test_what_is_left_out_is_counted():
     assert ids(chosen) == ["q0", "q0"]
     assert len({entry["of"]["sample_digest"] for entry in chosen.entries}) == 2
     assert sorted(chosen.notes[2:]) == [
-        "left out: 1 scored again (--repeat)",
         "left out: 1 the same once more",
         "left out: 1 unscored",
         "left out: 1 without texts",

@@ -11,7 +11,7 @@ from ragstone.cli.main import cli
 from ragstone.labels import CalibrationError, corrected, corrected_difference, corrected_mean
 from ragstone.labels.choose import choose
 from ragstone.labels.label_file import Draw
-from ragstone.live import Feedback, Record, SQLiteSink
+from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import Report
 
 from .population import label_of, labelled, made, write
@@ -63,20 +63,6 @@ def test_judge_and_people_agree_as_far_as_the_tables_of_both_say(tmp_path):
     found = corrected(graded, labelled(tmp_path / "l", graded, truth, SIXTY))
     assert (found["demo"].sensitivity, found["demo"].kappa.n) == (None, 60)
     assert f"judge and people agree: Cohen's kappa {found['demo'].kappa.mean:.3f} (" in str(found)
-
-
-def test_draws_of_a_sample_count_by_their_mean(tmp_path):
-    report, truth = made(60)
-    draws = [Record(r.sample_id, r.outcome.model_copy(update={"value": 0.25}), "judge", r.row, 1) for r in report]
-    both = [record for pair in zip(report, draws, strict=True) for record in pair]
-    again = Report.of(both, samples=[report.sample(record) for record in report])
-    ids = [f"q{i}" for i in range(0, 60, 2)]
-    found = corrected(again, labelled(tmp_path / "l", report, truth, ids))["demo"]
-    judge = {sample_id: (value + 0.25) / 2 for sample_id, value in numbers(report).items()}
-    by_mean = corrected_mean(
-        [truth[i] for i in ids], [judge[i] for i in ids], [judge[i] for i in judge if i not in ids]
-    )
-    assert found.corrected == by_mean
 
 
 def test_live_samples_of_several_rates_are_refused_with_the_way_out(tmp_path):

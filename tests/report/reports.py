@@ -40,12 +40,11 @@ def unscored(reason="timeout", detail="after 60 s", metric="demo", **changes):
     return Unscored(metric=metric, reason=reason, detail=detail, **{"version": "1", **changes})
 
 
-def records(values, *, metric="demo", ids=None, judge="judge", draws=1, **changes):
-    """Return a record per row and draw: a number is a score, None a time-out, a list the draws of one row."""
+def records(values, *, metric="demo", ids=None, judge="judge", **changes):
+    """Return a record per row: a number is a score, None a time-out."""
     for row, value in enumerate(values):
-        for draw, each in enumerate(value if isinstance(value, list) else [value] * draws):
-            outcome = unscored(metric=metric) if each is None else scored(each, metric, **changes)
-            yield Record(f"q{row}" if ids is None else ids[row], outcome, judge, row, draw)
+        outcome = unscored(metric=metric) if value is None else scored(value, metric, **changes)
+        yield Record(f"q{row}" if ids is None else ids[row], outcome, judge, row)
 
 
 def report(values, *, name="", samples=None, metrics=(), bad_rows=(), **changes):
@@ -64,11 +63,8 @@ def rich(text, n=3):
     given = []
     for row in range(n):
         for metric in ("alignment_coverage", "context_relevancy", text):
-            for draw in range(2):
-                score = scored(
-                    0.1 * row + 0.05 * draw, metric, reason=text, breakdown={text: 0.5}, verdicts=verdicts, version=text
-                )
-                given.append(Record(text + str(row), score, text, row, draw))
-            given.append(Record(text + str(row), unscored(detail=text, metric=metric, version=text), text, row, 2))
+            score = scored(0.1 * row, metric, reason=text, breakdown={text: 0.5}, verdicts=verdicts, version=text)
+            given.append(Record(text + str(row), score, text, row))
+        given.append(Record(text + str(row), unscored(detail=text, metric="faithfulness", version=text), text, row))
     sample = Sample(user_input=text, retrieved_contexts=[text, "b" * 5_000], response=text, metadata={text: text})
     return Report.of(given, samples=[sample] * n, name=text)

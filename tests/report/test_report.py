@@ -28,17 +28,26 @@ def only(found):
     return summary
 
 
-def test_draws_of_a_row_are_averaged_first():
-    found = only(report([[0.0, 0.0, 0.0, 0.3], [1.0], [0.5, None, 0.7]]))
-    assert found.mean == pytest.approx(statistics.fmean([0.075, 1.0, 0.6]))
-    assert (found.rows, found.scored, found.total) == (3, 7, 8)
-    assert (found.noise.rows, found.failures, found.examples) == (2, {"timeout": 1}, {"timeout": "q2: after 60 s"})
-    squares = 3 * 0.075**2 + 0.225**2 + 2 * 0.1**2
-    assert found.noise.sd == pytest.approx(math.sqrt(squares / 4))
-    assert found.noise_reach == pytest.approx(1.96 * found.noise.sd / 3 * math.sqrt(1 / 4 + 1 + 1 / 2), rel=1e-4)
+def test_what_is_unscored_is_counted_with_an_example():
+    found = only(report([0.5, None, 1.0, None]))
+    assert (found.mean, found.scored, found.total) == (0.75, 2, 4)
+    assert (found.failures, found.examples) == ({"timeout": 2}, {"timeout": "q1: after 60 s"})
 
 
-rows = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_size=3), max_size=12)
+def test_two_outcomes_of_one_metric_for_one_row_are_refused(tmp_path):
+    """Such as two runs in one file: their mean would count the row twice."""
+    twice = [*report([0.5]), *report([0.7])]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(encode, twice)))
+    said = r"row 1 \(q0\) has two outcomes of demo; give each run a results file"
+    with pytest.raises(ResultsError, match=said):
+        Report.load(tmp_path / "a.jsonl")
+    with pytest.raises(ResultsError, match=said):
+        Report.of(twice).summary()
+    with pytest.raises(ResultsError, match=said):
+        compare(report([0.5]), Report.of(twice))
+
+
+rows = st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12)
 
 
 @given(rows)
@@ -46,11 +55,11 @@ rows = st.lists(st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=1, max_
 def test_never_a_nan(values):
     found = report(values, name="any")
     for each in found.summary().values():
-        numbers = (each.mean, each.low, each.high, each.passed, each.noise_reach)
+        numbers = (each.mean, each.low, each.high, each.passed)
         assert all(number is None or math.isfinite(number) for number in numbers)
-        means = [statistics.fmean(filled) for of in values if (filled := [v for v in of if v is not None])]
-        assert each.mean == (pytest.approx(statistics.fmean(means)) if means else None)
-        assert each.scored + sum(each.failures.values()) == each.total == sum(map(len, values))
+        filled = [value for value in values if value is not None]
+        assert each.mean == (pytest.approx(statistics.fmean(filled)) if filled else None)
+        assert each.scored + sum(each.failures.values()) == each.total == len(values)
     page = found.html()
     assert not values or len(data_of(page)["rows"]) == len(values)
     for shown in (str(found), found._repr_html_(), words_of(page)):
@@ -58,11 +67,11 @@ def test_never_a_nan(values):
 
 
 def test_a_report_is_a_sequence_of_its_records(tmp_path):
-    found = report([0.5, [None, 1.0]])
+    found = report([0.5, None, 1.0], ids=["q0", "q1", "q1"])
     found.to_json(tmp_path / "a.jsonl")
     for one in (found, Report.load(tmp_path / "a.jsonl")):
         assert [record.outcome.value for record in one] == [0.5, None, 1.0]
-        assert (len(one), one[-1].draw, [record.sample_id for record in one[1:]]) == (3, 1, ["q1", "q1"])
+        assert (len(one), one[-1].row, [record.sample_id for record in one[1:]]) == (3, 2, ["q1", "q1"])
         with pytest.raises(IndexError):
             one[3]
     assert Report.of([]), "an empty one is no False"
@@ -234,16 +243,6 @@ def test_since_when():
     for since in ("", "yesterday", "7", "-3d", "1w", "2026-13-01", "24 h", "9999999999d", "\x00"):
         with pytest.raises(ValueError, match="since: .* is no time; write 30m, 24h or 7d"):
             seconds_since(since, now=NOW)
-
-
-def test_draws_that_never_differ_are_no_noise_of_0():
-    """Three rows whose draws agree do not show a judge without noise; and no difference is smaller than none."""
-    found = report([[0.5, 0.5], [0.7, 0.7], [1.0, 1.0]], metrics=[MetricInfo("demo", "1", "judge", (0.0, 1.0))])
-    text, page, same = str(found), found.html(), str(compare(found, found))
-    assert "judge's noise in demo: none seen in 3 rows with several draws" in text
-    assert "none seen in 3 rows" in page
-    assert "no difference is shown: +0.000" in same
-    assert "±0.000" not in text + page + same
 
 
 @pytest.mark.parametrize("bounds", [None, (0.0, 1.0), (-1.0, 1.0), (0.0, math.inf)])

@@ -19,7 +19,6 @@ from ragstone.report.statistics import (
     WEEK,
     Interval,
     Mean,
-    Noise,
     Timeline,
     beta_quantile,
     bucket_start,
@@ -60,27 +59,6 @@ def test_the_sign_test_of_very_many():
     assert sign_test_p(560, 480) == pytest.approx(2 * sum(math.comb(1_040, i) for i in range(481)) / 2**1_040, rel=1e-2)
     assert sign_test_p(501, 500) == sign_test_p(50_000, 50_000) == 1.0
     assert sign_test_p(50_500, 49_500) == pytest.approx(math.erfc(999 / math.sqrt(2 * 100_000)), rel=1e-3)
-
-
-rows = st.lists(st.lists(st.tuples(coarse, st.sampled_from([None, False, True])), min_size=1, max_size=5), max_size=6)
-
-
-@given(rows)
-@settings(deadline=None)
-def test_the_noise_is_that_within_rows(by_row):
-    noise = Noise()
-    for row in by_row:
-        noise.add([value for value, _ in row], [passed for _, passed in row if passed is not None])
-    repeated = [[value for value, _ in row] for row in by_row if len(row) > 1]
-    if not repeated:
-        assert (noise.rows, noise.sd, noise.agreement) == (0, 0.0, None)
-        return
-    squares = sum((v - statistics.fmean(of)) ** 2 for of in repeated for v in of)
-    assert noise.rows == len(repeated)
-    assert noise.sd == pytest.approx(math.sqrt(squares / sum(len(of) - 1 for of in repeated)))
-    pairs = [list(itertools.combinations([p for _, p in row if p is not None], 2)) for row in by_row]
-    shares = [statistics.fmean(a == b for a, b in of) for of in pairs if of]
-    assert noise.agreement == (pytest.approx(statistics.fmean(shares)) if shares else None)
 
 
 def mean_of(values, weights=None):

@@ -65,7 +65,6 @@ RECORD = st.builds(
     outcome=SCORE | UNSCORED,
     judge=TEXT,
     row=COUNT,
-    draw=COUNT,
     submitted_at=st.floats(0, 1e9),
     scored_at=st.floats(0, 1e9),
     rate=st.floats(0, 1),
@@ -100,7 +99,7 @@ def test_lines_of_a_row_share_its_sample(records, sample):
 
 @given(RECORD)
 def test_a_row_gives_the_record_back(record):
-    record = replace(record, draw=0, origin={n: t for n, t in record.origin.items() if n != "trace_flags"})
+    record = replace(record, origin={n: t for n, t in record.origin.items() if n != "trace_flags"})
     row = to_row(record)
     assume(not any("\\u" in str(cell) for name, cell in row.items() if COLUMNS[name] in ("key", "text")))
     assert from_row(row, record.row) == record

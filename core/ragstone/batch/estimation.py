@@ -15,7 +15,6 @@ from ragstone.judging.flow import EmbedRequest, Request, advance, prompt_tokens
 from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
-from ragstone.options import Count, checked
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
@@ -46,7 +45,7 @@ class MetricEstimate:
     Attributes:
         metric: Its name.
         judge: The judge's model.
-        evaluations: Samples, times `repeat`.
+        evaluations: Samples.
         unscored: Those that would be `Unscored` before any call, by reason.
         first_calls: Judge calls of the first round: exact.
         first_input_tokens: Their prompts' tokens, by `ragstone.judging.tokens`.
@@ -75,11 +74,11 @@ class MetricEstimate:
     first_round_only: int = 0
     cost: float | None = None
 
-    def add(self, more: "MetricEstimate", times: int = 1) -> None:
-        """Add another estimate, so many times; its rounds do not add up."""
+    def add(self, more: "MetricEstimate") -> None:
+        """Add another estimate; its rounds do not add up."""
         for name in _SUMS:
-            setattr(self, name, getattr(self, name) + times * getattr(more, name))
-        self.unscored.update({reason: times * number for reason, number in more.unscored.items()})
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        self.unscored.update(more.unscored)
         self.rounds = max(self.rounds, more.rounds)
 
     def cells(self, *, priced: bool) -> list[str]:
@@ -105,7 +104,6 @@ class Estimate(MetricEstimate):
         metrics: By metric, in the given order.
         samples: Samples.
         bad_rows: Rows that hold no sample.
-        repeat: Scorings of each sample by each metric.
 
     Example:
         >>> from ragstone import ContextRelevancy, Sample
@@ -119,7 +117,6 @@ class Estimate(MetricEstimate):
     metrics: tuple[MetricEstimate, ...] = ()
     samples: int = 0
     bad_rows: int = 0
-    repeat: int = 1
 
     def __str__(self) -> str:
         priced = self.cost is not None
@@ -145,7 +142,6 @@ def estimate(
     metrics: Sequence[Metric] | Metric,
     *,
     fields: Mapping[str, str] | None = None,
-    repeat: int = 1,
     price: Price | None = None,
 ) -> Estimate:
     """Return what scoring the samples would take: calls, rounds, tokens and money. Neither judge nor embedder is asked.
@@ -168,12 +164,11 @@ def estimate(
         samples: As for `evaluate`; read once, in constant memory. No asynchronous iterable.
         metrics: What to score by.
         fields: The key or column by the sample's field, where it is none of the known names.
-        repeat: Scorings of each sample by each metric.
         price: For a million prompt tokens and a million reply tokens.
 
     Raises:
         TypeError: The samples are none, or asynchronous; a metric is none.
-        ValueError: The price is none; `repeat` is below 1; a file cannot be read.
+        ValueError: The price is none; a file cannot be read.
     """
     listed: list[Any] = [metrics] if isinstance(metrics, Metric) else list(metrics)
     for metric in listed:
@@ -181,12 +176,11 @@ def estimate(
             raise TypeError(
                 f"metrics: {type(metric).__name__} is no metric; pass objects such as ContextRelevancy(llm=llm)"
             )
-    checked("repeat", repeat, Count)
     check_price(price)
     rows = rows_of(samples, fields)
     if isinstance(rows, AsyncIterator):
         raise TypeError("samples: is an asynchronous iterable; estimate reads lists, generators, tables and files")
-    whole = Estimate("together", "", repeat=repeat)
+    whole = Estimate("together", "")
     whole.metrics = tuple([MetricEstimate(metric.name, metric.judge.model) for metric in listed])
     for row in rows:
         if isinstance(row, BadLine):
@@ -194,7 +188,7 @@ def estimate(
             continue
         whole.samples += 1
         for metric, total in zip(listed, whole.metrics, strict=True):
-            total.add(estimate_sample(metric, row.sample), repeat)
+            total.add(estimate_sample(metric, row.sample))
     for total in whole.metrics:
         whole.add(total)
     if price is not None:

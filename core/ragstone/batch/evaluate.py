@@ -24,7 +24,6 @@ def evaluate(
     writer: "LLM | str | object | None" = None,
     embedder: "Embedder | str | object | None" = None,
     fields: "Mapping[str, str] | str | None" = None,
-    repeat: int = 1,
     max_concurrency: int = 16,
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
@@ -71,7 +70,6 @@ def evaluate(
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
             whose `reference` is the context.
-        repeat: How often each metric scores each sample, to know the judge's own noise. Default: 1.
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
@@ -91,7 +89,7 @@ def evaluate(
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
             judge is asked. Runs that use it at the same time share the work.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
-            same questions, for one call. Draws of `repeat` never share. Without it, a journal keeps outcomes only.
+            same questions, for one call.  Without it, a journal keeps outcomes only.
             Default: True.
         progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
             each 30 seconds. "auto", the default: the bar, but no lines.
@@ -134,7 +132,6 @@ def evaluate(
         "writer": writer,
         "embedder": embedder,
         "fields": fields,
-        "repeat": repeat,
         "max_concurrency": max_concurrency,
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
@@ -164,7 +161,6 @@ async def aevaluate(
     writer: "LLM | str | object | None" = None,
     embedder: "Embedder | str | object | None" = None,
     fields: "Mapping[str, str] | str | None" = None,
-    repeat: int = 1,
     max_concurrency: int = 16,
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
@@ -205,7 +201,6 @@ async def aevaluate(
         "writer": writer,
         "embedder": embedder,
         "fields": fields,
-        "repeat": repeat,
         "max_concurrency": max_concurrency,
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,

@@ -70,7 +70,6 @@ class RunOptions(TypedDict, total=False):
     writer: LLM | str | object | None
     embedder: Embedder | str | object | None
     fields: Mapping[str, str] | str | None
-    repeat: int
     max_concurrency: int
     requests_per_minute: float | None
     tokens_per_minute: float | None
@@ -133,7 +132,6 @@ class Run:
     def __init__(self, samples: Source, metrics: object, options: RunOptions) -> None:
         self._options = options
         self._calls = checked("max_concurrency", options.get("max_concurrency", 16), Count)
-        self._repeat = checked("repeat", options.get("repeat", 1), Count)
         for name in _LIMITS:
             if (limit := options.get(name)) is not None:
                 checked(name, limit, _AboveZero)
@@ -220,7 +218,6 @@ class Run:
                     self._metrics,
                     self._gate,
                     partial(self._take, bar),
-                    repeat=self._repeat,
                     journal=journal,
                     sample_timeout=options.get("sample_timeout"),
                     in_memory=isinstance(self._samples, (list, tuple)),

@@ -52,9 +52,9 @@ Shown = Literal[True, False, "auto"]
 
 
 class Scored(NamedTuple):
-    """A row and its records: the draws of the first metric, then those of the second, and so on.
+    """A row and its records, one for each metric.
 
-    Of a row that the end of a run left unfinished, only those that were made.
+    Of a row that the end of a run left unfinished, only those that there are.
     """
 
     row: Row
@@ -87,7 +87,6 @@ class Runner:
             list or an asynchronous iterator on the event loop.
         metrics: Each scores every row.
         gate: What the judges are asked through. `Runner` closes it when it is stopped.
-        repeat: How often each metric scores each row: draws, which never share replies.
         journal: Where outcomes are looked up before anything is asked, and kept. No outcome is made that another run
             has claimed; the row waits for it.
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
@@ -115,7 +114,6 @@ class Runner:
         gate: RequestGate,
         take: Callable[[Scored | BadLine], object],
         *,
-        repeat: int = 1,
         journal: "Journal | None" = None,
         sample_timeout: float | None = None,
         in_memory: bool = False,
@@ -132,7 +130,7 @@ class Runner:
         self._meter = meter
         self._flows = max(1, flows)
         self._window = window
-        self._draws = [(metric, draw) for metric in metrics for draw in range(repeat)]
+        self._metrics = metrics
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
         self.notes: list[str] = []
@@ -165,7 +163,7 @@ class Runner:
     @property
     def gave_up(self) -> bool:
         """Whether no judge is asked any more."""
-        return self._gave_up or all(self._gate.refusal(metric.models) is not None for metric, _ in self._draws)
+        return self._gave_up or all(self._gate.refusal(metric.models) is not None for metric in self._metrics)
 
     @property
     def not_asked(self) -> list[str]:
@@ -223,7 +221,7 @@ class Runner:
                     await rows.aclose()
             finally:
                 for slot in self._open:
-                    if slot.left < len(self._draws):
+                    if slot.left < len(self._metrics):
                         self._take(self._scored(slot))
                 del self._take  # whose owner holds this: no judge's connections wait for a garbage collection
 
@@ -247,7 +245,7 @@ class Runner:
                 if item is None:
                     return
                 if isinstance(item, Row):
-                    slot = _Slot(item, len(self._draws))
+                    slot = _Slot(item, len(self._metrics))
                     self._open[slot] = None
                     self._jobs.extend([(slot, place) for place in range(slot.left)])
                     self._begin()
@@ -277,10 +275,10 @@ class Runner:
             self._changed.set()
 
     async def _evaluate(self, slot: _Slot, place: int) -> None:
-        row, (metric, draw) = slot.row, self._draws[place]
+        row, metric = slot.row, self._metrics[place]
         try:
             if self._journal is None:
-                outcome: Outcome | None = await self._score(slot, metric, draw)
+                outcome: Outcome | None = await self._score(slot, metric)
             else:
                 outcome = await self._outcome(self._journal, slot, place)
         except GateClosed:
@@ -289,7 +287,7 @@ class Runner:
             return
         self._note_left_out(metric.judge, f" from sample {row.line} on")
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
-        slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, draw)
+        slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1)
         slot.left -= 1
         if not slot.left:
             del self._open[slot]
@@ -297,10 +295,10 @@ class Runner:
 
     async def _outcome(self, journal: "Journal", slot: _Slot, place: int) -> Outcome | None:
         """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
-        sample, (metric, draw) = slot.row.sample, self._draws[place]
+        sample, metric = slot.row.sample, self._metrics[place]
         slot.key = slot.key or sample_key(sample)
         given = None if metric.given_in is None else sample.metadata.get(metric.given_in)
-        key = outcome_key(slot.key, self._metric_key(metric), draw, given)
+        key = outcome_key(slot.key, self._metric_key(metric), given)
         outcome = journal.outcome(key, sample)
         if outcome is not None:
             return outcome
@@ -312,8 +310,8 @@ class Runner:
                 self._retrying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._retry)
             return None
         self._claimed.add(key)
-        outcome = await self._score(slot, metric, draw)
-        asked_as = outcome_key(slot.key, self._metric_key(metric), draw, given)
+        outcome = await self._score(slot, metric)
+        asked_as = outcome_key(slot.key, self._metric_key(metric), given)
         journal.put_outcome(asked_as, outcome, sample)
         if asked_as != key:  # a parameter was left out meanwhile
             journal.release((key,))
@@ -332,7 +330,7 @@ class Runner:
             self._jobs.extendleft(self._waiting.pop(key))
         self._begin()
 
-    async def _score(self, slot: _Slot, metric: Metric, draw: int) -> Outcome:
+    async def _score(self, slot: _Slot, metric: Metric) -> Outcome:
         slot.asked, row = True, slot.row
         meter = self._meter(metric, row.sample)
         if row.error is not None and ("response" in metric.required_fields or not row.sample.retrieved_contexts):
@@ -341,7 +339,7 @@ class Runner:
         if refusal is not None:
             return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)
-        answering = partial(self._gate.call, draw=draw, meter=meter, watch=watch, sample=row.line)
+        answering = partial(self._gate.call, meter=meter, watch=watch, sample=row.line)
         try:
             return await metric.ascore(row.sample, meter=meter, answering=answering)
         except (JournalError, GateClosed):

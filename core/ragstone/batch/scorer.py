@@ -27,7 +27,7 @@ class Scorer:
 
     The engine schedules batches, repeats those of a worker that was lost, and writes what comes out. A batch in is a
     DataFrame, an Arrow table or record batch, or a dict of lists. What comes out is a DataFrame with the columns of
-    `Report.to_pandas()`, a row for each sample, metric and draw. `row` counts within the batch, so give rows an `id`. A
+    `Report.to_pandas()`, a row for each sample and metric. `row` counts within the batch, so give rows an `id`. A
     row that holds no sample comes back once, without a metric: `unscored` is "no_sample", and `reason` says why.
 
     It can be pickled, if judge and embedder are given by name: each process makes its own, once, with the keys of its

@@ -43,8 +43,6 @@ def compare(
     for each metric, both means over the samples that are scored in both, their difference with its 95 % interval and
     p-values, and on how many samples B is better, the same and worse: all by the judge. The systems are
     called as their files are. `ragstone correct A B --labels FILE` says first what people would say.
-    Where samples were scored several times (--repeat), a difference that is smaller than the judge's own noise is said
-    to be one.
 
     With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
     better, A's - B's) with its 95 % interval. Samples that B left unscored count neither way, unless their worst

@@ -66,7 +66,7 @@ _SECTIONS = {
         *("concurrency", "requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost"),
         *("price", "call_timeout", "sample_timeout", "dry"),
     ),
-    "Runs that go on, or again": ("journal", "repeat", "record", "replay"),
+    "Runs that go on, or again": ("journal", "record", "replay"),
 }
 
 
@@ -169,14 +169,6 @@ _SECTIONS = {
     type=_POSITIVE,
     metavar="SECONDS",
     help="For one sample by one metric, in which its calls are in flight; waiting for their turn is not counted.",
-)
-@click.option(
-    "--repeat",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    metavar="K",
-    help="Score each sample K times, to see the judge's own noise.",
 )
 @click.option(
     "--journal",
@@ -284,7 +276,7 @@ def score(
     if run_options["max_cost"] is not None and price is None:
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
     if dry:
-        ctx.exit(_show_estimate(rows, metrics, run_options["repeat"], price))
+        ctx.exit(_show_estimate(rows, metrics, price))
     if report is not None:
         check_writable("--report", report, replaced=True)
     if record is not None:
@@ -471,7 +463,7 @@ def _say_bad_row(row: BadLine) -> None:
         echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True, needed=False)
 
 
-def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tuple[float, float] | None) -> int:
+def _show_estimate(rows: Rows, metrics: Sequence[Metric], price: tuple[float, float] | None) -> int:
     """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
 
     def shown() -> Rows:
@@ -480,7 +472,7 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], repeat: int, price: tu
                 _say_bad_row(row)
             yield row
 
-    estimated = estimate(shown(), metrics, repeat=repeat, price=price)
+    estimated = estimate(shown(), metrics, price=price)
     click.echo(str(estimated))
     if not estimated.samples:
         click.echo(_NO_SAMPLE, err=True)

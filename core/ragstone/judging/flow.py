@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _THREADS = 32
-_APART = 1_000_000  # of the indices of draws; no flow asks one question so often; kept in journals, so it stays
 _CUT_OFF = "the reply was cut off"
 _WITHHELD = "the reply was withheld by a filter or refused by the model"
 _IT_READS = ". What there is of it: "
@@ -195,16 +194,6 @@ def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     flows: list[Flow[Any]] = [first, second]
     a, b = yield from each(flows)
     return a, b
-
-
-def of_draw(request: LLMRequest | DecisionRequest, draw: int) -> LLMRequest | DecisionRequest:
-    """Return a flow's request as the judge is asked it in a draw, counted from 0; the first one's is as it was.
-
-    Whoever asks a judge asks it so: a seed made of the index is then the same.
-    """
-    if not draw or isinstance(request, DecisionRequest):
-        return request
-    return replace(request, sample_index=request.sample_index + draw * _APART)
 
 
 class ReservingMeter(Meter, ABC):

@@ -14,7 +14,6 @@ from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
 from ragstone.page.data import MEANINGS
 from ragstone.page.page import page
-from ragstone.results.record import Record
 
 if TYPE_CHECKING:
     from ragstone.report import Report
@@ -103,7 +102,8 @@ def choose(
 def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
     """Return the metric, the samples that may be drawn, and how many outcomes are left out, by why."""
     metric = metric_in(report, metric)
-    outcomes = Counter(_standing(record) for record in report.results() if record.outcome.metric == metric)
+    of_metric = [record for record in report.results() if record.outcome.metric == metric]
+    outcomes = Counter("" if isinstance(record.outcome, Score) else "unscored" for record in of_metric)
     samples = list(scored(report, metric))
     unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in samples}
     outcomes["without texts"] = outcomes.pop("", 0) - len(samples)
@@ -112,14 +112,6 @@ def _population(report: "Report", metric: str | None) -> tuple[str, list[Labelle
         raise CalibrationError(NO_TEXTS)
     _check_one(metric, samples)
     return metric, [unique[key] for key in sorted(unique)], outcomes
-
-
-def _standing(record: Record) -> str:
-    if record.draw:
-        return "scored again (--repeat)"
-    if isinstance(record.outcome, Score):
-        return ""
-    return "unscored"
 
 
 def _pairs(

@@ -18,7 +18,6 @@ from ragstone.report.aggregates import (
     Key,
     MetricInfo,
     MetricSummary,
-    Worst,
     by_metric,
     by_row,
     slice_value,
@@ -36,7 +35,7 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
     """Return what people would say of a report's samples, for each metric that has labels.
 
     The samples with labels say how far the judge is off, and the judge's scores of the others make the answer precise
-    (`corrected_mean`). A row that was scored several times counts by the mean of its draws.
+    (`corrected_mean`).
 
     Args:
         report: The results.
@@ -168,16 +167,16 @@ class _Row(NamedTuple):
 
 def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
     """Return the rows that each metric's mean is of, by the sample's id and digest."""
-    infos = {info.key: info for info in report.metrics}
     rows: dict[Key, dict[tuple[str, str], list[_Row]]] = {key: {} for key in wanted}
     weights: set[float] = set()
     for records in by_row(report.results()):
         sample = report.sample(records[0]) or Sample()
         place = records[0].sample_id, sample_digest(sample)
-        for key, of_metric in by_metric(records).items():
-            if key in rows and (row := Worst.of(of_metric, infos[key])) is not None:
-                weights.add(weight_of(row.record))
-                rows[key].setdefault(place, []).append(_Row(row.value, metadata=sample.metadata))
+        for key, record in by_metric(records).items():
+            value = record.outcome.value
+            if key in rows and value is not None:
+                weights.add(weight_of(record))
+                rows[key].setdefault(place, []).append(_Row(value, metadata=sample.metadata))
     if len(weights) > 1:
         rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
         raise CalibrationError(

@@ -224,5 +224,5 @@ def _ends(e: Mean) -> str:
 def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:
     if each is None:
         return number(None), number(None)
-    of = each.rows if isinstance(each, MetricSummary) else 0
+    of = each.scored if isinstance(each, MetricSummary) else 0
     return number(each.mean), interval(each.low, each.high, of=of)

@@ -265,11 +265,11 @@ def match_labels(
 
 
 def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:
-    """Yield the scores whose sample is there with texts, of each sample the first draw; none has labels yet."""
+    """Yield the scores whose sample is there with texts; none has labels yet."""
     infos = {info.key: info for info in report.metrics}
     for record in report.results():
         score = record.outcome
-        if record.draw or not isinstance(score, Score) or metric not in (None, score.metric):
+        if not isinstance(score, Score) or metric not in (None, score.metric):
             continue
         sample = report.sample(record)
         if sample is not None and any(sample.all_texts()):

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeVar
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import DecisionReply, LLMReply, Meter
-from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, of_draw, prompt_tokens
+from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, prompt_tokens
 from ragstone.judging.refusals import TRIED_AGAIN, read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.outcome import Usage, known_sum
@@ -193,7 +193,6 @@ class RequestGate:
         self,
         request: Request,
         model: Model,
-        draw: int = 0,
         *,
         meter: Meter | None = None,
         watch: Stopwatch | None = None,
@@ -206,7 +205,6 @@ class RequestGate:
         Args:
             request: What a flow yielded.
             model: Who is asked.
-            draw: Which scoring of the sample it is for: other draws get other replies.
             meter: Is told when no call was needed, and before a call is tried again.
             watch: Runs while the call is in flight.
             sample: Which sample it is for: refusals of several tell of the judge, those of one may be its own.
@@ -221,11 +219,11 @@ class RequestGate:
         judge = self._model("embedder" if isinstance(request, EmbedRequest) else "judge", model)
         if isinstance(request, EmbedRequest):
             return await self._ask(judge, halves(model, request)[1], 0.0, None, watch, sample)
-        ask = halves(model, of_draw(request, draw))[1]
+        ask = halves(model, request)[1]
         cost = prompt_tokens(request) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, meter, watch, sample)
-        key = reply_key(request, judge.key, draw)
+        key = reply_key(request, judge.key)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
         known = self._recent.get(key)
@@ -244,7 +242,7 @@ class RequestGate:
                 if len(self._recent) > _REMEMBERED:
                     del self._recent[next(iter(self._recent))]
                 if self._replies is not None:  # by what the judge is asked without now
-                    self._replies.put_reply(reply_key(request, judge.key, draw), reply)
+                    self._replies.put_reply(reply_key(request, judge.key), reply)
             return reply
         finally:
             del self._pending[key]

@@ -31,13 +31,9 @@ MEANINGS = {
 _MOST = 20
 _WEEK = 7
 _INTERVALS = (
-    "The mean is over samples. A sample with several draws counts once, by their mean. The 95 % interval is that of "
+    "The mean is over samples. The 95 % interval is that of "
     "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
     "has no interval, nor have samples of which most score alike by a metric whose bounds are not known."
-)
-_NOISE = (
-    "“± by noise”: in 95 of 100 runs over these samples, the judge's own noise moves the mean by no more than this. "
-    "It moves a difference between two systems by up to 1.4 times as much."
 )
 _WEIGHTS = (
     "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
@@ -118,7 +114,7 @@ def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
     why = ""
     if weakest.main_cause is not None:
         cause, rows = weakest.main_cause
-        why = f" In {rows:,} of {count(weakest.rows, 'sample')}: {_words(cause)}."
+        why = f" In {rows:,} of {count(weakest.scored, 'sample')}: {_words(cause)}."
     return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
 
@@ -143,7 +139,7 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "kinds": {each.kind: {"choices": each.choices, "origin": each.origin} for each in info.items},
         "mean": summary.mean,
         "interval": summary.interval,
-        "ends": interval(summary.low, summary.high, of=summary.rows),
+        "ends": interval(summary.low, summary.high, of=summary.scored),
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
@@ -164,7 +160,7 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
     """Yield what the table does not say of a metric."""
     if summary.main_cause is not None:
         cause, rows = summary.main_cause
-        yield f"main cause: {_words(cause)[:100]} ({rows:,} of {count(summary.rows, 'sample')})"
+        yield f"main cause: {_words(cause)[:100]} ({rows:,} of {count(summary.scored, 'sample')})"
     if summary.passed is not None:
         threshold = summary.info.threshold
         least = "the threshold" if threshold is None else f"the threshold of {threshold:g}"
@@ -203,8 +199,6 @@ def _mean(estimate: Interval) -> str:
 def _notes(summaries: Sequence[MetricSummary]) -> Iterator[str]:
     if summaries:
         yield _INTERVALS
-    if any(each.noise is not None for each in summaries):
-        yield _NOISE
     if len({each.info.name for each in summaries}) < len(summaries):
         yield _APART
     if any(each.weighted for each in summaries):

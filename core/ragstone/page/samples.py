@@ -7,7 +7,7 @@ from typing import Any
 
 from ragstone.identity import sample_digest
 from ragstone.outcome import Outcome, Score, cause_of, shown_parts
-from ragstone.report.aggregates import Aggregates, Key, MetricInfo, Worst, by_metric, is_unanswerable
+from ragstone.report.aggregates import Aggregates, Key, MetricInfo, by_metric, is_unanswerable
 from ragstone.results.record import Record, json_of, sample_fields, to_fields
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
@@ -36,18 +36,18 @@ class Samples:
 
     def add(self, records: Sequence[Record]) -> None:
         """Take the records of one row."""
-        lost = max(self._lost(key, of_metric) for key, of_metric in by_metric(records).items())
+        lost = max(self._lost(key, record) for key, record in by_metric(records).items())
         self._n += 1
         if len(self._rows) < MOST:
             heapq.heappush(self._rows, (lost, -self._n, self._row(records)))
         elif lost > self._rows[0][0]:
             heapq.heapreplace(self._rows, (lost, -self._n, self._row(records)))
 
-    def _lost(self, key: Key, records: Sequence[Record]) -> float:
+    def _lost(self, key: Key, record: Record) -> float:
         if key not in self._infos:  # a monitor wrote it since
-            self._infos[key] = MetricInfo.from_record(records[0])
-        worst = Worst.of(records, self._infos[key])
-        return 2.0 if worst is None else self._infos[key].lost(worst.value)
+            self._infos[key] = MetricInfo.from_record(record)
+        value = record.outcome.value
+        return 2.0 if value is None else self._infos[key].lost(value)
 
     def data(self) -> str:
         """Return the rows in their order, and how many there are in all, as entries of a JSON object."""

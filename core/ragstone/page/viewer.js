@@ -226,7 +226,10 @@ function report() {
       row.id = first.id;
       row.place = String(first.row);
       row.texts = first.sample ? textsOf(first.sample) : [];
-      row.cells = metrics.map((metric) => cellOf(row.records.filter((each) => isOf(each, metric)), metric));
+      row.cells = metrics.map((metric) => {
+        const record = row.records.find((each) => isOf(each, metric));
+        return record ? { record, value: record.value } : null;
+      });
       row.slices = slicesOf(row, first);
       if (against) {
         const before = against.old[row.id] || [], n = seen.get(row.id) || 0;
@@ -449,7 +452,6 @@ function report() {
       const metric = metrics[i], { record } = cell;
       const parts = [make("h3", null, make("span", { class: "swatch", style: `--hue:${metric.hue}` }), bdi(metric.name), " ", make("b", null, scored(cell) ? number(cell.value) : words(record.reason)))];
       if (metric.question) parts.push(soft(bdi(metric.question)));
-      if (cell.draws > 1) parts.push(soft(`The mean of ${cell.draws} draws. The worst is shown: ${number(record.value)}.`));
       const why = [record.status === "scored" ? record.reason : record.detail, record.cause].filter(Boolean).join(" ");
       if (why) parts.push(make("p", { dir: "auto" }, why));
       const items = (record.verdicts || []).map((verdict, v) => verdictOf(row, record, metric, verdict, `verdict-${i}-${v}`, drawTexts));
@@ -468,7 +470,7 @@ function report() {
         bdi(`${words(kind_)} ${id}`), " ", make("span", { class: lowers ? "word" : "", title: data.meanings[word] || null }, bdi(words(word))),
         text ? ": " : "", text ? bdi(text) : "", " ", see);
       const byItems = Object.values(metric.kinds).every((each) => each.origin !== "sample");
-      if (metric.kinds[kind_] && row.digest && !(record.draw > 0) && byItems) item.append(choicesOf(row, record, metric.kinds, kind_, id));
+      if (metric.kinds[kind_] && row.digest && byItems) item.append(choicesOf(row, record, metric.kinds, kind_, id));
       return item;
     }
 
@@ -518,14 +520,6 @@ function report() {
   }
   function isOf(record, { key: [name, version, judge] }) {
     return record.metric === name && record.version === version && (record.judge || "") === judge;
-  }
-  // One metric's draws: their mean, and the worst of them.
-  function cellOf(records, metric) {
-    if (!records.length) return null;
-    const draws = records.filter((each) => each.status === "scored");
-    if (!draws.length) return { record: records[0] };
-    const record = draws.reduce((a, b) => (share(b.value, metric) < share(a.value, metric) ? b : a));
-    return { record, value: draws.reduce((sum, each) => sum + each.value, 0) / draws.length, draws: draws.length };
   }
   function slicesOf(row, first) {
     const found = { tag: first.tags || [], "run name": first.run_name ? [first.run_name] : [], feedback: row.feedback ? [row.feedback[0]] : [] };

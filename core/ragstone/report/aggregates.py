@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, UnscoredReason, Usage, cause_of
+from ragstone.plain import printable
 from ragstone.registry import NullJudge, make_metric, metric_names
-from ragstone.report.statistics import NOISE_REACH, Interval, Mean, Noise, Timeline, noise_error
+from ragstone.report.statistics import Interval, Mean, Timeline
 from ragstone.results.record import Record, row_of
 
 if TYPE_CHECKING:
@@ -119,16 +120,26 @@ def key_of(record: "Record") -> Key:
     return record.outcome.metric, record.outcome.version, record.judge
 
 
-def by_metric(records: "Iterable[Record]") -> "dict[Key, list[Record]]":
-    """Return records by what may be averaged together."""
-    groups: dict[Key, list[Record]] = {}
+def by_metric(records: "Iterable[Record]") -> "dict[Key, Record]":
+    """Return the records of a row by what may be averaged together.
+
+    Raises:
+        ResultsError: There are two by one metric and judge.
+    """
+    found: dict[Key, Record] = {}
     for record in records:
-        groups.setdefault(key_of(record), []).append(record)
-    return groups
+        if found.setdefault(key_of(record), record) is not record:
+            from ragstone.results.read import ResultsError  # loaded where it is raised
+
+            raise ResultsError(
+                f"row {record.row + 1} ({printable(record.sample_id, 40)}) has two outcomes of "
+                f"{record.outcome.metric}; give each run a results file of its own, and compare them"
+            )
+    return found
 
 
 def by_row(records: "Iterable[Record]") -> "Iterator[list[Record]]":
-    """Yield the records of one row after the other, all metrics and draws together."""
+    """Yield the records of one row after the other, all metrics together."""
     for _, group in groupby(records, row_of):
         yield list(group)
 
@@ -156,23 +167,6 @@ class Cost:
         return Usage.model_validate(known)
 
 
-class Worst(NamedTuple):
-    """A row's mean over its draws, and the worst of them."""
-
-    value: float
-    score: Score
-    record: "Record"
-
-    @classmethod
-    def of(cls, records: "Sequence[Record]", info: MetricInfo) -> "Worst | None":
-        """Return it for one metric's records of a row; None where none of them is scored."""
-        draws = [(record.outcome, record) for record in records if isinstance(record.outcome, Score)]
-        if not draws:
-            return None
-        score, record = min(draws, key=lambda draw: info.sign * draw[0].value)
-        return cls(math.fsum(score.value for score, _ in draws) / len(draws), score, record)
-
-
 class MetricSummary:
     """One metric's outcomes, added up as they come.
 
@@ -181,8 +175,6 @@ class MetricSummary:
 
     Attributes:
         info: The metric, its version and its judge.
-        rows: Rows with a score: those that the mean is of.
-        scored: Outcomes that are a `Score`: as many as `rows`, where each row is scored once.
         failures: How many are unscored, by reason. They enter no mean.
         cost: What all outcomes cost.
         spread: The weight of the rows' scores in each step of 0.05, by 20 times its begin; at most `STEPS` + 1 steps.
@@ -195,8 +187,8 @@ class MetricSummary:
         >>> from ragstone import Score, Unscored
         >>> from ragstone.results.record import Record
         >>> summary = MetricSummary(MetricInfo("demo", "1", "judge"))
-        >>> summary.add([Record("a", Score(metric="demo", value=0.5, reason="", version="1"))])
-        >>> summary.add([Record("b", Unscored(metric="demo", reason="timeout", detail="60 s", version="1"))])
+        >>> summary.add(Record("a", Score(metric="demo", value=0.5, reason="", version="1")))
+        >>> summary.add(Record("b", Unscored(metric="demo", reason="timeout", detail="60 s", version="1")))
         >>> summary.mean, summary.scored, summary.total, dict(summary.failures), summary.examples
         (0.5, 1, 2, {'timeout': 1}, {'timeout': 'b: 60 s'})
     """
@@ -204,7 +196,6 @@ class MetricSummary:
     def __init__(self, info: MetricInfo) -> None:
         self.info = info
         self.cost = Cost()
-        self.scored = 0
         self.spread: dict[int, float] = {}
         self._chosen_by = set[str]()
         self._told_apart = set[bool]()  # whether an embedder told different texts apart
@@ -217,61 +208,49 @@ class MetricSummary:
         self._examples: dict[UnscoredReason, tuple[float, str]] = {}
         self._values = Mean()
         self._passed = Mean()
-        self._noise = Noise()
 
-    def add(self, records: "Sequence[Record]") -> None:
-        """Count the draws of one row."""
-        self._chosen_by.add(records[0].chosen_by)
-        submitted = records[0].submitted_at
+    def add(self, record: "Record") -> None:
+        """Count the outcome of one row."""
+        outcome, submitted = record.outcome, record.submitted_at
+        self._chosen_by.add(record.chosen_by)
+        self.cost.add(outcome.usage)
         at = submitted if 0 < submitted <= _LATEST else None  # which a calendar can show; 0 stands for none
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
             self.last = at if self.last is None else max(self.last, at)
-        scores: list[Score] = []
-        for record in records:
-            outcome = record.outcome
-            self.cost.add(outcome.usage)
-            if isinstance(outcome, Score):
-                scores.append(outcome)
-                self._note_vectors(outcome)
-                continue
+        if not isinstance(outcome, Score):
             self.failures[outcome.reason] += 1
-            example = record.submitted_at, f"{record.sample_id}: {outcome.detail}"
-            if example[0] > self._examples.get(outcome.reason, (-1.0, ""))[0]:
-                self._examples[outcome.reason] = example
-        worst = Worst.of(records, self.info)
-        if worst is None:
+            if submitted > self._examples.get(outcome.reason, (-1.0, ""))[0]:
+                self._examples[outcome.reason] = submitted, f"{record.sample_id}: {outcome.detail}"
             return
-        passed = [score.passed for score in scores if score.passed is not None]
-        weight = weight_of(records[0])
-        self.scored += len(scores)
-        self._values.add(worst.value, weight)
+        self._note_vectors(outcome)
+        weight = weight_of(record)
+        self._values.add(outcome.value, weight)
         if len(self.spread) <= STEPS:
-            step = math.floor(round(20 * worst.value, 9))
+            step = math.floor(round(20 * outcome.value, 9))
             self.spread[step] = self.spread.get(step, 0.0) + weight
-        self._count_causes(worst)
-        self._noise.add([score.value for score in scores], passed)
-        for each in passed:
-            self._passed.add(float(each), weight)
+        self._count_causes(outcome)
+        if outcome.passed is not None:
+            self._passed.add(float(outcome.passed), weight)
         if at is not None:
-            self.over_time.add(at, worst.value, weight)
+            self.over_time.add(at, outcome.value, weight)
 
     def _note_vectors(self, score: Score) -> None:
         cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
         if cosines and len({verdict.text for verdict in score.verdicts}) > 1:
             self._told_apart.add(min(cosines) < _ALIKE)
 
-    def _count_causes(self, worst: Worst) -> None:
+    def _count_causes(self, score: Score) -> None:
         """Share out what the row lost among its verdicts that lowered it."""
-        kinds = Counter(f"{each.kind} judged “{each.verdict}”" for each in worst.score.verdicts if each.lowers_score)
-        cause, lost = cause_of(worst.score), self.info.lost(worst.value)
+        kinds = Counter(f"{each.kind} judged “{each.verdict}”" for each in score.verdicts if each.lowers_score)
+        cause, loss = cause_of(score), self.info.lost(score.value)
         if cause is not None:
             kinds[_NO_VERDICT] = 1
-            self._example = max(self._example, (lost, cause))
+            self._example = max(self._example, (loss, cause))
         for cause, n in kinds.items():
             if cause in self.causes or len(self.causes) < _MANY:
                 rows, lost = self.causes.get(cause, (0, 0.0))
-                self.causes[cause] = rows + 1, lost + self.info.lost(worst.value) * n / kinds.total()
+                self.causes[cause] = rows + 1, lost + loss * n / kinds.total()
 
     @property
     def main_cause(self) -> tuple[str, int] | None:
@@ -292,13 +271,13 @@ class MetricSummary:
         return self.cost.outcomes
 
     @property
-    def rows(self) -> int:
-        """How many rows have a score."""
+    def scored(self) -> int:
+        """How many rows have a score: those that the mean is of."""
         return self._values.n
 
     @property
     def mean(self) -> float | None:
-        """The mean over rows, each the mean of its draws and weighing 1 / `Record.rate`; None where none is scored."""
+        """The mean over rows, each weighing 1 / `Record.rate`; None where none is scored."""
         return self._values.mean
 
     @property
@@ -350,16 +329,6 @@ class MetricSummary:
         """The share of scores that reached the threshold, within [0, 1]; None without one."""
         return self._passed.mean
 
-    @property
-    def noise(self) -> Noise | None:
-        """How much the judge differs from itself; None where no row was scored twice."""
-        return self._noise if self._noise.rows else None
-
-    @property
-    def noise_reach(self) -> float | None:
-        """How far to either side the judge's noise alone takes the mean, in 95 of 100 runs; None without `noise`."""
-        return None if self.noise is None else NOISE_REACH * noise_error(self.noise.sd, self.noise.draws)
-
 
 class Aggregates:
     """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
@@ -386,18 +355,18 @@ class Aggregates:
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
     def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
-        """Count what the metrics gave for one row, in all draws, and by what its sample's metadata say."""
+        """Count what the metrics gave for one row, and by what its sample's metadata say."""
         self.rows += 1
         for record in records:
             self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(records)
         values = self._values_of(records[0], metadata or {})
-        for key, of_metric in by_metric(records).items():
+        for key, record in by_metric(records).items():
             if key not in self._by_key:
-                self._by_key[key] = MetricSummary(MetricInfo.from_record(of_metric[0]))
-            self._by_key[key].add(of_metric)
-            if row := Worst.of(of_metric, self._by_key[key].info):
-                self._slice(row, key, values)
+                self._by_key[key] = MetricSummary(MetricInfo.from_record(record))
+            self._by_key[key].add(record)
+            if isinstance(record.outcome, Score):
+                self._slice(record.outcome.value, weight_of(record), key, values)
 
     def _values_of(self, record: "Record", metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
         """Return the values that a row counts for, by what slices it; "" stands for none."""
@@ -414,7 +383,7 @@ class Aggregates:
                 values[True, key] = (text,)
         return values
 
-    def _slice(self, row: Worst, key: Key, by: Mapping[Slicing, Iterable[str]]) -> None:
+    def _slice(self, score: float, weight: float, key: Key, by: Mapping[Slicing, Iterable[str]]) -> None:
         for slicing, values in by.items():
             if slicing not in self._slices and len(self._slices) >= _MANY:
                 continue
@@ -422,7 +391,7 @@ class Aggregates:
             most = _VALUES + 1 if slicing[0] else _MANY  # of metadata one more tells that there are too many
             for value in values:
                 if value in means or len(means) < most:
-                    means.setdefault(value, Mean()).add(row.value, weight_of(row.record))
+                    means.setdefault(value, Mean()).add(score, weight)
 
     def slicings(self) -> list[Slicing]:
         """Return what slices the rows: facets, and the first 20 keys of metadata with two to fifty values."""

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from ragstone.plain import printable
 from ragstone.report.aggregates import scale
 from ragstone.report.comparison import Comparison, MetricComparison, difference_bounds, p_value
-from ragstone.report.statistics import NOISE_REACH, TIE
+from ragstone.report.statistics import NORMAL_95, TIE
 from ragstone.report.tables import DASH, INTERVAL, count, interval, number
 from ragstone.text.plain import markdown_code, markdown_table
 
@@ -164,7 +164,7 @@ def _check(each: MetricComparison, allowed: float) -> DropCheck:
     sentences = [f"{verdict}: {moved} ({INTERVAL} {interval(low, high, '+')}), and a {drop} of {allowed:g} is allowed."]
     if by_chance:
         p = p_value(each.permutation_p, "= ")
-        sentences.append(f"{'The judge' if each.within_noise else 'Chance'} alone can move them that far (p {p}).")
+        sentences.append(f"Chance alone can move them that far (p {p}).")
     if status == 3 and not hidden:
         sentences += _more(_needed(each, change, allowed), moved, change.noun)
     sentences += left_out
@@ -205,7 +205,7 @@ def _needed(each: MetricComparison, change: _Change, allowed: float) -> float:
         few, enough = (few, middle) if tells(middle) else (middle, enough)
     if change.mean < -allowed and each.permutation_p is not None:  # so many that p, too, is small enough
         z = NormalDist().inv_cdf(1 - min(each.permutation_p, 0.99) / 2)
-        enough = max(enough, (NOISE_REACH / z) ** 2)
+        enough = max(enough, (NORMAL_95 / z) ** 2)
     return enough * change.n
 
 

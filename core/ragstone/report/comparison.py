@@ -11,20 +11,17 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from ragstone.errors import RagstoneError
-from ragstone.outcome import Score
 from ragstone.plain import printable
-from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, Worst, by_metric, full_name
+from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import (
-    NOISE_REACH,
     TIE,
     Interval,
     Mean,
-    noise_error,
     permutation_p,
     sign_test_p,
 )
-from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, reach
+from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number
 from ragstone.results.record import Record
 from ragstone.sample import Sample
 
@@ -63,7 +60,7 @@ class NotComparableError(RagstoneError, ValueError):
 
 
 class Moved(NamedTuple):
-    """A sample whose score differs: its id, its rows (from 0), and its scores, each the mean of its draws."""
+    """A sample whose score differs: its id, its rows (from 0), and its scores."""
 
     sample_id: str
     row_a: int
@@ -89,8 +86,6 @@ class MetricComparison:
             alike while the metric's bounds are not known.
         high: Its upper end, likewise.
         differences: The pairs' differences, added up.
-        noise_error: The standard error that the judge's own noise gives the difference; None where neither report
-            scored a row twice. Where one alone did, the other is taken to be as noisy.
         permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
         sign_p: The p-value of wins against losses, by the sign test; None where all are ties.
         wins: Samples on which b is better.
@@ -113,7 +108,6 @@ class MetricComparison:
     low: float | None
     high: float | None
     differences: Mean
-    noise_error: float | None
     permutation_p: float | None
     sign_p: float | None
     wins: int
@@ -124,23 +118,12 @@ class MetricComparison:
     people: ByPeople | None = None
 
     @property
-    def noise_reach(self) -> float | None:
-        """How far to either side of 0 the judge's noise alone takes the difference, in 95 of 100 comparisons."""
-        return None if self.noise_error is None else NOISE_REACH * self.noise_error
-
-    @property
-    def within_noise(self) -> bool:
-        """Whether the difference is no greater than what the judge's own noise makes of two equal systems."""
-        far = self.noise_reach or 0.0
-        return far > 0.0 and self.difference is not None and abs(self.difference) <= far
-
-    @property
     def better(self) -> Literal["a", "b"] | None:
         """Which is better by the judge: what every report and check goes by.
 
-        None where the permutation test's p is 0.05 or more, where the interval holds 0, or where it is noise.
+        None where the permutation test's p is 0.05 or more, and where the interval holds 0.
         """
-        if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE or self.within_noise:
+        if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE:
             return None
         if self.low is not None and self.high is not None and self.low <= TIE and self.high >= -TIE:
             return None
@@ -164,20 +147,16 @@ class MetricComparison:
         """Return what the numbers say, in a sentence or two; the arguments say what the systems are called."""
         if self.difference is None:
             return "no sample has a score in both."
-        change, of_noise = number(self.difference, "+"), reach(self.noise_reach)
-        noise = f" (up to {of_noise} can be the judge's own noise)" if self.noise_reach else ""
         ends = interval(self.low, self.high, "+", of=self.pairs)
         ends = ends if self.low is None else f"{INTERVAL} {ends}"
-        numbers = f"{change} ({ends}), p {p_value(self.permutation_p, '= ')}"
-        if self.within_noise:
-            sentence = f"by this judge, the difference of {change} is smaller than its own noise, {of_noise}."
-        elif self.better is None:
+        numbers = f"{number(self.difference, '+')} ({ends}), p {p_value(self.permutation_p, '= ')}"
+        if self.better is None:
             hidden = self.permutation_p is not None and self.permutation_p < _SURE
             why = "; pairs that were not seen may have moved the other way" if hidden else ""
-            sentence = f"by this judge, no difference is shown: {numbers}{why}{noise}."
+            sentence = f"by this judge, no difference is shown: {numbers}{why}."
         else:
             better = name_b if self.better == "b" else name_a
-            sentence = f"by this judge, {better} is better: {numbers}{noise}."
+            sentence = f"by this judge, {better} is better: {numbers}."
         direction = [] if self.higher_is_better else ["(Lower is better.)"]
         by_people: list[str] = []
         if self.people is not None:
@@ -282,9 +261,9 @@ class Comparison(Shown):
 
         def add(records: Sequence[Record]) -> None:
             of = by_metric(records)
-            worst = [Worst.of(of.get(each.info_a.key, ()), each.info_a) for each in self.metrics.values()]
+            found = [of.get(each.info_a.key) for each in self.metrics.values()]
             sample = self.a.sample(records[0])
-            values = [None if each is None else each.value for each in worst]
+            values = [None if each is None else each.outcome.value for each in found]
             response = None if sample is None or sample.response is None else sample.response[:_RESPONSE]
             rows.setdefault(records[0].sample_id, []).append({"values": values, "response": response})
 
@@ -336,7 +315,7 @@ def compare(
     """Compare two systems on the samples that both have a score of, paired by the samples' ids.
 
     Rows without an id are paired by their place in the input. Where an id stands more than once, its rows are paired
-    in order. A row that was scored several times (`repeat`) counts once, by the mean of its draws.
+    in order.
 
     Args:
         a: A report, or what `Report.load` takes.
@@ -438,8 +417,7 @@ def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | Non
 
 class _Cell(NamedTuple):
     row: int
-    mean: float | None
-    draws: int
+    value: float | None
 
 
 Place = tuple[str, int]
@@ -463,10 +441,8 @@ class _Scores:
         if sample is not None and sample.id is None and sample.user_input is not None:
             self.questions[sample_id] = sample.user_input
         of_id.append(records[0].row)
-        for key, of_metric in by_metric(records).items():
-            values = [record.outcome.value for record in of_metric if isinstance(record.outcome, Score)]
-            mean = math.fsum(values) / len(values) if values else None
-            self.rows.setdefault(key, {})[place] = _Cell(records[0].row, mean, len(values))
+        for key, record in by_metric(records).items():
+            self.rows.setdefault(key, {})[place] = _Cell(record.row, record.outcome.value)
 
     def of(self, key: Key) -> dict[Place, _Cell]:
         """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
@@ -490,11 +466,11 @@ def _compared(
 ) -> MetricComparison:
     both = {place: (a[place], b[place]) for place in a if place in b}
     moved = [
-        Moved(sample_id, x.row, y.row, x.mean, y.mean)
+        Moved(sample_id, x.row, y.row, x.value, y.value)
         for (sample_id, _), (x, y) in both.items()
-        if x.mean is not None and y.mean is not None
+        if x.value is not None and y.value is not None
     ]
-    unscored = Counter((x.mean is None, y.mean is None) for x, y in both.values())
+    unscored = Counter((x.value is None, y.value is None) for x, y in both.values())
     n = len(moved)
     differences = np.array([each.b - each.a for each in moved], np.float64)
     higher = summary_a.info.higher_is_better and summary_b.info.higher_is_better
@@ -504,13 +480,6 @@ def _compared(
     for difference in differences.tolist():
         mean.add(difference)
     estimate = mean.estimate(difference_bounds(summary_a.info, summary_b.info))
-    error = None
-    if n and (noise := summary_a.noise or summary_b.noise) is not None:
-        pairs = [pair for pair in both.values() if pair[0].draws and pair[1].draws]
-        error = math.hypot(
-            noise_error((summary_a.noise or noise).sd, Counter(x.draws for x, _ in pairs)),
-            noise_error((summary_b.noise or noise).sd, Counter(y.draws for _, y in pairs)),
-        )
     return MetricComparison(
         name=name,
         info_a=summary_a.info,
@@ -529,7 +498,6 @@ def _compared(
         low=None if estimate is None else estimate.low,
         high=None if estimate is None else estimate.high,
         differences=mean,
-        noise_error=error,
         permutation_p=permutation_p(np.where(np.abs(differences) <= TIE, 0.0, differences)),
         sign_p=sign_test_p(wins, losses),
         wins=wins,

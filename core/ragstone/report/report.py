@@ -27,7 +27,6 @@ from ragstone.report.tables import (
     money,
     number,
     percent,
-    reach,
     to_frame,
     to_rows,
     wide_frame,
@@ -49,7 +48,7 @@ _BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
 class Report(Shown):
     """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
 
-    `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample, metric and draw.
+    `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample and metric.
     `report["faithfulness"]` is one metric's `MetricSummary`, with `mean`, `interval`, `passed` and `scored`.
     A report of a file or a database reads them from there each time.
 
@@ -241,11 +240,11 @@ class Report(Shown):
         return {name: aggregates.by((False, facet), each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self, *, wide: bool = False) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
-        """Return a pandas DataFrame: a row for each sample, metric and draw. What is missing is NA, never NaN.
+        """Return a pandas DataFrame: a row for each sample and metric. What is missing is NA, never NaN.
 
         Args:
             wide: A row for each sample instead: its texts, and a column of values for each metric, by its name in
-                `summary`. Of several draws it is their mean.
+                `summary`.
 
         Raises:
             ImportError: pandas is not installed.
@@ -255,7 +254,7 @@ class Report(Shown):
         return to_frame(to_rows(self.results(), self.sample))
 
     def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
-        """Return a polars DataFrame: a row for each sample, metric and draw. What is missing is null, never NaN.
+        """Return a polars DataFrame: a row for each sample and metric. What is missing is null, never NaN.
 
         Raises:
             ImportError: polars, pandas or pyarrow is not installed.
@@ -263,7 +262,7 @@ class Report(Shown):
         return installed("polars", "to_polars").from_pandas(self.to_pandas())
 
     def to_csv(self, path: Source) -> None:
-        """Write a CSV file: a row for each sample, metric and draw. What is missing is an empty cell.
+        """Write a CSV file: a row for each sample and metric. What is missing is an empty cell.
 
         A text that a spreadsheet would run as a formula, such as "=1+1", gets a ' in front. Numbers stay as they are.
 
@@ -273,7 +272,7 @@ class Report(Shown):
         write_csv(Path(path), to_rows(self.results(), self.sample))
 
     def to_parquet(self, path: Source) -> None:
-        """Write a Parquet file: a row for each sample, metric and draw.
+        """Write a Parquet file: a row for each sample and metric.
 
         Raises:
             ImportError: pandas or pyarrow is not installed.
@@ -357,13 +356,11 @@ class Report(Shown):
             return f"{self.name}: {nothing}" if self.name else nothing, (), []
         rows = count(n, "row")
         summaries = self.summary()
-        noisy = any(each.noise is not None for each in summaries.values())
         passes = any(each.passed is not None for each in summaries.values())
         head = (
             "metric",
             "mean",
             INTERVAL,
-            *(["± by noise"] if noisy else []),
             "scored",
             *(["passed"] if passes else []),
             *COSTS,
@@ -373,8 +370,7 @@ class Report(Shown):
             (
                 name,
                 number(each.mean),
-                interval(each.low, each.high, of=each.rows),
-                *([reach(each.noise_reach)] if noisy else []),
+                interval(each.low, each.high, of=each.scored),
                 f"{each.scored:,}/{each.total:,}",
                 *([DASH if each.passed is None else percent(each.passed)] if passes else []),
                 *cost_cells(each.cost),
@@ -406,16 +402,6 @@ class Report(Shown):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
         for name, each in self.summary().items():
-            if each.noise is not None and not each.noise_reach:
-                yield f"judge's noise in {name}: none seen in {count(each.noise.rows, 'row')} with several draws"
-            elif each.noise is not None:
-                agreed = each.noise.agreement
-                yield (
-                    f"judge's noise in {name}: one score of a row varies by {number(each.noise.sd)} (standard "
-                    f"deviation between draws, {count(each.noise.rows, 'row')}), the mean by "
-                    f"±{number(each.noise_reach)} of that "
-                    + ("alone" if agreed is None else f"alone; draws agree on passing in {percent(agreed)}")
-                )
             if each.rules:
                 rules = " and ".join(each.rules)
                 yield f"{name}: only samples that {rules} chose are in; the mean says nothing of the others"

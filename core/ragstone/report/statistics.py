@@ -1,4 +1,4 @@
-"""The arithmetic of a report: means with their intervals, tests of paired differences, the judge's own noise.
+"""The arithmetic of a report: means with their intervals, tests of paired differences.
 
 What is added up as numbers come takes constant memory. Random draws start from a fixed seed: the same numbers give the
 same answer.
@@ -6,7 +6,7 @@ same answer.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 TIE = 1e-9
 """Two scores that differ by less are the same."""
-NOISE_REACH = 1.959964
-"""How many standard errors the judge's noise reaches to either side in 95 of 100 cases."""
+NORMAL_95 = 1.959964
+"""How many standard deviations to either side hold 95 of 100 normally distributed numbers."""
 _CHUNK = 1 << 22  # numbers held at once: 32 MB
 _SEED = 20_260_101
 _PERMUTATIONS = 10_000
@@ -184,7 +184,7 @@ def _end(bound: float, furthest: float, mean: float, variance: float, size: floa
     middle = (size * mean + more * bound) / total
     squares = (size - 1) * variance + size * (mean - middle) ** 2 + more * (bound - middle) ** 2
     share = min(1.0, (middle - bound) / span)
-    variance = squares / total / (total - 1 + 2 * more) * (more + (1 - more) * (reach / NOISE_REACH) ** 2)
+    variance = squares / total / (total - 1 + 2 * more) * (more + (1 - more) * (reach / NORMAL_95) ** 2)
     observations = share * (1 - share) * span**2 / variance - 1
     if observations > 1:
         return bound + span * beta_quantile(share * observations, (1 - share) * observations)
@@ -222,7 +222,7 @@ def t_quantile(freedom: int) -> float:
     """
     if freedom <= len(_T):
         return _T[freedom - 1]
-    z = NOISE_REACH  # Cornish and Fisher's expansion around the normal quantile
+    z = NORMAL_95  # Cornish and Fisher's expansion around the normal quantile
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
@@ -294,70 +294,6 @@ def sign_test_p(wins: int, losses: int) -> float | None:
     if n > 1_000:
         return math.erfc(max(0, n - 2 * k - 1) / math.sqrt(2 * n))
     return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / (1 << n))
-
-
-class Noise:
-    """How much a judge differs from itself when the same sample is scored again; counted row by row.
-
-    Attributes:
-        rows: How many samples were scored twice or more.
-        draws: How many samples were scored how often, those that were scored once too.
-
-    Example:
-        >>> noise = Noise()
-        >>> noise.add([0.4, 0.6], [False, True])
-        >>> noise.add([1.0, 1.0], [True, True])
-        >>> noise.rows, round(noise.sd, 3), noise.agreement
-        (2, 0.1, 0.5)
-    """
-
-    def __init__(self) -> None:
-        self.draws: Counter[int] = Counter()
-        self.rows = self._freedom = self._judged = 0
-        self._squares = self._agreeing = 0.0
-
-    def add(self, values: Sequence[float], passed: Sequence[bool]) -> None:
-        """Count one row's scores, and whether those that have a threshold reached it."""
-        self.draws[len(values)] += 1
-        if len(values) < 2:
-            return
-        mean = math.fsum(values) / len(values)
-        self.rows += 1
-        self._freedom += len(values) - 1
-        self._squares += math.fsum((value - mean) ** 2 for value in values)
-        if (known := len(passed)) >= 2:
-            yes = sum(passed)
-            no = known - yes
-            self._judged += 1
-            self._agreeing += (yes * (yes - 1) + no * (no - 1)) / (known * (known - 1))
-
-    @property
-    def sd(self) -> float:
-        """The standard deviation between draws of one sample, pooled over those that have several.
-
-        sqrt(sum of squared distances from each sample's own mean / sum of (draws - 1)); 0 without such samples.
-        """
-        return math.sqrt(self._squares / self._freedom) if self._freedom else 0.0
-
-    @property
-    def agreement(self) -> float | None:
-        """How often two draws of one sample agree on `passed`, within [0, 1]; None without a threshold.
-
-        The mean over samples of the share of pairs that do.
-        """
-        return self._agreeing / self._judged if self._judged else None
-
-
-def noise_error(sd: float, draws: Mapping[int, int]) -> float:
-    """Return the standard error that the judge's noise alone gives a mean of samples, each a mean of its draws.
-
-    sd / n * sqrt(sum of 1 / draws), over the n samples; `draws` says how many samples have how many draws.
-
-    Example:
-        >>> noise_error(0.1, {1: 100})
-        0.01
-    """
-    return sd / sum(draws.values()) * math.sqrt(math.fsum(rows / each for each, rows in draws.items()))
 
 
 class Timeline:

@@ -5,14 +5,13 @@ import html
 import importlib
 import io
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragstone.outcome import Score, Unscored
+from ragstone.outcome import Unscored
 from ragstone.plain import printable
 from ragstone.text.plain import text_table
 
@@ -31,8 +30,7 @@ Cell = str | int | float | bool | None
 # What pandas calls each type: all have a form for what is missing, so none is NaN.
 _TEXT, _COUNT, _REAL, _FLAG = "string", "Int64", "Float64", "boolean"
 COLUMNS: Mapping[str, str] = {
-    "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "draw": _COUNT,
-    "chosen_by": _TEXT,
+    "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "chosen_by": _TEXT,
     "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
     "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
     "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT, "reference": _TEXT,
@@ -40,7 +38,7 @@ COLUMNS: Mapping[str, str] = {
 # As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
-_OF_RECORD = ("row", "sample_id", "judge", "draw", "chosen_by")
+_OF_RECORD = ("row", "sample_id", "judge", "chosen_by")
 _SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
 
 
@@ -56,11 +54,6 @@ def interval(
     if low is None or high is None:
         return DASH if not of else f"no interval: {'one value' if of == 1 else otherwise}"
     return f"{number(low, sign)} {DASH} {number(high, sign)}"
-
-
-def reach(value: float | None) -> str:
-    """Return how far to either side the judge's noise reaches; a dash where no sample was scored twice."""
-    return DASH if value is None else f"±{number(value)}" if value else "none seen"
 
 
 def percent(share: float) -> str:
@@ -217,13 +210,10 @@ def wide_frame(
     for records in rows:
         sample = sample_of(records[0])
         texts = {} if sample is None else sample.model_dump()
-        values: dict[str, list[float]] = {name: [] for name in summaries}
+        values: dict[str, Cell] = dict.fromkeys(summaries)
         for record in records:
-            if isinstance(record.outcome, Score):
-                key = record.outcome.metric, record.outcome.version, record.judge
-                values[names[key]].append(record.outcome.value)
-        means = {name: math.fsum(of) / len(of) if of else None for name, of in values.items()}
+            values[names[record.outcome.metric, record.outcome.version, record.judge]] = record.outcome.value
         cells = {name: _cell(texts.get(name) or None) for name in _SAMPLE}
-        kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **means})
+        kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **values})
     kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}
     return to_frame(kept, kinds | dict.fromkeys(summaries, _REAL))

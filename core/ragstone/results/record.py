@@ -49,9 +49,9 @@ class Watched(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One metric's outcome for one sample, in one draw.
+    """One metric's outcome for one sample.
 
-    A sink tells records apart by `(sample_id, outcome.metric, outcome.version)`; a batch also by `row` and `draw`.
+    A sink tells records apart by `(sample_id, outcome.metric, outcome.version)`; a batch also by `row`.
 
     Attributes:
         sample_id: The sample's id. Without one: in a batch its line, from 1; live its trace.
@@ -59,7 +59,6 @@ class Record:
             probabilities and the positions of their evidence.
         judge: The judge's `model`.
         row: The sample's position in a batch's input, from 0; rows without a sample count.
-        draw: Which of `repeat` scorings it is, from 0.
         submitted_at: When the app submitted the sample, in seconds since 1970 (UTC); 0.0 in a batch.
         scored_at: When it was scored, likewise.
         rate: The probability of choosing this sample; 1.0 if a rule chose it.
@@ -84,7 +83,6 @@ class Record:
     outcome: Outcome
     judge: str = ""
     row: _Place = 0
-    draw: _Place = 0
     submitted_at: _Time = 0.0
     scored_at: _Time = 0.0
     rate: float = 1.0

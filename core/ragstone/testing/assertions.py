@@ -92,8 +92,8 @@ def assert_not_worse(
 
     With d = the new mean - the base's (of a metric whose lower values are better, the base's - the new one's) and its
     95 % interval, a metric is not worse where the interval's low end is -allow_drop or more. It is worse where the high
-    end is below that and the comparison, too, says that the base is better (p below 0.05, and more than the judge's
-    noise). Else it cannot be told, as where few pairs may hide others, or the new run lacks the metric.
+    end is below that and the comparison, too, says that the base is better (p below 0.05).
+    Else it cannot be told, as where few pairs may hide others, or the new run lacks the metric.
 
     Args:
         base: The base's report, or what `Report.load` takes.
