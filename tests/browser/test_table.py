@@ -1,17 +1,17 @@
 """The table of samples: drawing, sorting, filtering and opening rows; keyboard, screen readers, narrow, dark, print."""
 
 import re
+from itertools import combinations
 
 import pytest
 
 from ragstone import Evidence, Sample, Verdict
 from ragstone.labels import corrected
-from ragstone.labels.label_file import match_labels, read_labels
-from ragstone.metrics.base import ItemKind
-from ragstone.report import MetricInfo, Report, compare
+from ragstone.report import Report, compare
 from ragstone.results.record import Record
 
 from ..labels.population import labelled, made  # noqa: TID252
+from ..report.data import NOON  # noqa: TID252
 from ..report.reports import report, scored, unscored  # noqa: TID252
 from .conftest import open_all
 
@@ -43,7 +43,7 @@ def html():
         for i in range(5)
     }  # fmt: skip
     given = [
-        Record(name, each, "j", row, origin={"trace_id": "t-7"})
+        Record(name, each, "j", row, submitted_at=NOON + 60 * row, origin={"trace_id": "t-7"})
         for row, (name, of) in enumerate(outcomes.items())
         for each in of
     ]
@@ -59,6 +59,19 @@ def test_a_page_opens_at_its_top(show, html):
     page.locator("#samples tbody button").first.wait_for()
     page.wait_for_timeout(100)  # two frames and more
     assert page.evaluate("[scrollY, document.activeElement.tagName]") == [0, "BODY"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_line_over_time_says_its_scale_and_its_dates(show, html, width):
+    line = show(html, width).locator(".line").first
+    words = ["1.00", "0.00", "09-21 12:00", "per minute", "09-21 12:03"]
+    assert line.locator("span").all_inner_texts() == words
+    boxes = [each.bounding_box() for each in line.locator("span, svg").all()]
+    apart = [
+        a["x"] + a["width"] <= b["x"] + 1 or a["y"] + a["height"] <= b["y"] + 1
+        for a, b in combinations(sorted(boxes, key=lambda box: (box["x"], box["y"])), 2)
+    ]
+    assert all(apart)
 
 
 def test_many_rows_are_drawn_when_they_are_seen(show):
@@ -143,35 +156,9 @@ def test_a_mark_leads_to_its_verdict_and_back(show, html):
     page.get_by_role("button", name="low", exact=True).click()
     detail = page.get_by_label("The open sample")
     detail.locator("mark").press("Enter")
-    assert page.evaluate("document.activeElement.dataset.verdict") == "verdict-0-0"
+    assert page.evaluate("document.activeElement.id") == "verdict-0-0"
     detail.get_by_role("button", name="show it").click()
     assert detail.locator("mark.here").all_inner_texts() == ["green"]
-
-
-def test_a_verdict_set_by_hand_becomes_a_label(show, tmp_path):
-    kinds = (ItemKind("claim", "Is it supported?", ("supported", "contradicted")),)
-    verdicts = tuple(
-        verdict(2, 7, word=word).model_copy(update={"id": id_})
-        for id_, word in (("1", "supported"), ("2", "supported"))
-    )
-    record = Record("a", scored(1.0, verdicts=verdicts), "judge", 0)
-    made = Report.of(
-        [record], [MetricInfo("demo", "1", "judge", items=kinds)], samples=[Sample(response="A green one.")]
-    )
-    page = show(made.html())
-    page.get_by_role("button", name="a", exact=True).click()
-    detail = page.get_by_label("The open sample")
-    page.eval_on_selector_all("details", "all => all.forEach(each => each.open = true)")
-    detail.locator("li[data-verdict]").nth(1).focus()
-    page.keyboard.press("2")
-    with page.expect_download() as download:
-        detail.get_by_role("button", name="download labels of 1 score").click()
-    path = tmp_path / "labels.jsonl"
-    download.value.save_as(path)
-    labels = read_labels(path)
-    match_labels(path, labels, [made])
-    assert [(each.item, each.answer, each.verdicts_shown) for _, each in labels] == [
-        ("1", "supported", True), ("2", "contradicted", True)]  # fmt: skip
 
 
 def test_against_another_report_samples_that_moved_are_found(show, against):

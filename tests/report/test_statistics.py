@@ -24,7 +24,6 @@ from ragstone.report.statistics import (
     bucket_start,
     of_groups,
     permutation_p,
-    sign_test_p,
     t_quantile,
 )
 
@@ -46,19 +45,6 @@ def test_sums_that_are_the_same_count():
     jittered = np.array([0.1] * 10 + [-0.1] * 6)
     assert permutation_p(jittered) == pytest.approx(exact, abs=0.015)
     assert permutation_p(jittered * (1 + 1e-15 * np.arange(16))) == pytest.approx(exact, abs=0.015)
-
-
-@given(st.integers(0, 40), st.integers(0, 40))
-def test_the_sign_test_adds_up_both_tails(wins, losses):
-    n, k = wins + losses, min(wins, losses)
-    extreme = sum(Fraction(math.comb(n, i), 2**n) for i in range(n + 1) if min(i, n - i) <= k)
-    assert sign_test_p(wins, losses) == sign_test_p(losses, wins) == (pytest.approx(float(extreme)) if n else None)
-
-
-def test_the_sign_test_of_very_many():
-    assert sign_test_p(560, 480) == pytest.approx(2 * sum(math.comb(1_040, i) for i in range(481)) / 2**1_040, rel=1e-2)
-    assert sign_test_p(501, 500) == sign_test_p(50_000, 50_000) == 1.0
-    assert sign_test_p(50_500, 49_500) == pytest.approx(math.erfc(999 / math.sqrt(2 * 100_000)), rel=1e-3)
 
 
 def mean_of(values, weights=None):

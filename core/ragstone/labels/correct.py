@@ -129,8 +129,7 @@ def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: b
     if shown := sum(label.verdicts_shown for label in labels):
         raise CalibrationError(
             f"--labels {paths}: {shown:,} of {count(len(labels), 'label')} were made with the judge's verdicts in "
-            "sight (by --show-verdicts, or in a report's page), and such labels follow the judge; label without them: "
-            "ragstone label"
+            "sight (by --show-verdicts), and such labels follow the judge; label without them: ragstone label"
         )
     for each in (each for side in matched for each in side):
         refuse_scale(each.info)

@@ -8,7 +8,7 @@ from ragstone._version import __version__
 from ragstone.page.page import page
 from ragstone.page.samples import Samples
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
-from ragstone.report.statistics import DAY, Interval, Mean, bucket_start, bucket_width
+from ragstone.report.statistics import DAY, bucket_width
 from ragstone.report.tables import Shown, count, interval, moment, number, percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
@@ -29,7 +29,6 @@ MEANINGS = {
 """What a verdict's word means, for people who give it."""
 
 _MOST = 20
-_WEEK = 7
 _INTERVALS = (
     "The mean is over samples. The 95 % interval is that of "
     "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
@@ -136,7 +135,6 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "low": low,
         "high": high,
         "up": info.higher_is_better,
-        "kinds": {each.kind: {"choices": each.choices, "origin": each.origin} for each in info.items},
         "mean": summary.mean,
         "interval": summary.interval,
         "ends": interval(summary.low, summary.high, of=summary.scored),
@@ -173,27 +171,12 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
 
 
 def _over_time(summary: MetricSummary, period: tuple[float, float]) -> dict[str, object]:
-    """Return the mean of each minute, hour, day or week, and of the last seven days and the seven before."""
+    """Return the mean of each minute, hour, day or week."""
     line, bounds = summary.over_time, summary.info.bounds
     line.widen(bucket_width(*period))
     unit = {60: "minute", 3_600: "hour", DAY: "day"}.get(line.width, "week")
     points = [(start, each) for start, mean in sorted(line.buckets.items()) if (each := mean.estimate(bounds))]
-    first = bucket_start(period[1], DAY) - (_WEEK - 1) * DAY
-    weeks = Mean(), Mean()
-    for start, mean in line.buckets.items():
-        age = (first - start) // (_WEEK * DAY) + 1 if start < first else 0
-        if age < len(weeks) and line.width <= DAY:
-            weeks[age].merge(mean)
-    this, before = (each.estimate(bounds) for each in weeks)
-    return {
-        "unit": unit,
-        "time": [(start, moment(start), e.mean, e.low, e.high, e.n) for start, e in points],
-        "weeks": None if this is None or before is None else f"last 7 days {_mean(this)}, before {_mean(before)}",
-    }
-
-
-def _mean(estimate: Interval) -> str:
-    return f"{number(estimate.mean)} ({estimate.n:,})"
+    return {"unit": unit, "time": [(start, moment(start), e.mean, e.low, e.high) for start, e in points]}
 
 
 def _notes(summaries: Sequence[MetricSummary]) -> Iterator[str]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragstone.identity import sample_digest
 from ragstone.outcome import Outcome, Score, cause_of, shown_parts
 from ragstone.report.aggregates import Aggregates, Key, MetricInfo, by_metric, is_unanswerable
 from ragstone.results.record import Record, json_of, sample_fields, to_fields
@@ -62,7 +61,6 @@ class Samples:
             fields[0]["sample"] = sample_fields(short)
         values: dict[str, object] = {
             "records": fields,
-            "digest": None if sample is None else sample_digest(sample),
             "unanswerable": is_unanswerable(records),
             "feedback": None if feedback is None else _words(feedback, texts=sample is not None),
         }

@@ -165,7 +165,6 @@ function report() {
       metric.mean === null ? "" : reachOf(metric),
       soft(metric.interval ? `95 % interval ${metric.ends}` : metric.ends, ` \u00b7 ${metric.scored}`),
       metric.unscored.length ? make("p", { class: "word" }, `unscored: ${metric.unscored.map(([why, n]) => `${whole(n)} ${why}`).join(", ")}`) : "",
-      metric.weeks ? make("p", null, metric.weeks) : "",
       lineOf(metric),
       metric.facts.map((fact) => soft(bdi(fact))),
       metric.bins.length ? folded("Distribution of scores", tableOf(`Distribution of ${metric.name}`, ["from", "bar", "share"],
@@ -185,7 +184,7 @@ function report() {
       draw("circle", { cx: x(metric.mean), cy: 4, r: 2.5 }));
   }
 
-  // The mean over time, with its intervals.
+  // The mean over time, with its intervals: the scale stands left of it, its first and last date below.
   function lineOf(metric) {
     const points = metric.time || [];
     if (points.length < 2) return "";
@@ -195,8 +194,13 @@ function report() {
     const known = points.filter((point) => point[3] !== null);
     const band = [...known.map((point) => [point[0], point[4]]), ...known.map((point) => [point[0], point[3]]).reverse()];
     const path = (of) => of.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-    return draw("svg", { viewBox: "0 0 300 60", class: "line", role: "img", "aria-label": `${metric.name} per ${metric.unit}, from ${points[0][1]} to ${points[points.length - 1][1]}` },
-      draw("polygon", { points: path(band), class: "band" }), draw("polyline", { points: path(points.map((point) => [point[0], point[2]])) }));
+    const part = ["minute", "hour"].includes(metric.unit) ? [5, 16] : [0, 10]; // the day and time, or the date alone
+    const [from, to] = [points[0], points[points.length - 1]].map((point) => point[1].slice(...part));
+    const grid = [4, 56].map((height) => draw("line", { x1: 4, x2: 296, y1: height, y2: height, class: "zero" }));
+    const line = draw("svg", { viewBox: "0 0 300 60", role: "img", "aria-label": `${metric.name} per ${metric.unit}, from ${from} to ${to} (UTC)` },
+      grid, draw("polygon", { points: path(band), class: "band" }), draw("polyline", { points: path(points.map((point) => [point[0], point[2]])) }));
+    const labels = (...texts) => make("div", null, texts.map((text) => make("span", null, text)));
+    return make("div", { class: "line soft" }, labels(number(metric.high, 2), number(metric.low, 2)), line, labels(from, `per ${metric.unit}`, to));
   }
 
   // One matrix for each facet: a row a value, a column a metric.
@@ -289,8 +293,6 @@ function report() {
       form, status, frame);
     const ROW = 3.5 * parseFloat(getComputedStyle(document.documentElement).fontSize);
     let shown = [], columns = [], window_ = [-1, -1], open = null;
-    const handKey = `ragstone-hand-${data.title}-${data.total}`;
-    const hand = kept(handKey) || {};
 
     function note() {
       const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
@@ -414,7 +416,7 @@ function report() {
       detail.replaceChildren(make("div", { class: "choices" }, step(-1), step(1), button("close", () => {
         view(null);
         section.scrollIntoView();
-      })), title, handOf(), make("div", { class: "sides" }, texts, outcomes));
+      })), title, soft("Keys: j next, k previous, Esc closes."), make("div", { class: "sides" }, texts, outcomes));
       drawTexts(null);
       title.focus({ preventScroll: true });
       detail.scrollIntoView({ block: "start" });
@@ -422,9 +424,7 @@ function report() {
     document.addEventListener("keydown", (event) => {
       if (open === null || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select")) return;
       const at = shown.indexOf(open), next = { j: shown[at + 1], k: shown[at - 1], Escape: null }[event.key];
-      const item = event.target.closest("li[data-verdict]");
       if (next !== undefined) view(next);
-      else if (item && "123456789".includes(event.key)) item.querySelectorAll(".by-hand button")[Number(event.key) - 1]?.click();
     });
 
     // By place, what to mark and why: the passages of verdicts that lowered a score.
@@ -454,7 +454,7 @@ function report() {
       if (metric.question) parts.push(soft(bdi(metric.question)));
       const why = [record.status === "scored" ? record.reason : record.detail, record.cause].filter(Boolean).join(" ");
       if (why) parts.push(make("p", { dir: "auto" }, why));
-      const items = (record.verdicts || []).map((verdict, v) => verdictOf(row, record, metric, verdict, `verdict-${i}-${v}`, drawTexts));
+      const items = (record.verdicts || []).map((verdict, v) => verdictOf(row, verdict, `verdict-${i}-${v}`, drawTexts));
       const lowering = (record.verdicts || []).filter((verdict) => verdict[3]).length;
       if (lowering) parts.push(make("ul", { class: "verdicts" }, items.slice(0, lowering)));
       if (items.length > lowering) {
@@ -463,43 +463,12 @@ function report() {
       return make("div", { class: "outcome" }, parts);
     }
 
-    function verdictOf(row, record, metric, [id, kind_, word, lowers, evidence, given], name, drawTexts) {
+    function verdictOf(row, [id, kind_, word, lowers, evidence, given], name, drawTexts) {
       const text = given || (evidence.length ? quoted(row, evidence[0]) : "");
       const see = evidence.length && row.texts.length ? button("show it", () => drawTexts(evidence), { class: "link" }) : "";
-      const item = make("li", { id: name, tabindex: -1, "data-verdict": name },
+      return make("li", { id: name, tabindex: -1 },
         bdi(`${words(kind_)} ${id}`), " ", make("span", { class: lowers ? "word" : "", title: data.meanings[word] || null }, bdi(words(word))),
         text ? ": " : "", text ? bdi(text) : "", " ", see);
-      const byItems = Object.values(metric.kinds).every((each) => each.origin !== "sample");
-      if (metric.kinds[kind_] && row.digest && byItems) item.append(choicesOf(row, record, metric.kinds, kind_, id));
-      return item;
-    }
-
-    // --- verdicts by hand: they become a file of labels. What nobody changed counts as right.
-
-    const keyOf = (row, record) => JSON.stringify([row.id, row.digest, record.metric, record.version, record.judge || ""]);
-    function linesOf(row, { metric, version, judge, verdicts }, kinds) {
-      return verdicts.filter((verdict) => kinds[verdict[1]]).map(([item, kind_, answer, , evidence, given]) => ({
-        ragstone_label: 1, id: row.id, sample_digest: row.digest, metric, version, judge: judge || "", kind: kind_, item,
-        text: given || (evidence.length ? quoted(row, evidence[0]) : ""), answer, verdicts_shown: true }));
-    }
-    function choicesOf(row, record, kinds, kind_, id) {
-      const key = keyOf(row, record);
-      const line = (lines) => lines.find((each) => each.kind === kind_ && each.item === id);
-      const lines = () => hand[key] || linesOf(row, record, kinds);
-      const made = kinds[kind_].choices.map((word) => button(words(word), (event) => {
-        hand[key] = lines();
-        line(hand[key]).answer = word;
-        keep(handKey, hand);
-        for (const other of event.target.parentNode.children) other.setAttribute("aria-pressed", String(other === event.target));
-        detail.querySelector(".hand").replaceWith(handOf());
-      }, { "aria-pressed": String(line(lines()).answer === word), title: data.meanings[word] || null }));
-      return make("div", { class: "choices by-hand", role: "group", "aria-label": `your verdict on ${words(kind_)} ${id}` }, made);
-    }
-    function handOf() {
-      const n = Object.keys(hand).length;
-      return make("div", { class: "hand choices" }, soft("Keys: j next, k previous, Esc closes; on a verdict 1, 2, 3 say what is right."),
-        n ? button(`download labels of ${count(n, "score")}`, () => save("labels.jsonl", Object.values(hand).flat())) : "",
-        n ? soft("The other verdicts of these scores count as right. These labels saw the judge's verdicts: they are for ragstone calibrate, not for correct.") : "");
     }
 
     requestAnimationFrame(follow);

@@ -19,7 +19,6 @@ from ragstone.report.statistics import (
     Interval,
     Mean,
     permutation_p,
-    sign_test_p,
 )
 from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number
 from ragstone.results.record import Record
@@ -87,7 +86,6 @@ class MetricComparison:
         high: Its upper end, likewise.
         differences: The pairs' differences, added up.
         permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
-        sign_p: The p-value of wins against losses, by the sign test; None where all are ties.
         wins: Samples on which b is better.
         ties: Samples whose scores differ by less than 1e-9.
         losses: Samples on which b is worse.
@@ -109,7 +107,6 @@ class MetricComparison:
     high: float | None
     differences: Mean
     permutation_p: float | None
-    sign_p: float | None
     wins: int
     ties: int
     losses: int
@@ -139,7 +136,6 @@ class MetricComparison:
             number(self.difference, "+"),
             interval(self.low, self.high, "+", of=self.pairs),
             p_value(self.permutation_p),
-            p_value(self.sign_p),
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
         )
 
@@ -201,7 +197,7 @@ class Comparison(Shown):
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""
         a, b = self.short_names()
-        head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "p (sign)", "better/same/worse")
+        head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "better/same/worse")
         title = f"{self.name_b[:90]} compared with {self.name_a[:90]}"
         return title, head, [each.cells() for each in self.metrics.values()]
 
@@ -245,7 +241,6 @@ class Comparison(Shown):
                 "interval": None if each.low is None else (each.low, each.high),
                 "better": each.better,
                 "permutation_p": each.permutation_p,
-                "sign_p": each.sign_p,
                 "wins": each.wins,
                 "ties": each.ties,
                 "losses": each.losses,
@@ -499,7 +494,6 @@ def _compared(
         high=None if estimate is None else estimate.high,
         differences=mean,
         permutation_p=permutation_p(np.where(np.abs(differences) <= TIE, 0.0, differences)),
-        sign_p=sign_test_p(wins, losses),
         wins=wins,
         ties=n - wins - losses,
         losses=losses,

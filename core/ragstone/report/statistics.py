@@ -278,24 +278,6 @@ def permutation_p(differences: "Numbers") -> float | None:
     return (1 + hits) / (1 + _PERMUTATIONS)
 
 
-def sign_test_p(wins: int, losses: int) -> float | None:
-    """Return the two-sided p-value of so many wins and losses, if each were as likely; None for neither.
-
-    min(1, 2 P(X <= min(wins, losses))), X being binomial with n = wins + losses and 1/2: exact for n up to 1,000, and
-    by the normal distribution (with its correction for continuity) beyond. Ties are left out.
-
-    Example:
-        >>> sign_test_p(8, 1), sign_test_p(5, 5)
-        (0.0390625, 1.0)
-    """
-    n, k = wins + losses, min(wins, losses)
-    if not n:
-        return None
-    if n > 1_000:
-        return math.erfc(max(0, n - 2 * k - 1) / math.sqrt(2 * n))
-    return min(1.0, 2 * sum(math.comb(n, i) for i in range(k + 1)) / (1 << n))
-
-
 class Timeline:
     """A mean for each minute, hour, day or week: as long as their span needs, so that there are few.
 
