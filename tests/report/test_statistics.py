@@ -27,8 +27,6 @@ from ragstone.report.statistics import (
     t_quantile,
 )
 
-coarse = st.integers(0, 4).map(lambda n: n / 4)
-
 
 @given(st.lists(st.integers(-8, 8).map(lambda n: n / 8), min_size=1, max_size=9))
 @settings(deadline=None)
