@@ -278,6 +278,9 @@ class Meter:
                 self._read.append(reply.input_tokens)
                 self._written.append(reply.output_tokens)
 
+    def ended(self) -> None:
+        """Hear that no further call is made."""
+
     def usage(self) -> Usage:
         """Return the cost so far."""
         return Usage(

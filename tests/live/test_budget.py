@@ -1,31 +1,30 @@
-"""The budget: never exceeded in calls, nothing spent on what is refused, one account for all that share a database."""
+"""The budget: never exceeded in calls, nothing spent on what is refused, no day spent twice by a restart."""
 
-import itertools
 import random
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ragstone import ContextRelevancy, LLMReply, Monitor
+from ragstone import ContextRelevancy, LLMReply, Monitor, Usage
 from ragstone.judging.prompt import tokens
-from ragstone.live import Budget
-from ragstone.live.database import RESULTS
+from ragstone.live import Budget, SQLiteSink
 from ragstone.live.settings import Waits
-from ragstone.results.connection import MemoryDatabase, Transaction
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
+from .cases import Case, Impatient, score, unscored
 from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, submit, yes
 
 
 class Clock:
-    """The account's time: noon of a day, moved by hand."""
+    """The budget's time: noon of a day long ago, moved by hand. What is scored meanwhile was scored since."""
 
     def __init__(self) -> None:
         self.now = 1_000 * 86_400 + 43_200.0
@@ -34,32 +33,12 @@ class Clock:
         return self.now
 
 
-class Account(MemoryDatabase):
-    """The database of an account, which cannot be reached at times."""
-
-    def __init__(self, reachable: Callable[[], object] = lambda: True) -> None:
-        super().__init__(RESULTS)
-        self._reachable = reachable
-
-    def transaction(self, removing: str = "") -> AbstractContextManager[Transaction]:
-        if not self._reachable():
-            raise OSError("locked, password=hunter2")
-        return super().transaction(removing)
-
-
 def budgeted(
-    budget: Budget, metrics: Any, clock: Clock | None = None, account: Account | None = None, **options: Any
+    budget: Budget, metrics: Any, clock: Clock | None = None, sinks: Any = None, **options: Any
 ) -> tuple[Monitor, Kept]:
-    """A monitor with a sink whose database has the account."""
-    sink = Kept(database=account or Account())
-    return live(metrics, sinks=sink, budget=budget, waits=Waits(clock=clock or time.time), **options), sink
-
-
-def spent(sink: Kept, name: str = "calls_per_day") -> float:
-    assert sink.database is not None
-    with sink.database.transaction() as connection:
-        ((amount,),) = connection.execute("SELECT total(amount) FROM spending WHERE name = :name", {"name": name})
-    return amount
+    """A monitor with a budget; by default its sink has no database."""
+    kept = Kept()
+    return live(metrics, sinks=sinks or kept, budget=budget, waits=Waits(clock=clock or time.time), **options), kept
 
 
 def rounds(llm: Any, *sizes: int) -> Rounds:
@@ -76,7 +55,6 @@ def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int, work
         submit(monitor, range(50))
     stats = monitor.stats()
     assert len(llm.requests) <= limit
-    assert spent(sink) == len(llm.requests)
     assert stats.scored + stats.over_budget == 50
     assert stats.reasons.get("over_budget", {}).keys() <= {"calls_per_day"}
     assert adds_up(stats)
@@ -109,13 +87,12 @@ def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
         submit(monitor, range(8, 30))
         assert monitor.flush(PATIENCE)
         assert (monitor.stats().scored, len(llm.requests)) == (4, 16)
-    assert spent(sink, "calls_per_minute") == 16
 
 
 def test_a_new_minute_has_new_room_and_a_clock_that_goes_back_none() -> None:
     clock = Clock()
     llm = FakeLLM(yes)
-    monitor, sink = budgeted(Budget(calls_per_minute=3, calls_per_day=8), rounds(llm, 1), clock, workers=1)
+    monitor, _ = budgeted(Budget(calls_per_minute=3, calls_per_day=8), rounds(llm, 1), clock, workers=1)
     scored = []
     with monitor:
         for step in (0, 60, -60, 120, 60):
@@ -126,53 +103,56 @@ def test_a_new_minute_has_new_room_and_a_clock_that_goes_back_none() -> None:
             scored.append(monitor.stats().scored)
     assert scored == [3, 6, 6, 8, 8]
     assert monitor.stats().reasons == {"over_budget": {"calls_per_minute": 24, "calls_per_day": 18}}
-    assert spent(sink) == len(llm.requests) == 8
+    assert len(llm.requests) == 8
 
 
 def test_an_evaluation_counts_in_the_minute_in_which_it_starts() -> None:
     clock, held = Clock(), Held(lambda _: "yes")
     clock.now += 59.0
-    monitor, sink = budgeted(Budget(calls_per_minute=2), rounds(FakeLLM(held), 1, 1), clock, workers=2)
+    monitor, _ = budgeted(Budget(calls_per_minute=2), rounds(FakeLLM(held), 1, 1), clock, workers=2)
     with monitor:
         monitor.submit(sample(1))
         soon(lambda: held.asked)
         clock.now += 2
         held.let_go()
         assert monitor.flush(PATIENCE)
-        assert spent(sink, "calls_per_minute") == 2
         monitor.submit(sample(2))
     assert monitor.stats().scored == 2
 
 
-@pytest.mark.parametrize("says", [(None, None), (1_000, None), (None, 50)])
-def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, int | None]) -> None:
+@pytest.mark.parametrize(
+    ("says", "scored"), [((None, None), 2), ((1_000, None), 2), ((None, 50), 2), ((1_000, 50), 2), ((1, 0), 5)]
+)
+def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, int | None], scored: int) -> None:
+    """The day's limit is what two evaluations use, by the provider's words or as estimated, whichever is more."""
+    guessed = FakeLLM(yes)
+    with live(rounds(guessed, 2, 1)) as monitor:
+        monitor.submit(sample(0))
+    estimates = [(tokens(request.system, request.user), tokens("yes")) for request in guessed.requests]
+    used = [
+        max(guess, guess if real is None else real)
+        for guesses in estimates
+        for real, guess in zip(says, guesses, strict=True)
+    ]
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=says[0], output_tokens=says[1]))
-    monitor, sink = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 2, 1), workers=4)
+    monitor, _ = budgeted(Budget(tokens_per_day=2 * sum(used)), rounds(llm, 2, 1), workers=1)
     with monitor:
         submit(monitor, range(5))
-    estimates = [(tokens(request.system, request.user), tokens("yes")) for request in llm.requests]
-    used = [
-        real if real is not None else guess for guesses in estimates for real, guess in zip(says, guesses, strict=True)
-    ]
-    assert monitor.stats().scored == 5
-    assert spent(sink, "tokens_per_day") == sum(used)
+    assert monitor.stats().scored == scored
 
 
 @pytest.mark.parametrize(
-    ("budget", "limit", "used"),
+    ("budget", "limit"),
     [
-        (Budget(tokens_per_day=20_000), "tokens_per_day", 900),
-        (Budget(money_per_day=0.20, input_price=10.0, output_price=20.0), "money_per_day", 0.01),
+        (Budget(tokens_per_day=20_000), "tokens_per_day"),
+        (Budget(money_per_day=0.20, input_price=10.0, output_price=20.0), "money_per_day"),
     ],
 )
-def test_tokens_and_money_exceed_their_limit_by_a_round_in_each_worker_at_most(
-    budget: Budget, limit: str, used: float
-) -> None:
+def test_tokens_and_money_exceed_their_limit_by_a_round_in_each_worker_at_most(budget: Budget, limit: str) -> None:
     llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=800, output_tokens=100))
-    monitor, sink = budgeted(budget, rounds(llm, 1), workers=4)
+    monitor, _ = budgeted(budget, rounds(llm, 1), workers=4)
     with monitor:
         submit(monitor, range(100))
-    assert spent(sink, limit) == pytest.approx(used * len(llm.requests))
     assert 19 <= len(llm.requests) <= 22 + 4
     assert monitor.stats().reasons == {"over_budget": {limit: 100 - len(llm.requests)}}
 
@@ -208,70 +188,108 @@ def test_budgets_that_cannot_be() -> None:
 def test_calls_that_fail_are_counted_and_a_sample_that_lacks_something_costs_nothing() -> None:
     llm = FakeLLM(lambda _: ConnectionError("refused"))
     budget = Budget(calls_per_day=5, tokens_per_day=10**9)
-    monitor, sink = budgeted(budget, ContextRelevancy(llm=llm), workers=2)
+    monitor, _ = budgeted(budget, ContextRelevancy(llm=llm), workers=2)
     with monitor:
         monitor.submit(sample("none", user_input=None))
         monitor.submit(sample("empty", retrieved_contexts=[]))
-        assert monitor.flush(PATIENCE)
-        assert spent(sink) == 0
         submit(monitor, range(20))
     assert monitor.stats().reasons == {
         "unscored": {"missing_input": 1, "empty_input": 1, "judge_error": 5},
         "over_budget": {"calls_per_day": 15},
     }
-    assert len(llm.requests) == spent(sink) == 5
-    assert spent(sink, "tokens_per_day") > 0
+    assert len(llm.requests) == 5
 
 
-def unreachable(reachable: Callable[[], object], **options: Any) -> tuple[Monitor, Kept, FakeLLM]:
-    """A monitor with such an account and a metric of two rounds."""
-    llm = FakeLLM(yes)
-    account = Account(reachable)
-    monitor, sink = budgeted(Budget(calls_per_day=1_000), rounds(llm, 1, 1), account=account, workers=2, **options)
-    return monitor, sink, llm
+def test_a_call_that_failed_may_have_been_paid_for() -> None:
+    llm = FakeLLM(lambda _: ConnectionError("refused"))
+    with live(rounds(llm, 1)) as monitor:
+        monitor.submit(sample(0))
+    estimate = tokens(llm.requests[0].system, llm.requests[0].user)
+    monitor, _ = budgeted(Budget(tokens_per_day=3 * estimate), rounds(llm, 1), workers=1)
+    with monitor:
+        submit(monitor, range(1, 9))
+    assert len(llm.requests) == 1 + 3
 
 
-@pytest.mark.parametrize("granted", [0, 1])
-def test_an_account_that_cannot_be_reached_is_waited_for(granted: int) -> None:
-    """Before the first call of an evaluation, or half-way: nothing is asked meanwhile, refused, timed out or lost."""
-    spends = itertools.count()
-    up = threading.Event()
-    monitor, sink, llm = unreachable(lambda: up.is_set() or next(spends) < granted, timeout=0.3)
-    submit(monitor, range(20))
-    soon(lambda: monitor.stats().errors.get("budget", 0) >= 8)  # in all longer than the timeout
-    stats = monitor.stats()
-    assert (stats.pending, stats.reasons) == (20, {"pending": {"ledger": 2}})
-    assert (adds_up(stats), len(llm.requests)) == (True, granted)
-    up.set()
+@pytest.mark.parametrize(
+    ("budget", "limit"),
+    [
+        (Budget(calls_per_day=10, tokens_per_day=10**9), "calls_per_day"),
+        (Budget(tokens_per_day=10_000), "tokens_per_day"),
+        (Budget(money_per_day=0.01, input_price=1.0, output_price=1.0), "money_per_day"),
+    ],
+)
+def test_a_process_that_restarts_spends_no_day_twice(store: Case, budget: Budget, limit: str) -> None:
+    """What is stored counts, scored or not; a failed call counts as a call."""
+    clock, asked = Clock(), []
+
+    def reply(request: Any) -> Any:
+        asked.append(request)
+        return ConnectionError("refused") if len(asked) == 3 else LLMReply("yes", input_tokens=900, output_tokens=100)
+
+    llm = FakeLLM(reply)
+    for start in range(0, 20, 4):
+        monitor, _ = budgeted(budget, rounds(llm, 1), clock, [Kept(), store.sink], workers=1)
+        with monitor:
+            submit(monitor, range(start, start + 4))
+    assert len(asked) == (10 if limit == "calls_per_day" else 11)
+    assert monitor.stats().reasons == {"over_budget": {limit: 4}}
+
+
+def test_a_day_begins_at_midnight_in_what_is_stored_and_in_what_runs(store: Case) -> None:
+    clock, llm = Clock(), FakeLLM(yes)
+    midnight = clock.now - 43_200
+    early = unscored("early", scored_at=midnight)
+    early = replace(early, outcome=early.outcome.model_copy(update={"usage": Usage(llm_calls=1)}))
+    store.sink.write([score("yesterday", scored_at=midnight - 0.5), early, score("now", scored_at=clock.now)])
+    monitor, _ = budgeted(Budget(calls_per_minute=7, calls_per_day=8), rounds(llm, 1), clock, store.sink, workers=2)
+    scored = []
+    with monitor:
+        for day in range(3):
+            submit(monitor, range(10 * day, 10 * day + 10))
+            assert monitor.flush(PATIENCE)
+            scored.append(monitor.stats().scored)
+            clock.now += 86_400
+    assert scored == [5, 12, 19]  # 1 call and 2 calls were made before
+
+
+@contextmanager
+def locked(sink: SQLiteSink) -> Iterator[None]:
+    """Another process holds the sink's file."""
+    sink.write([score(scored_at=0.0)])
+    with closing(sqlite3.connect(sink.path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+def test_a_database_that_is_away_at_start_is_waited_for(tmp_path: Path) -> None:
+    """Nothing is asked meanwhile, refused, timed out or lost."""
+    llm, sink = FakeLLM(yes), Impatient(tmp_path / "r.db")
+    budget = Budget(calls_per_day=30)
+    monitor, _ = budgeted(budget, rounds(llm, 1, 1), None, sink, workers=2, timeout=0.3)
+    with locked(sink):
+        started = time.monotonic()
+        submit(monitor, range(20))
+        assert time.monotonic() - started < 0.2  # before the first try is over
+        soon(lambda: monitor.stats().errors.get("budget", 0) >= 6)  # in all longer than the timeout
+        stats = monitor.stats()
+        assert (stats.pending, stats.in_hand, stats.reasons, len(llm.requests)) == (20, 0, {}, 0)
     assert monitor.close()
-    assert (monitor.stats().scored, len(sink.ids), len(llm.requests), spent(sink)) == (20, 20, 40, 40)
-
-
-def test_closing_while_the_account_cannot_be_reached(tmp_path: Path) -> None:
-    outbox = tmp_path / "outbox.db"
-    monitor, sink, llm = unreachable(lambda: False, outbox=outbox)
-    submit(monitor, range(10))
-    soon(lambda: monitor.stats().errors.get("budget", 0) >= 2)
-    assert monitor.close(0.1).remaining == 10
     stats = monitor.stats()
-    assert stats.reasons == {"spooled": {"outbox": 10}}
-    assert (adds_up(stats), len(llm.requests)) == (True, 0)
+    assert (stats.scored, stats.reasons, len(llm.requests)) == (15, {"over_budget": {"calls_per_day": 5}}, 30)
+
+
+def test_closing_while_the_database_hangs_at_start(tmp_path: Path) -> None:
+    llm, sink, outbox = FakeLLM(yes), SQLiteSink(tmp_path / "r.db"), tmp_path / "outbox.db"
+    monitor, _ = budgeted(Budget(calls_per_day=30), rounds(llm, 1), None, sink, outbox=outbox)
+    with locked(sink):
+        submit(monitor, range(10))
+        started = time.monotonic()
+        assert monitor.close(0.1).remaining == 10
+        assert time.monotonic() - started < sink.patience / 2
+    stats = monitor.stats()
+    assert (stats.reasons, adds_up(stats), len(llm.requests)) == ({"spooled": {"outbox": 10}}, True, 0)
     soon(lambda: not ours(monitor))
-    with live(rounds(llm, 1, 1), sinks=sink, outbox=outbox) as again:
+    with live(rounds(llm, 1), sinks=(kept := Kept()), outbox=outbox) as again:
         again.flush(PATIENCE)
-    assert len(sink.ids) == 10
-
-
-def test_an_account_that_hangs_holds_up_no_outcome() -> None:
-    """What the judge has answered goes to the sinks before what it cost is settled."""
-    free = threading.Event()
-    uses = itertools.count()
-    account = Account(lambda: next(uses) == 0 or free.wait(PATIENCE))
-    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=9_000, output_tokens=5))
-    monitor, sink = budgeted(Budget(tokens_per_day=10**9), rounds(llm, 1), account=account, workers=1)
-    monitor.submit(sample(1))
-    soon(lambda: sink.ids)
-    free.set()
-    assert monitor.close()
-    assert (monitor.stats().scored, monitor.stats().errors) == (1, {})
-    assert spent(sink, "tokens_per_day") == 9_005
+    assert len(kept.ids) == 10

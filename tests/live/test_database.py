@@ -1,8 +1,7 @@
-"""What a database keeps, beyond what every sink does: rows, all or none, versions, the budget's account."""
+"""What a database keeps, beyond what every sink does: rows, all or none, versions."""
 
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +12,6 @@ from ragstone import Evidence, Score, Verdict
 from ragstone.live import Record, SQLSink
 from ragstone.live.alarms import alerts_in, raise_alarms
 from ragstone.live.database import DatabaseSink
-from ragstone.live.ledger import Entry, spend
 from ragstone.live.sink import SinkError
 from ragstone.report import ResultsError
 from ragstone.results.read import open_results
@@ -22,8 +20,6 @@ from ragstone.results.record import COLUMNS, Watched
 from .cases import COMMON, Case, score, unscored
 from .postgres import PASSWORD, QUOTED, PostgresServer
 from .scripts import run_together
-
-NOW = int(time.time()) // 60 * 60
 
 
 def ids(store: Case) -> list[str]:
@@ -74,13 +70,9 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
         store.query(f"UPDATE ragstone_schema SET version = {version}")
     else:
         store.query(f"PRAGMA user_version = {version}")
-    for attempt in (
-        lambda: store.sink.write([score("late")]),
-        lambda: spend(store.sink.database, [Entry("calls_per_day", 0, 1, 10)]),
-    ):
-        for _ in range(2):
-            with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 4\); "):
-                attempt()
+    for _ in range(2):
+        with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 4\); "):
+            store.sink.write([score("late")])
     with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 4"):
         open_results(store.source)
     assert ids(store) == ["before"]
@@ -112,60 +104,6 @@ def test_another_programs_tables_are_left_alone(store: Case) -> None:
     assert store.query("SELECT pulse FROM health") == []
     with pytest.raises(Exception, match="outcomes"):
         store.query("SELECT * FROM outcomes")
-
-
-def test_an_account_takes_all_or_none(store: Case) -> None:
-    database = store.sink.database
-    entries = [Entry("calls", NOW, 1, 5), Entry("money", NOW, 0.5, 0.4), Entry("tokens", NOW, 10, None)]
-    assert spend(database, entries) == "money"
-    assert spend(database, []) is None
-    assert spend(database, [Entry("calls", NOW, 3, 5), Entry("calls", NOW, 3, 5)]) == "calls"
-    assert store.query("SELECT * FROM spending") == []
-    assert spend(database, [*entries[::2], Entry("money", NOW, 0.4, 0.4)]) is None
-    assert spend(database, [Entry("money", NOW, -0.3, 0.4)]) is None  # an estimate that was too high
-    assert store.query("SELECT name, amount FROM spending ORDER BY name") == [
-        ("calls", 1.0),
-        ("money", pytest.approx(0.1)),
-        ("tokens", 10.0),
-    ]
-
-
-def test_an_account_forgets_after_two_days_but_nothing_that_it_spends_in(store: Case) -> None:
-    database = store.sink.database
-    assert spend(database, [Entry("calls", 60, 1, 1)]) is None  # a clock that is behind
-    assert spend(database, [Entry("calls", 60, 1, 1), Entry("tokens", 60, 1, None)]) == "calls"
-    assert spend(database, [Entry("tokens", 60 + 2 * 86_400, 1, None)]) is None
-    assert store.query("SELECT count(*) FROM spending") == [(2,)]
-    assert spend(database, [Entry("tokens", 61 + 2 * 86_400, 1, None)]) is None
-    assert store.query("SELECT name, starts_at FROM spending WHERE starts_at < 100") == []
-
-
-SPENDER = """
-import time
-from ragstone.live.ledger import Entry, spend
-
-database = sink.database
-now = int(time.time())
-ready()
-granted = 0
-for i in range(60):
-    entries = [Entry("calls_per_day", 86_400, 1, 150), Entry("tokens_per_day", 86_400, 7, None)]
-    entries += [Entry(name, 86_400 + i % 5, 1, None) for name in "abc"]
-    if number % 2:
-        entries.reverse()  # those that lock in the order in which they come would wait for each other
-    granted += spend(database, entries) is None
-    if i % 10 == 0:
-        sink.write([record(f"{number}-{i}"), record("shared"), record(f"shared-{i}")][:: 1 if number % 2 else -1])
-print(granted)
-"""
-
-
-def test_four_processes_spend_exactly_the_limit(store: Case) -> None:
-    granted = [int(out) for out in run_together(SPENDER, [store.sink] * 4)]
-    assert sum(granted) == 150
-    assert store.query("SELECT amount FROM spending WHERE name = 'calls_per_day'") == [(150.0,)]
-    assert store.query("SELECT amount FROM spending WHERE name = 'tokens_per_day'") == [(1050.0,)]
-    assert len(store.read()) == 4 * 6 + 1 + 6
 
 
 COUNTER = """
@@ -210,17 +148,15 @@ def refuses(attempt: Callable[[], object]) -> None:
 
 def test_a_server_that_crashes_and_comes_back(postgres: PostgresServer, make: Callable[[str], Case]) -> None:
     store = make("postgres")
-    sink, database = store.sink, store.sink.database
+    sink = store.sink
     sink.write([score("before")])
     postgres.stop(signal.SIGQUIT)
     try:
         for _ in range(2):
             refuses(lambda: sink.write([score("lost")]))
-            refuses(lambda: spend(database, [Entry("calls", 0, 1, 9)]))
     finally:
         postgres.start()
     sink.write([score("after")])
-    assert spend(database, [Entry("calls", 0, 1, 9)]) is None
     postgres.stop(signal.SIGQUIT)  # between two writes, so that the connection is dead and nobody knows
     postgres.start()
     sink.write([score("again")])

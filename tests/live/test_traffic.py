@@ -1,7 +1,6 @@
 """`ragstone live stats` and `ragstone live report`: what is printed of a database and an outbox."""
 
 import json
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from click.testing import CliRunner, Result
 from ragstone import Sample
 from ragstone.cli.main import cli
 from ragstone.live import Health, SQLiteSink
-from ragstone.live.ledger import Entry, spend
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched
@@ -40,9 +38,6 @@ def fill(case: Case) -> None:
         sink.health(
             Health(process=f"p{i}", at=at, started_at=NOON, counts=counts, reasons=reasons, longest_queue=7 * i)
         )
-    today = int(time.time() // 86_400) * 86_400
-    spent = [Entry("calls_per_day", today, 1_234, None), Entry("calls_per_day", today - 86_400, 9, None)]
-    spend(sink.database, [*spent, Entry("money_per_day", today, 0.5, None)])  # type: ignore[arg-type]
 
 
 def leave_in_outbox() -> None:
@@ -60,7 +55,7 @@ def test_stats_of_a_database(store: Case) -> None:
     said = json.loads(done.stdout)
     assert (said["scored"], said["unscored"], said["waiting"], said["oldest"]) == (21, {"timeout": 2}, 8, None)
     assert said["not_judged"] == {"dropped": {"queue_full": 10}, "not_sampled": {"not_chosen": 8}}
-    assert (said["spent"], said["undelivered"]) == ({"calls": 1_234.0, "money": 0.5}, {})
+    assert said["undelivered"] == {}
     assert (said["processes"], said["seen"], said["longest_queue"], said["unaccounted"]) == (2, NOON + 60, 7, 8)
     (alarm,) = said["alarms"]
     assert (alarm["metric"], alarm["below"], alarm["lowest"][0]["value"]) == ("demo", 0.8, 0.0)
@@ -89,7 +84,7 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
     assert (done.exit_code, done.output) == (0, f"{tmp_path / 'live.html'}: 23 outcomes\n")
     assert CliRunner().invoke(cli, ["report", store.source, "--out", str(tmp_path / "plain.html")]).exit_code == 0
     live, plain = ((tmp_path / f"{name}.html").read_text() for name in ("live", "plain"))
-    for words in ("Live traffic", "demo below 0.8: mean 0.000", "dropped: queue_full", "Spent today: 1,234 calls"):
+    for words in ("Live traffic", "demo below 0.8: mean 0.000", "dropped: queue_full"):
         assert words in live
         assert words not in plain
     assert "21/23" in live

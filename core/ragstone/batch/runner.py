@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from ragstone.batch.spending import SpendingMeter
 from ragstone.bridge import daemon
 from ragstone.errors import CannotScore, JournalError
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
@@ -353,9 +352,6 @@ class Runner:
                 late = TimeoutError(f"its calls took more than {self._sample_timeout:g} s (sample_timeout)")
                 return unscored(metric, late, meter)
             return unscored(metric, CannotScore("cancelled", _CANCELLED), meter)
-        finally:
-            if isinstance(meter, SpendingMeter):
-                meter.settle()
 
     def _scored(self, slot: _Slot) -> Scored:
         """Return a finished row, after looking whether it is time to give up."""

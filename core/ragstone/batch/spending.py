@@ -112,7 +112,6 @@ class SpendingMeter(ReservingMeter):
     def _reserve(self, more: Counter[str]) -> None:
         self._spending.reserve(more)
 
-    def _correct(self) -> None:
-        self._taken["calls"] += self._failed
-        self._taken.subtract(self._reserved)
-        self._spending.correct(self._taken)
+    def ended(self) -> None:
+        """Give back what was reserved and not taken, or enter what was taken beyond it."""
+        self._spending.correct(self._beyond())

@@ -204,11 +204,9 @@ class ReservingMeter(Meter, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self._first = 0  # calls of the first round
-        self._failed = 0  # calls that were made again
+        self._cost: Counter[str] = Counter()  # so far, that of a round under way as it is estimated
         self._reserved: Counter[str] = Counter()
-        self._taken: Counter[str] = Counter()
-        self._round: list[LLMRequest | DecisionRequest] = []  # under way
+        self._estimates: list[int] = []  # tokens of each prompt of this round
 
     @abstractmethod
     def _expect(self, need: Counter[str]) -> None:
@@ -218,10 +216,6 @@ class ReservingMeter(Meter, ABC):
     def _reserve(self, more: Counter[str]) -> None:
         """Reserve more, or raise CannotScore."""
 
-    @abstractmethod
-    def _correct(self) -> None:
-        """Correct what was reserved to what was taken."""
-
     def asking(self, round_: Sequence[object]) -> None:
         """Reserve the round's cost.
 
@@ -230,13 +224,9 @@ class ReservingMeter(Meter, ABC):
         """
         requests = [request for request in round_ if isinstance(request, (LLMRequest, DecisionRequest))]
         if requests:
-            need = self._taken + _cost_of(requests)
-            if not self._first:
-                self._first = len(requests)
-                self._expect(need)
-            need["calls"] += self._failed
-            self._reserve_up_to(need)
-        self._round = requests
+            estimates = list(map(prompt_tokens, requests))
+            self._take(Counter(calls=len(requests), input=sum(estimates)))
+            self._estimates = estimates
         super().asking(round_)
 
     def again(self) -> None:
@@ -245,38 +235,38 @@ class ReservingMeter(Meter, ABC):
         Raises:
             CannotScore: As `asking`.
         """
-        self._failed += 1
-        self._reserve_up_to(Counter(calls=self._taken["calls"] + len(self._round) + self._failed))
+        self._take(Counter(calls=1))
 
     def spared(self) -> None:
         """Uncount a call that was not needed."""
         super().spared()
-        self._taken["calls"] -= 1
+        self._cost["calls"] -= 1
 
     def answered(self, replies: Sequence[object]) -> None:
         """Count the cost of the replies."""
         super().answered(replies)
         told = [reply for reply in replies if isinstance(reply, (LLMReply, DecisionReply))]
-        for request, reply in zip(self._round, told, strict=True):
+        for estimate, reply in zip(self._estimates, told, strict=True):
             sent, received = reply.input_tokens, reply.output_tokens
             if received is None:
                 received = tokens(reply.text) if isinstance(reply, LLMReply) else 0
-            self._taken.update(_cost_of([request]) if sent is None else Counter(calls=1, input=sent), output=received)
-        self._round = []
+            self._cost.update(input=0 if sent is None else sent - estimate, output=received)
+        self._estimates = []
 
-    def settle(self) -> None:
-        """Correct what was reserved to what was taken, when the evaluation has ended."""
-        self._taken.update(_cost_of(self._round))  # of a round that failed: its calls may have been paid for
-        self._correct()
+    def _take(self, more: Counter[str]) -> None:
+        need = self._cost + more
+        if not self._cost:
+            self._expect(need)
+        missing = need - self._reserved
+        self._reserve(missing)
+        self._reserved += missing
+        self._cost += more
 
-    def _reserve_up_to(self, need: Counter[str]) -> None:
-        more = need - self._reserved
-        self._reserve(more)
-        self._reserved += more
-
-
-def _cost_of(requests: Sequence[LLMRequest | DecisionRequest]) -> Counter[str]:
-    return Counter(calls=len(requests), input=sum(map(prompt_tokens, requests)))
+    def _beyond(self) -> Counter[str]:
+        """Return what was taken beyond what was reserved; less than that is negative."""
+        beyond = Counter(self._cost)
+        beyond.subtract(self._reserved)
+        return beyond
 
 
 def prompt_tokens(request: LLMRequest | DecisionRequest) -> int:
@@ -307,6 +297,7 @@ def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outc
             replies = (call(step[0]),) if len(step) == 1 else _in_threads(call, step)
             meter.answered(replies)
     finally:
+        meter.ended()
         flow.close()
 
 
@@ -349,6 +340,7 @@ async def arun(
             meter.answered(replies)
             await asyncio.sleep(0)  # calls that waited for this one's slot go out before we compute
     finally:
+        meter.ended()
         # Cancelled while a thread steps it, a flow is dropped when that step ends.
         if inspect.getgeneratorstate(flow) != inspect.GEN_RUNNING:
             flow.close()

@@ -63,13 +63,12 @@ class Stats:
         duplicate: Those of a sample id that was there already.
         spooled: Those that lie in the outbox for later, or for another process.
         pending: Those that wait or are being judged.
-        reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}. {"pending": {"ledger": 4}}: so many
-            wait in a thread because the budget's account cannot be reached.
+        reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}.
         skipped: Runs of the app that a handler saw and that gave no sample, by reason. Printed, the numbers come with
             what to do about the commonest.
         errors: Exceptions inside handlers, the outbox and threads of the monitor, by place. None of them reached the
             app.
-        in_hand: Those of the pending that a thread judges now, or holds until the budget's account can be reached.
+        in_hand: Those of the pending that a thread judges now.
         longest_queue: The most samples that ever waited at once.
         queued_bytes: The memory that the samples which wait take now, as `Queue(bytes=...)` counts it.
         sinks: How each sink stands, by name.

@@ -5,14 +5,14 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ragstone.live import alarms, forgetting, ledger, outcomes
+from ragstone.live import alarms, forgetting, outcomes
 from ragstone.live.feedback import TABLE as FEEDBACK
 from ragstone.live.feedback import write_feedback
 from ragstone.live.health import TABLE as HEALTH
 from ragstone.live.health import write_health
 from ragstone.live.sink import Sink, SinkError
 from ragstone.plain import clean_key, restored_text
-from ragstone.results.connection import Database, MemoryDatabase, SqliteFile
+from ragstone.results.connection import Database, SqliteFile
 from ragstone.results.tables import results_database
 
 if TYPE_CHECKING:
@@ -20,19 +20,14 @@ if TYPE_CHECKING:
     from ragstone.results.record import Record
     from ragstone.results.traffic import Feedback
 
-RESULTS = results_database(SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, ledger.TABLE, forgetting.TABLE, alarms.TABLE)
-
-
-def memory_database() -> MemoryDatabase:
-    """Return a database of this process alone, for alerts and budgets where no sink has one."""
-    return MemoryDatabase(RESULTS)
+RESULTS = results_database(SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, forgetting.TABLE, alarms.TABLE)
 
 
 class DatabaseSink(Sink):
     """Keeps outcomes in a database.
 
     Attributes:
-        database: Where alarms are counted and what was spent is noted, too.
+        database: Where alarms are counted, too.
         patience: Seconds to wait while another process holds a SQLite file.
     """
 

@@ -62,7 +62,7 @@ class Monitor:
         sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
         sampling: Which samples are scored: `Sampling(rate=0.1, always=["error"])`.
         queue: How many samples may wait, what happens then, and how many threads judge: `Queue(when_full="block")`.
-        budget: Limits on the cost of judging, shared by all processes whose first sink with a ledger uses one database.
+        budget: Limits on the cost of judging in each process: `Budget(calls_per_day=10_000)`.
         redact: Called on the app's thread with every text of a chosen sample except its id. Its result replaces the
             text before the sample is queued. If it raises, the sample is dropped.
         outbox: A file that keeps samples until they are scored. If the process is killed, the next one or

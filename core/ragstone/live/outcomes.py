@@ -17,6 +17,7 @@ TABLES = (
     f"CREATE TABLE outcomes ({_COLUMNS}, counted BIGINT, PRIMARY KEY (sample_id, metric, version))",
     "CREATE INDEX outcomes_to_count ON outcomes (scored_at) WHERE watched IS NOT NULL AND counted IS NULL",
     "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
+    "CREATE INDEX outcomes_by_scoring ON outcomes (scored_at)",
 )
 _KEY = ("sample_id", "metric", "version")
 _OF_USER = (
@@ -57,6 +58,14 @@ def outcomes_by_reason(connection: "Transaction") -> dict[str, int]:
         "GROUP BY why ORDER BY 2 DESC, 1"
     )
     return dict(map(tuple, connection.execute(query).fetchall()))
+
+
+def used_since(connection: "Transaction", time: float) -> dict[str, int]:
+    """Return what was used by outcomes that were found since a time: "calls", "input" and "output" tokens."""
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("llm_calls", "input_tokens", "output_tokens"))
+    query = f"SELECT {sums} FROM outcomes WHERE scored_at >= :time"  # noqa: S608 - names of ours
+    (row,) = connection.execute(query, {"time": time}).fetchall()
+    return dict(zip(("calls", "input", "output"), map(int, row), strict=True))
 
 
 def samples_of(connection: "Transaction", user: str) -> set[str]:

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Watch
-from ragstone.live.budget import Account
 from ragstone.live.counters import STATUSES, Counters, FlushResult, Stats
 from ragstone.live.delivery import Delivery, Item, start_thread
 from ragstone.live.health import Health
@@ -85,9 +84,9 @@ class Pipeline:
         self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
         self.counters = Counters()
         self.queue = TaskQueue()
-        self.workers = Workers(settings, self.counters, self.queue, self.done)
         counted = next((sink for sink in settings.sinks if sink.database is not None), None)
         self._database = None if counted is None else counted.database
+        self.workers = Workers(settings, self.counters, self.queue, self.done, self._database)
         self._watch: Watch | None = None
         if settings.alerts and self._database is not None:
             self._watch = Watch(self._database, self._announce, settings.on_alarm, self.failed)
@@ -427,12 +426,6 @@ class Pipeline:
             return  # they run, or another thread is at it
         try:
             judges = self._settings.queue.workers > 0  # else another process judges and delivers
-            if judges and self._settings.budget is not None and self.workers.account is None:
-                from ragstone.live.database import memory_database  # loads sqlite3
-
-                database = self._database or memory_database()
-                failed = partial(self.counters.failed, "budget")
-                self.workers.account = Account(self._settings.budget, database, self._settings.waits.clock, failed)
             for delivery in self.deliveries.values() if judges else ():
                 delivery.start()
             if judges and self._watch is not None:
@@ -493,7 +486,7 @@ class Pipeline:
         """Return whether anything is left to do, but for what others may have left in the file."""
         watches = self._watch is not None and self._watch.busy()
         delivers = any(delivery.waiting() for delivery in self.deliveries.values())
-        return bool(self.counters.pending() or self.workers.unsettled or delivers or watches or self._writes.busy())
+        return bool(self.counters.pending() or delivers or watches or self._writes.busy())
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
@@ -547,7 +540,7 @@ class Pipeline:
         self._write_last(left)
         self.queue.end(self._settings.queue.workers)
         until = time.monotonic() + _JOIN_TIMEOUT
-        while (self.counters.pending() or self.workers.unsettled) and time.monotonic() < until:
+        while self.counters.pending() and time.monotonic() < until:
             time.sleep(LOOK)  # what a thread had just taken in hand comes back
         self._report()
         for delivery in self.deliveries.values():
@@ -606,11 +599,8 @@ class Pipeline:
     def stats(self) -> Stats:
         """Return the counters."""
         stats = self.counters.stats({name: delivery.stats() for name, delivery in self.deliveries.items()})
-        account = self.workers.account
-        ledger = 0 if account is None else min(stats.pending, len(account.waiting))
-        reasons = {**stats.reasons, "pending": {"ledger": ledger}} if ledger else stats.reasons
         queued = self.queue.load.bytes + self._spooling.bytes
-        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=queued, reasons=reasons)
+        return replace(stats, in_hand=len(self.workers.evaluations), queued_bytes=queued)
 
 
 def _say(feedback: Feedback, outbox: "Outbox") -> None:

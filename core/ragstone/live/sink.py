@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SinkError(RagstoneError):
-    """Records could not be kept, or an account could not be reached; the message says why and what to do."""
+    """A database or a file cannot be read or written; the message says why and what to do."""
 
 
 class Sink(ABC):
@@ -29,7 +29,7 @@ class Sink(ABC):
 
     Attributes:
         name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
-        database: Where a monitor's alerts and its budget count, if the sink has one.
+        database: Where a monitor's alerts count, and a budget reads what was spent today, if the sink has one.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Live traffic beside its scores: what was judged, what waits, what was not scored and why, alarms, spending."""
+"""Live traffic beside its scores: what was judged, what waits, what was not scored and why, alarms."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from ragstone.live.alarms import Alarm, alerts_in
 from ragstone.live.health import read_health
-from ragstone.live.ledger import spent_today
 from ragstone.live.outcomes import outcomes_by_reason
 from ragstone.report.tables import Shown, count, moment
 
@@ -34,7 +33,6 @@ class Traffic(Shown):
         oldest: When the oldest sample in the outbox was submitted, in seconds since 1970 (UTC).
         undelivered: Outcomes and feedback in the outbox, by the sink that they wait for.
         unaccounted: Evaluations that a process accepted and did not report on before it ended.
-        spent: What was spent today (UTC) by unit, where the budget limits the day.
         processes: How many processes reported.
         seen: When the last one did, likewise.
         longest_queue: The most samples that ever waited at once in one of them.
@@ -49,7 +47,6 @@ class Traffic(Shown):
     oldest: float | None
     undelivered: Mapping[str, int]
     unaccounted: int
-    spent: Mapping[str, float]
     processes: int
     seen: float | None
     longest_queue: int
@@ -69,8 +66,6 @@ class Traffic(Shown):
         yield from map(str, self.alarms)
         if self.oldest is not None:
             yield f"The oldest sample waits since {moment(self.oldest)} UTC."
-        if self.spent:
-            yield f"Spent today: {', '.join(f'{amount:,.10g} {unit}' for unit, amount in self.spent.items())}."
         if self.seen is not None:
             processes = f"{self.processes:,} process{'es' * (self.processes != 1)}"
             yield (
@@ -100,7 +95,7 @@ def read_traffic(name: str, database: "Database", outbox: "Contents | None" = No
     """
     alarms = [alarm for *_, alarm in alerts_in(database) if alarm is not None]
     with database.transaction() as connection:
-        outcomes, spent, processes = outcomes_by_reason(connection), spent_today(connection), read_health(connection)
+        outcomes, processes = outcomes_by_reason(connection), read_health(connection)
     counts: Counter[str] = Counter()
     not_judged: dict[str, Counter[str]] = {}
     for each in processes:
@@ -117,7 +112,6 @@ def read_traffic(name: str, database: "Database", outbox: "Contents | None" = No
         oldest=None if outbox is None else outbox.oldest,
         undelivered={} if outbox is None else outbox.undelivered,
         unaccounted=max(0, counts["accepted"] - sum(counts[end] for end in _ENDS)),
-        spent=spent,
         processes=len(processes),
         seen=max((each.at for each in processes), default=None),
         longest_queue=max((each.longest_queue for each in processes), default=0),

@@ -24,6 +24,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.plain import is_list, is_mapping
+from ragstone.results.connection import Database
 from ragstone.results.record import Record
 
 MOST_ATTEMPTS = 11
@@ -161,7 +162,7 @@ class _Evaluation:
         self.task = task
         self.choice = task.todo[0]
         self.started = time.monotonic()
-        self.meter: Meter | BudgetMeter = Meter()
+        self.meter = Meter()
         self.calls = Calls()
 
 
@@ -170,6 +171,7 @@ class Workers:
 
     Args:
         done: Called with a task that has nothing left to do, or that a thread had in hand when it was stopped.
+        database: Where earlier processes have kept outcomes, if anywhere.
     """
 
     def __init__(
@@ -178,8 +180,10 @@ class Workers:
         counters: Counters,
         queue: TaskQueue,
         done: Callable[[Task], None],
+        database: Database | None,
     ) -> None:
-        self.account: Account | None = None  # the budget's, once the threads run
+        budget = settings.budget
+        self._account = None if budget is None else Account(budget, settings.waits.clock, database)
         self._settings = settings
         self._counters = counters
         self._queue = queue
@@ -191,7 +195,6 @@ class Workers:
         self.allowed = threading.Event()  # cleared by a pause: no further task is taken
         self.allowed.set()
         self.evaluations: set[_Evaluation] = set()  # that are being made
-        self.unsettled: set[Meter] = set()  # whose cost is settled after the task was handed on
 
     def start(self) -> None:
         """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
@@ -203,11 +206,9 @@ class Workers:
 
     def check_timeouts(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
-        timeout, waiting = self._settings.queue.timeout, set[Meter]() if self.account is None else self.account.waiting
+        timeout = self._settings.queue.timeout
         for evaluation in self.evaluations.copy():
-            meter = evaluation.meter
-            waited = meter.waited if isinstance(meter, BudgetMeter) else 0.0
-            if time.monotonic() - evaluation.started - waited <= timeout or meter in waiting:
+            if time.monotonic() - evaluation.started <= timeout:
                 continue
             self._hanging.add(evaluation)
             if not self._ends(evaluation):
@@ -234,14 +235,13 @@ class Workers:
         """Take no further task, and return those that were being judged: what their threads find out is too late."""
         self._stopped.set()
         self.allowed.set()
-        if self.account is not None:
-            self.account.closed.set()
         cut = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
         for evaluation in cut:
             evaluation.calls.cancel()
         return [evaluation.task for evaluation in cut]
 
     def _run(self) -> None:
+        self._read_account()
         while True:
             self.allowed.wait()
             task = self._queue.get()
@@ -254,35 +254,34 @@ class Workers:
             except BaseException as error:  # ours, not the judge's: the thread lives on
                 self._counters.failed("worker", error)
 
+    def _read_account(self) -> None:
+        """Read what was spent today. While the database is away samples wait, until they are stopped."""
+        wait, longest = self._settings.waits.sink
+        while self._account is not None and not self._stopped.is_set():
+            try:
+                self._account.read()
+                return
+            except Exception as error:
+                self._counters.failed("budget", error)
+            self._stopped.wait(wait)
+            wait = min(2 * wait, longest)
+
     def _work_on(self, task: Task) -> bool:
         """Do all that is left to do in a task; False when it took so long that the task was given to others."""
-        meter = Meter()
         while task.todo and not self._stopped.is_set():
             evaluation = _Evaluation(task)
             self.evaluations.add(evaluation)
             CALLS.set(evaluation.calls)
             if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
                 break
-            self._settle(meter)  # of the metric before
             outcome = self._evaluate(evaluation)
-            meter = evaluation.meter
             if not self._ends(evaluation):
                 self._hanging.discard(evaluation)  # another thread may be started, where too many hung
-                self._settle(meter)
                 return False
             with self._computing:
-                self._note(task, evaluation.choice, outcome, meter)
-        self.unsettled.add(meter)  # before the hand-over: afterwards nothing waits for it
-        try:
-            self._hand_on(task)
-        finally:
-            self._settle(meter)
+                self._note(task, evaluation.choice, outcome, evaluation.meter)
+        self._hand_on(task)
         return True
-
-    def _settle(self, meter: Meter) -> None:
-        if isinstance(meter, BudgetMeter):
-            meter.settle()
-        self.unsettled.discard(meter)
 
     def _hand_on(self, task: Task) -> None:
         more = task.todo and not self._stopped.is_set()
@@ -297,8 +296,8 @@ class Workers:
         """Score a sample by one metric, blocking. Raises nothing."""
         metric = self._metric(evaluation.choice)
         try:
-            if self.account is not None:
-                evaluation.meter = BudgetMeter(self.account, evaluation.choice[:2])
+            if self._account is not None:
+                evaluation.meter = BudgetMeter(self._account, evaluation.choice[:2])
             flow = _one_at_a_time(
                 metric.flow(evaluation.task.sample), self._computing, lambda: evaluation in self.evaluations
             )

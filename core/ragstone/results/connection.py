@@ -243,32 +243,6 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             raise self._kind.error(f"{self.path}: {problem}") from error
 
 
-class MemoryDatabase:
-    """A database of one process, in memory. Any thread may use it; they take turns.
-
-    Args:
-        kind: What it holds.
-    """
-
-    def __init__(self, kind: Kind) -> None:
-        self._lock = threading.Lock()
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        for statement in kind.tables:
-            self._connection.execute(statement)
-
-    @contextmanager
-    def transaction(self, removing: str = "") -> Generator[sqlite3.Connection, None, None]:  # noqa: ARG002
-        """Do all of it or nothing."""
-        with self._lock, _begun(self._connection):
-            yield self._connection
-
-    def vacuum(self, *tables: str) -> None:
-        """There is no file that holds what was deleted."""
-
-    def close(self) -> None:
-        """Remember everything until the object goes."""
-
-
 def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     """Whether a file's tables are there; False for an empty file.
 

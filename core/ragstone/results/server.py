@@ -160,7 +160,7 @@ def shown_url(url: str) -> str:
 def _connected(url: str) -> Connection:
     options: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, **conninfo_to_dict(url)}
     connection = psycopg.connect(autocommit=True, **options)
-    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the account's sums are made for
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the alarms' sums are made for
     return connection
 
 
