@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from ragstone import ContextRelevancy, Monitor, Sample, evaluate
 from ragstone.errors import describe, secrets_in, without_keys
-from ragstone.live import CallableSink, JSONLSink, SQLiteSink
+from ragstone.live import CallableSink, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
@@ -199,18 +199,18 @@ def test_no_key_is_in_anything_that_a_run_or_a_monitor_writes(tmp_path, caplog):
         raise OSError(next(texts))
 
     texts = itertools.cycle([text for key, text in ERRORS.items() if key != OWN])  # a sink does not know the judge's
-    sinks = [SQLiteSink(tmp_path / "live.db"), JSONLSink(tmp_path / "live.jsonl"), CallableSink(refuses)]
+    sinks = [SQLiteSink(tmp_path / "live.db"), CallableSink(refuses)]
     monitor = Monitor([metric], sinks=sinks, store_text=True)
     for row in ROWS:
         monitor.submit(Sample(user_input=row["user_input"], retrieved_contexts=row["contexts"]))
-    soon(lambda: sum(sink.written for sink in monitor.stats().sinks.values()) == 2 * len(KEYS))
+    soon(lambda: sum(sink.written for sink in monitor.stats().sinks.values()) == len(KEYS))
     soon(lambda: any(sink.failures for sink in monitor.stats().sinks.values()))
     stats = monitor.stats()
     monitor.close(0)
     written = {path.name: path.read_bytes().decode(errors="replace") for path in tmp_path.rglob("*") if path.is_file()}
-    assert {"journal.db", "report.html", "live.db", "live.jsonl"} <= set(written)
+    assert {"journal.db", "report.html", "live.db"} <= set(written)
     for name, text in [*written.items(), ("log", caplog.text), ("stats", str(stats)), ("report", str(report))]:
         assert leaked(text) == [], name
-    for name in ("report.json", "results.jsonl", "live.db", "live.jsonl"):
+    for name in ("report.json", "results.jsonl", "live.db"):
         assert "[hidden]" in written[name], name
     assert "refuses: OSError" in caplog.text

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ragstone import ContextRelevancy, Sample
 from ragstone.batch import evaluate
 from ragstone.cli.main import cli
-from ragstone.live import Budget, JSONLSink, Monitor, SQLiteSink
+from ragstone.live import Budget, Monitor, SQLiteSink
 from ragstone.testing import FakeLLM
 
 ROWS = [{"user_input": "Who?", "retrieved_contexts": ["Ann. It rains."], "response": "Ann."}]
@@ -53,10 +53,9 @@ def files_of_commands(place, url):
 
 
 def files_of_a_monitor(place):
-    sinks = [SQLiteSink(place / "sink.db"), JSONLSink(place / "sink.jsonl")]
     monitor = Monitor(
         [ContextRelevancy(llm=FakeLLM(lambda request: REPLY))],
-        sinks=sinks,
+        sinks=SQLiteSink(place / "sink.db"),
         budget=Budget(calls_per_day=100),
         outbox=place / "outbox.db",
     )
@@ -70,7 +69,7 @@ def files_of_a_monitor(place):
 LEFT = """
 journal.db report.csv report.html report.json report.parquet
 outbox.db outbox.db-shm outbox.db-wal outbox.db.owner-OWNER
-sink.db sink.db-shm sink.db-wal sink.jsonl
+sink.db sink.db-shm sink.db-wal
 monitor.html out.jsonl page.html score.db
 """
 
@@ -88,7 +87,7 @@ def test_every_file_of_a_run(tmp_path, umask, openai_server):
 
 
 def test_a_mode_that_the_user_chose_stays(tmp_path, openai_server):
-    chosen = ["journal.db", "report.json", "sink.db", "sink.jsonl", "out.jsonl", "page.html", "monitor.html"]
+    chosen = ["journal.db", "report.json", "sink.db", "out.jsonl", "page.html", "monitor.html"]
     for name in chosen:
         (tmp_path / name).touch()
         (tmp_path / name).chmod(0o640)

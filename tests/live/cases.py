@@ -1,6 +1,5 @@
 """Every sink on an empty store of its own, with a way to read back what it kept."""
 
-import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -9,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ragstone import Score, Unscored, Usage, Verdict
-from ragstone.live import CallableSink, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
+from ragstone.live import CallableSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
 from ragstone.plain import clean_key
 
 _ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
-KINDS = ("sqlite", "postgres", "jsonl", "call", "otel")
+KINDS = ("sqlite", "postgres", "call", "otel")
 COMMON: dict[str, Any] = {"judge": "judge-1", "submitted_at": 1000.0, "scored_at": 1001.5}
 
 
@@ -89,8 +88,6 @@ def make_case(kind: str, folder: Path, url: str | None = None) -> Case:
     if kind == "postgres":
         assert url is not None
         return _tables(kind, SQLSink(url), url)
-    if kind == "jsonl":
-        return Case(kind, JSONLSink(folder / "outcomes.jsonl"), lambda: _lines(folder / "outcomes.jsonl"))
     if kind == "call":
         records: list[Record] = []
         return Case(kind, CallableSink(records.extend), lambda: [_kept(record) for record in records])
@@ -105,16 +102,6 @@ def _tables(kind: str, sink: Sink, source: str) -> Case:
         ]
 
     return Case(kind, sink, read, source)
-
-
-def _lines(path: Path) -> list[Kept]:
-    lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
-    values = [json.loads(line, parse_constant=_refuse) for line in lines]
-    return [Kept(value["id"], value["reason"]) for value in values]
-
-
-def _refuse(constant: str) -> None:
-    raise AssertionError(f"{constant} is not JSON")
 
 
 def _kept(record: Record) -> Kept:

@@ -1,7 +1,6 @@
 """What every sink does, whatever it writes to, and what one kind does beyond that."""
 
 import functools
-import json
 import pickle
 import sys
 from collections.abc import Callable, Iterator
@@ -17,14 +16,13 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 
-from ragstone.live import Alarm, CallableSink, Health, JSONLSink, OpenTelemetrySink, Record, Sink, SQLiteSink
+from ragstone.live import Alarm, CallableSink, Health, OpenTelemetrySink, Record, Sink, SQLiteSink
 from ragstone.live.sink import SinkError
 from ragstone.plain import clean_text
-from ragstone.results.record import decode
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import Case, logs_in_memory, restore_text, score, unscored
-from .scripts import DISK, run_together, start
+from .scripts import DISK, start
 
 HOSTILE = [
     "a\x00b",
@@ -59,8 +57,6 @@ def test_hostile_texts(case: Case) -> None:
         origin = {"trace_id": text, "span_id": text}
         case.sink.write([score(text, text=text or "-", judge=text, chosen_by=text, origin=origin)])
     expected = [(case.id_of(text), text or "-") for text in HOSTILE]
-    if case.kind == "jsonl":  # where two halves, each written as an escape, are read as one character
-        expected = [(json.loads(json.dumps(name)), json.loads(json.dumps(text))) for name, text in expected]
     assert sorted((kept.sample_id, kept.text) for kept in case.read()) == sorted(expected)
 
 
@@ -131,7 +127,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork there")
-@pytest.mark.parametrize(("kind", "ends"), [("sqlite", 0), ("sqlite", 1), ("postgres", 0), ("jsonl", 0), ("otel", 1)])
+@pytest.mark.parametrize(("kind", "ends"), [("sqlite", 0), ("sqlite", 1), ("postgres", 0), ("otel", 1)])
 def test_fork_after_first_use(make, kind: str, ends: int) -> None:
     case = make(kind)
     finish(start(FORK, picklable(case), ends))
@@ -152,15 +148,6 @@ def test_nothing_is_lost(text: str) -> None:
     cleaned.encode()  # no half pairs
 
 
-@pytest.fixture
-def lines(tmp_path: Path) -> JSONLSink:
-    return JSONLSink(tmp_path / "outcomes.jsonl")
-
-
-def ids(path: Path) -> list[str]:
-    return [json.loads(line)["id"] for line in path.read_text("ascii").splitlines()]
-
-
 def test_the_path_does_not_change_with_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sink = SQLiteSink()
@@ -174,35 +161,27 @@ def test_the_path_does_not_change_with_the_folder(tmp_path: Path, monkeypatch: p
 
 
 def test_paths_that_are_refused(tmp_path: Path) -> None:
-    for kind, path, message in (
-        (SQLiteSink, ":memory:", "name a file"),
-        (SQLiteSink, "", "name a file"),
-        (JSONLSink, "", "path: is empty"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            kind(path)
+    for name in (":memory:", ""):
+        with pytest.raises(ValueError, match="name a file"):
+            SQLiteSink(name)
     (tmp_path / "text").write_text("sample_id,metric\n" * 100)
-    for kind, path, message in (
-        (SQLiteSink, tmp_path / "nowhere" / "ragstone.db", r"no folder .*nowhere; create it"),
-        (SQLiteSink, tmp_path, r"is a folder; name a file in it, such as .*ragstone\.db"),
-        (SQLiteSink, tmp_path / "text", "is damaged, or not a ragstone results database .*; move it away"),
-        (JSONLSink, tmp_path / "nowhere" / "x.jsonl", r"no folder .*nowhere; create it"),
-        (JSONLSink, tmp_path, r"is a folder; name a file in it, such as .*outcomes\.jsonl"),
+    for path, message in (
+        (tmp_path / "nowhere" / "ragstone.db", r"no folder .*nowhere; create it"),
+        (tmp_path, r"is a folder; name a file in it, such as .*ragstone\.db"),
+        (tmp_path / "text", "is damaged, or not a ragstone results database .*; move it away"),
     ):
         with pytest.raises(SinkError, match=message):
-            kind(path).write([score()])
+            SQLiteSink(path).write([score()])
     assert (tmp_path / "text").read_text() == "sample_id,metric\n" * 100
     assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
-def test_disk_full(make: Callable[[str], Case], lines: JSONLSink) -> None:
+def test_disk_full(make: Callable[[str], Case]) -> None:
     store = make("impatient")
-    for sink in (store.sink, lines):
-        assert finish(start(DISK, sink)).split("\n")[:-1] == ["SinkError True"] * 3
+    assert finish(start(DISK, store.sink)).split("\n")[:-1] == ["SinkError True"] * 3
     assert store.query("SELECT sample_id FROM outcomes ORDER BY sample_id") == [("after",), ("before",)]
     assert store.query("PRAGMA integrity_check") == [("ok",)]
-    assert ids(lines.path) == ["before", "after"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be deleted there")
@@ -213,38 +192,6 @@ def test_the_log_does_not_fill_a_small_disk(tmp_path: Path) -> None:
         sink.write([score()])
     assert (tmp_path / "ragstone.db-wal").stat().st_size < 1.5e6
     sink.close()
-
-
-def test_a_line_is_the_record_and_a_torn_one_is_ended(lines: JSONLSink) -> None:
-    records = [score("é\u2028", origin={"trace_id": "t"}), unscored()]
-    lines.path.write_bytes(b'{"id": "whole"}\n{"sample_')
-    lines.write(records)
-    assert lines.path.read_bytes().endswith(b"\n")
-    whole, torn, *written = lines.path.read_bytes().splitlines()
-    assert (json.loads(whole)["id"], torn) == ("whole", b'{"sample_')
-    assert [decode(line) for line in written] == records
-
-
-def test_moved_away(lines: JSONLSink) -> None:
-    lines.write([score("a")])
-    old = lines.path.rename(lines.path.with_suffix(".1"))
-    lines.write([score("b")])
-    assert (ids(old), ids(lines.path)) == (["a"], ["b"])
-
-
-WRITER = """
-ready()
-for i in range(50):
-    sink.write([record(f"{number}-{i}-{j}") for j in range(3)] + [record("shared", f"{number}-{i}")])
-"""
-
-
-def test_four_processes(lines: JSONLSink) -> None:
-    run_together(WRITER, [lines] * 4)
-    found = ids(lines.path)  # every line is whole
-    assert len(found) == 4 * 50 * 4
-    for start_of_batch in range(0, len(found), 4):  # and every batch is together
-        assert len({one.rpartition("-")[0] for one in found[start_of_batch : start_of_batch + 3]}) == 1
 
 
 async def keep_later(records: list[Record]) -> None:

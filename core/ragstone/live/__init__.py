@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from ragstone.live.counters import FlushResult as FlushResult, SinkStats as SinkStats, Stats as Stats
     from ragstone.live.database import SQLiteSink as SQLiteSink, SQLSink as SQLSink
     from ragstone.live.health import Health as Health
-    from ragstone.live.jsonl import JSONLSink as JSONLSink
     from ragstone.live.monitor import Monitor as Monitor
     from ragstone.live.otel import OpenTelemetrySink as OpenTelemetrySink
     from ragstone.live.sampling import Sampling as Sampling
@@ -30,7 +29,6 @@ else:
             "ragstone.live.counters": "FlushResult SinkStats Stats",
             "ragstone.live.database": "SQLSink SQLiteSink",
             "ragstone.live.health": "Health",
-            "ragstone.live.jsonl": "JSONLSink",
             "ragstone.live.monitor": "Monitor",
             "ragstone.live.otel": "OpenTelemetrySink",
             "ragstone.live.sampling": "Sampling",

@@ -239,7 +239,7 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             elif "locked" in text:
                 problem = f"{text}; another process has held it for {self._patience:g} seconds"
             else:
-                problem = explain(self.path, text, "ragstone.db")
+                problem = explain(self.path, text)
             raise self._kind.error(f"{self.path}: {problem}") from error
 
 

@@ -19,18 +19,11 @@ _TRIES = 100
 if sys.platform == "win32":
     import msvcrt
 
-    def lock_file(file: int, *, wait: bool = False) -> bool:
-        """Lock an open file; return False if another process has locked it (with `wait`, for ten seconds)."""
-        return _at_far_byte(file, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK)
-
-    def unlock_file(file: int) -> None:
-        """Let go of a lock."""
-        _at_far_byte(file, msvcrt.LK_UNLCK)
-
-    def _at_far_byte(file: int, mode: int) -> bool:
+    def lock_file(file: int) -> bool:
+        """Lock an open file; return False if another process has locked it."""
         os.lseek(file, 1 << 30, os.SEEK_SET)  # no other process can read a locked byte: one that is far away
         try:
-            msvcrt.locking(file, mode, 1)
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         finally:
@@ -39,21 +32,17 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def lock_file(file: int, *, wait: bool = False) -> bool:
-        """Lock an open file; return False if another process has locked it, unless told to wait.
+    def lock_file(file: int) -> bool:
+        """Lock an open file; return False if another process has locked it.
 
         Raises:
             OSError: The disk has no locks, as some network disks have none.
         """
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             return False
         return True
-
-    def unlock_file(file: int) -> None:
-        """Let go of a lock, also where a forked child has the file, too."""
-        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def open_private(path: str | os.PathLike[str], mode: str, *, buffering: int = -1) -> IO[Any]:
@@ -110,21 +99,20 @@ def make_private(path: Path) -> None:
             unnamed.unlink()
 
 
-def explain(path: Path, problem: str, example: str) -> str:
+def explain(path: Path, problem: str) -> str:
     """Return why a file cannot be opened or written, and what to do.
 
     Args:
         path: The file.
         problem: What the system says.
-        example: A usual name for such a file.
 
     Example:
-        >>> print(explain(Path("/no/such/folder/ragstone.db"), "unable to open", "ragstone.db"))
+        >>> print(explain(Path("/no/such/folder/ragstone.db"), "unable to open"))
         no folder /no/such/folder; create it, or name another file
     """
     with suppress(OSError):  # a folder above it may not be entered
         if path.is_dir():
-            return f"is a folder; name a file in it, such as {path / example}"
+            return f"is a folder; name a file in it, such as {path / 'ragstone.db'}"
         if not path.parent.is_dir():
             return f"no folder {path.parent}; create it, or name another file"
     return f"{problem}; check that this process may write to the file and its folder, and that the disk has room"
