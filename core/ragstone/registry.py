@@ -293,9 +293,10 @@ def _packages() -> list[str]:
     """Return the names that installed packages put before their judges."""
     from importlib.metadata import entry_points  # loaded when first used
 
-    # a class, rather than a function, gets objects and no names
+    # A class, rather than a function, gets objects and no names; of one function's names people write the shortest.
     judges = [each for each in entry_points(group=_ENTRY_POINTS["llm"]) if not each.attr[:1].isupper()]
-    return sorted({each.name for each in judges} - _OURS)
+    names = {each.value: each.name for each in sorted(judges, key=lambda each: len(each.name), reverse=True)}
+    return sorted({*names.values()} - _OURS)
 
 
 def forms() -> str:

@@ -4,21 +4,25 @@ import importlib
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from ragstone_langchain.decisions import LangChainDecisions
     from ragstone_langchain.models import LangChainEmbedder, LangChainLLM
 
 
-def make_judge(model: object) -> "LangChainLLM":
-    """Return the judge of a model object, or that `init_chat_model(model)` makes, with its provider's settings.
+def make_judge(model: object) -> "LangChainLLM | LangChainDecisions":
+    """Return the judge of a chat, text or decision model, or of what `init_chat_model(model)` makes of a name.
 
     Raises:
         ImportError: A package is missing; the message holds the command that installs it.
         ValueError: Only a provider is named.
         Exception: What `init_chat_model` raises.
     """
-    chat_model = _made("langchain.chat_models", "init_chat_model", model) if isinstance(model, str) else model
+    given = _made("langchain.chat_models", "init_chat_model", model) if isinstance(model, str) else model
+    from ragstone_langchain.decisions import LangChainDecisions
     from ragstone_langchain.models import LangChainLLM
+    from ragstone_langchain.shared_model import is_decision_model
 
-    return LangChainLLM(cast("Any", chat_model))
+    judge = LangChainDecisions if is_decision_model(given) else LangChainLLM
+    return judge(cast("Any", given))
 
 
 def make_embedder(model: object) -> "LangChainEmbedder":

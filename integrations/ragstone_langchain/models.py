@@ -72,7 +72,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         trace: True lets the app's callbacks and tracers see the judge's runs, tagged "ragstone:judge".
 
     Raises:
-        TypeError: `model` is not a LangChain runnable.
+        TypeError: `model` is not a LangChain runnable, or a decision model.
         ValueError: An option is out of range.
 
     Example:
@@ -83,14 +83,6 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
         >>> judge
         LangChainLLM('FakeListChatModel')
     """
-
-    def __new__(cls, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - of a decision model its own wrapper
-        """Return the wrapper; of a decision model `LangChainDecisions`, which is asked otherwise."""
-        if not is_decision_model(args[0] if args else options.get("model")):
-            return super().__new__(cls)
-        from ragstone_langchain.decisions import LangChainDecisions
-
-        return LangChainDecisions(*args, **options)
 
     def __init__(
         self,
@@ -108,6 +100,11 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
             raise TypeError(
                 f"model: {type(model).__name__} is not a LangChain model; pass a chat model (from init_chat_model), "
                 "a text model, or a runnable around one"
+            )
+        if is_decision_model(model):
+            raise TypeError(
+                f"model: {type(model).__name__} is a decision model, which writes no texts; pass it as llm= itself, or "
+                "take LangChainDecisions"
             )
         super().__init__(model, name=name, identity=identity, trace=trace)
         self.asking: Asking = checked("asking", asking, Asking)

@@ -58,7 +58,7 @@ def test_a_name_that_langchain_does_not_know(server) -> None:
         with pytest.raises(RegistryError, match=f"{name} cannot be made .ValueError: Unable to infer model provider"):
             make_llm(name)
     for name in ("langchain:", "langchian:openai:gpt-4o"):
-        with pytest.raises(RegistryError, match=f"'{name}' is none of local, .*langchain:MODEL"):
+        with pytest.raises(RegistryError, match=f"'{name}' is none of local, .*, langchain:MODEL, or module"):
             make_llm(name)
     for name in ("langchain:anthropic:", "langchain:openai: "):
         with pytest.raises(RegistryError, match=f"{name} cannot be made .*names no model: {name.strip()}MODEL"):
