@@ -1,6 +1,5 @@
 """Messages in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +16,6 @@ JUDGE_TAG = "ragstone:judge"
 """Stands on every run of a judge, so that handlers can tell it from the app's."""
 
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
-_SPEAKER = re.compile(r"^(human|user|ai|assistant): ?", re.MULTILINE | re.IGNORECASE)
 _ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
 _LONGEST = 100  # messages of a conversation that are read for its history
 
@@ -139,11 +137,8 @@ def answer_in(turn: "Sequence[BaseMessage]") -> str | None:
 
 
 def turns_in(value: object, *, memory: bool) -> list[Turn]:
-    """Return what people and the AI said in a conversation; a memory may be pairs of texts, or one with names."""
+    """Return what people and the AI said in a conversation; a memory may be pairs of texts."""
     said: list[tuple[str, str]] = []
-    if isinstance(value, str) and memory:
-        _, *parts = _SPEAKER.split(value)
-        said = [(who.lower(), text.strip()) for who, text in zip(parts[::2], parts[1::2], strict=True)]
     for item in value[-_LONGEST:] if is_list(value) else ():
         if (message := read_message(item)) is not None:
             said.append((role_of(message), said_in(message)))

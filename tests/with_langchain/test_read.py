@@ -332,7 +332,6 @@ MEMORIES = {
     "chat_history": {"question": QUESTION, "chat_history": MESSAGES},
     "a chat API's": {"input": QUESTION, "history": [{"role": r, "content": c} for r, c in EARLIER]},
     "pairs of question and answer": {"question": QUESTION, "chat_history": [("Who was Austen?", "A writer.")]},
-    "a text": {"input": QUESTION, "history": "Human: Who was Austen?\nAI: A writer."},
     "the question is in it": {"input": QUESTION, "chat_history": [*MESSAGES, HumanMessage(QUESTION)]},
     "the answer, too": {"input": QUESTION, "chat_history": [*MESSAGES, ("user", QUESTION), ("ai", ANSWER)]},
     "messages beside a question": {"question": QUESTION, "messages": MESSAGES},
@@ -356,7 +355,8 @@ def test_earlier_turns_are_in_the_outputs_too_where_a_thread_is_remembered() -> 
 def test_no_turn_is_earlier() -> None:
     for asked in (QUESTION, {"question": QUESTION, "chat_history": []}, {"messages": [("user", QUESTION)]}):
         assert noted(asked, {"messages": [("user", QUESTION), ("ai", ANSWER)]}).only.history == ()
-    assert noted(QUESTION, {"question": QUESTION, "history": "x", "answer": ANSWER}).only.history == ()
+    text = "Human: Who was Austen?\nAI: A writer."
+    assert noted(QUESTION, {"question": QUESTION, "history": text, "answer": ANSWER}).only.history == ()
 
 
 # --- how a run ended ---------------------------------------------------------------------------------------------------
