@@ -146,10 +146,6 @@ class MonitorHandler(BaseCallbackHandler):
     on_tool_end = on_chain_end
     on_llm_end = on_chain_end
 
-    def on_llm_new_token(self, token: object, *, run_id: UUID, chunk: object = None, **_event: object) -> None:
-        """Keep a piece that a model streams."""
-        safely(self.monitor, self.recorder.piece, run_id, token, chunk)
-
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: object) -> None:
         """End a run that failed, was cancelled or interrupted."""
         safely(self.monitor, self.recorder.end, run_id, None, error, event.get("inputs"))

@@ -16,7 +16,7 @@ JUDGE_TAG = "ragstone:judge"
 """Stands on every run of a judge, so that handlers can tell it from the app's."""
 
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
-_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+_ROLES = {"human": "user", "ai": "assistant"}
 _LONGEST = 100  # messages of a conversation that are read for its history
 
 

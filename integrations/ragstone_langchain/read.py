@@ -118,8 +118,7 @@ class Reading:
 
 def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:
     """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
-    reason, streamed = _ending(run)
-    if reason is not None:
+    if (reason := _unfinished(run)) is not None:
         return Skipped(reason)
     asked, output = as_list(run.inputs), as_list(run.output)
     if 1 < len(asked) == len(output):  # `chain.map()` under a name of the app's
@@ -130,7 +129,7 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
     if found is None or isinstance(found, Sample):
         return found or Skipped("declined")
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
-    answer = streamed or fields.get("response") or _said_directly(run, fields.get("retrieved_contexts"))
+    answer = fields.get("response") or _said_directly(run, fields.get("retrieved_contexts"))
     if answer is not None:
         fields["response"] = answer
     if "response" not in fields and run.error is None and not callable(reading.fields):
@@ -185,23 +184,20 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
 # --- how a run ended -------------------------------------------------------------------------------------------------
 
 
-def _ending(run: Run) -> tuple[str | None, str | None]:
-    """Return why a run came to no end of its own, or the answer of a stream that was left at its last piece."""
+def _unfinished(run: Run) -> str | None:
+    """Say why a run came to no end of its own; None where it did."""
     inside = [*run.walk()]
     cancelled = isinstance(run.error, _CANCELLED)
-    left = cancelled or run.error is None
-    waits = left and any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
-    if waits or _is_langgraph_s("GraphBubbleUp", run.error):
-        return "interrupted", None
-    models = [each for each in inside if each.kind == "model" and (each.open or isinstance(each.error, _CANCELLED))]
-    said = models[0].output if left and len(models) == 1 else None
-    if isinstance(said, str) and said.strip():
-        return None, without_thoughts(said)
+    waits = any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
+    if (waits and (cancelled or run.error is None)) or _is_langgraph_s("GraphBubbleUp", run.error):
+        return "interrupted"
     if cancelled:
-        return "cancelled", None
-    if left and any(each.open for each in inside):
-        return "abandoned", None
-    return ("interrupted" if left and _has_stopped(run) else None), None
+        return "cancelled"
+    if run.error is not None:
+        return None
+    if any(each.open for each in inside):
+        return "abandoned"
+    return "interrupted" if _has_stopped(run) else None
 
 
 def _has_stopped(run: Run) -> bool:

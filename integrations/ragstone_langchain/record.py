@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
 from ragstone.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.plain import as_dict, as_list, is_mapping, to_plain
+from ragstone.plain import as_dict, is_mapping, to_plain
 from ragstone.run import Run
 from ragstone.sample import Sample
-from ragstone_langchain.messages import JUDGE_TAG, Unreadable, text_of
+from ragstone_langchain.messages import JUDGE_TAG, Unreadable
 from ragstone_langchain.read import Kind, Reading, attempt, found_by, holds_memory, joined, named_contexts, sample_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ ADVICE = ADVICE_FOR_ALL | {
 
 _MANY = "RunnableEach<"  # `chain.map()`: each of its runs is one
 _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
-_ENDS = ("finish_reason", "stop_reason", "done_reason")  # of a message, by provider
 _WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
 _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
 _MOST_WAITING, _LONGEST_WAIT = 1_000, 3_600.0  # runs that a person is to resume, and for how many seconds
@@ -221,8 +220,6 @@ class Recorder:
             return
         if run is top:
             run.inputs = run.inputs if streamed is None else streamed
-        elif run.kind == "model":
-            output = run.output if error is not None else None
         elif error is None:
             output = attempt(found_by, run, output, top.recorder.reading.retriever_tools)
         if self.runs.end(key, output, error) is top:
@@ -232,17 +229,6 @@ class Recorder:
                 self.monitor.skip(top.alone)
         if isinstance(output, Unreadable):
             raise output
-
-    def piece(self, run_id: RunId, text: object, chunk: object) -> None:
-        """Keep what a model says piece by piece: as a list, and with its last piece as one text."""
-        run, message = self.runs.get(key_of(run_id)), getattr(chunk, "message", None)
-        if run is None or isinstance(run.output, str):
-            return
-        about = as_dict(getattr(message, "response_metadata", None))
-        pieces = as_list(run.output)
-        pieces.append(str(text) if message is None else text_of(message))
-        last = getattr(message, "chunk_position", None) == "last" or any(map(about.get, _ENDS))
-        run.output = "".join(map(str, pieces)) if last else pieces
 
     def submit(self, run: TopRun) -> None:
         """Hand over the sample of a run that has ended, or failed with an error; count it where it is none."""
