@@ -4,13 +4,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.errors import describe
-from ragstone.live.trace import TRACE_KEY, Trace, current_trace, own_id
+from ragstone.live.trace import TRACE_KEY, own_id
 from ragstone.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.plain import as_dict, is_mapping, to_plain
 from ragstone.run import Run
@@ -68,7 +68,7 @@ class TopRun(Run):
         around: The outermost of the transparent runs that it is inside of.
         alone: As what it is counted where it is no sample and has none inside.
         is_sample: Whether it will be one.
-        block: The contexts that the app named for it in a `trace_id` block, before it began.
+        own_id: The id that the app gives the sample.
     """
 
     recorder: "Recorder"
@@ -77,20 +77,7 @@ class TopRun(Run):
     alone: str | None = None
     is_sample: bool = False
     own_id: str | None = None
-    trace: Trace | None = None
-    block: list[str] = field(default_factory=list[str])
     configurable: Mapping[str, object] | None = None
-
-    def enter_block(self, within: Hashable) -> None:
-        """Take the id that the app gives a sample that begins now, and the contexts that it has named for it."""
-        for twin in _followed(within):  # another monitor has taken them for its sample of the run
-            self.own_id, self.trace, self.block = twin.own_id, twin.trace, twin.block
-            return
-        tagged = [tag.partition(":")[2] for tag in self.tags if tag.startswith(f"{TRACE_KEY}:")]
-        self.own_id = own_id({TRACE_KEY: tagged[0], **self.metadata} if tagged else self.metadata)
-        self.trace = current_trace()
-        if self.trace is not None:
-            self.block, self.trace.contexts[:] = [*self.trace.contexts], ()
 
 
 _OPEN: WeakKeyDictionary[Any, OpenRuns[TopRun]] = WeakKeyDictionary()
@@ -102,13 +89,21 @@ def _followed(key: Hashable) -> list[TopRun]:
     return [top for top in tops if top is not None and top.is_sample]
 
 
+def _own_id(run: TopRun) -> str | None:
+    """Return the id that the app gives a sample that begins now, which has one id in all monitors."""
+    for twin in _followed(run.id):
+        return twin.own_id
+    tagged = [tag.partition(":")[2] for tag in run.tags if tag.startswith(f"{TRACE_KEY}:")]
+    return own_id({TRACE_KEY: tagged[0], **run.metadata} if tagged else run.metadata)
+
+
 def contexts(docs: D) -> D:
     """Name what the app has retrieved, wherever it did, for the sample of the run that the call is made in.
 
         docs = contexts(vector_store.similarity_search(question))
 
-    Of the sample these are the contexts then, whatever else was retrieved; several calls add up. Outside of any run,
-    but in a `ragstone.trace_id` block, the next sample that begins there takes them. Anywhere else nothing happens.
+    Of the sample these are the contexts then, whatever else was retrieved; several calls add up. Outside of any run
+    nothing happens.
 
     Args:
         docs: Documents, with scores or without, or texts: one, or a list of them.
@@ -122,11 +117,8 @@ def contexts(docs: D) -> D:
     """
     with suppress(Exception):
         key = _run_in_context()
-        followed = _followed(key)
-        for sample in followed:
+        for sample in _followed(key):
             safely(sample.recorder.monitor, sample.recorder.collect_named, key, docs)
-        if not followed and (trace := current_trace()) is not None:
-            trace.contexts += named_contexts(docs, "contexts(docs)")
     return docs
 
 
@@ -202,7 +194,7 @@ class Recorder:
             # A streamed chain is said to have {"input": ""} until its own are there.
             lone = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
             run.inputs = None if isinstance(lone, str) and not lone else as_it_stands(inputs)
-            run.enter_block(key)
+            run.own_id = _own_id(run)
             return run
         run.transparent = kind not in ("model", "retriever")
         if around is None and (kind == "chain" or event.get("parent_run_id") is None):
@@ -232,9 +224,6 @@ class Recorder:
 
     def submit(self, run: TopRun) -> None:
         """Hand over the sample of a run that has ended, or failed with an error; count it where it is none."""
-        block = [*run.block, *(run.trace.contexts if run.trace is not None else ())]
-        if block and not any(each.kind == "named" for each in run.walk()):
-            run.inside.append(Run("", "named", output=block, open=False))
         thread = str(run.metadata.get("thread_id") or (run.configurable or {}).get("thread_id") or "")
         since, before = self.waiting.pop(thread, (0.0, None))
         resumes = run.inputs is None or type(run.inputs).__name__ == "Command"

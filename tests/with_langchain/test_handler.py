@@ -275,21 +275,6 @@ def test_contexts_are_for_all_that_follow_the_run_and_come_back_whatever_they_ar
     ]
 
 
-def test_contexts_of_a_block_are_for_the_sample_that_begins_in_it_if_it_names_none(monitor) -> None:
-    config = heard(monitor)
-    with ragstone.trace_id("request 7"):
-        contexts(DOCUMENTS)
-        rag(search=OTHER).invoke(QUESTION, config)
-        contexts([THIRD])
-        RunnableLambda(lambda q: found(q) and ANSWER).invoke(QUESTION, config)
-        RunnableLambda(lambda q: ANSWER).invoke(QUESTION, config)
-        reading = rag().stream(QUESTION, config)
-        next(reading)
-    list(reading)
-    assert [parts(sample)[1] for sample in monitor.samples] == [FOUND, FOUND, (), FOUND]
-    assert [sample.id for sample in monitor.samples] == ["request 7", *(f"request 7/{n}" for n in (2, 3, 4))]
-
-
 def test_of_a_retriever_s_result_that_cannot_be_read_whole_nothing_is_a_context(monitor) -> None:
     class Odd(Searching):
         def _get_relevant_documents(self, query, *, run_manager):
@@ -317,6 +302,8 @@ def test_the_sample_s_id_and_metadata() -> None:
     assert (sample.metadata["user_id"], str(sample.metadata["thread_id"])) == ("u", "7")
     assert sample_of(rag(), metadata={"ragstone_trace_id": "m"}, tags=["ragstone_trace_id:t"]).id == "m"
     assert sample_of(rag(), tags=["prod", "ragstone_trace_id:a:b"]).id == "a:b"
+    with ragstone.trace_id("request 7"):
+        assert [sample_of(rag()).id for _ in range(2)] == ["request 7", "request 7/2"]
 
 
 def test_every_request_of_a_server_is_one_sample_whatever_its_run_id(monitor) -> None:
