@@ -98,8 +98,6 @@ class OpenRuns(Generic[R]):
         """
         with self._lock:
             above = self._runs.get(parent_id)
-            if above is not None and above[0].transparent:
-                above = None
             if run.id in self._runs or (parent_id in self._over and parent_id not in self._runs):
                 self._remember(run.id)
                 return False
@@ -141,8 +139,7 @@ class OpenRuns(Generic[R]):
         runs: list[Run] = [tree.root, *tree.root.walk()]
         for run in runs:
             self._runs.pop(run.id, None)
-            if not run.transparent:
-                self._remember(run.id)
+            self._remember(run.id)
         if given_up is not None:
             self._given_up(tree.root, given_up)
 

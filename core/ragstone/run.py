@@ -14,7 +14,6 @@ class Run:
         output: What it returned; None where it has not, or has failed.
         inside: The runs that it started, as they began.
         open: Whether it has not ended.
-        transparent: Whether what it starts is a tree of its own, as below the main loop of an app.
     """
 
     id: Hashable
@@ -27,7 +26,6 @@ class Run:
     parent: "Run | None" = None
     inside: "list[Run]" = field(default_factory=list["Run"])
     open: bool = True
-    transparent: bool = False
 
     def walk(self) -> "Iterator[Run]":
         """Yield the runs inside as they began, each before those inside of it."""

@@ -51,8 +51,8 @@ class MonitorHandler(BaseCallbackHandler):
             {"response": "data.answer"}, looked up as `RagEvaluator` does; or a function of a run's inputs and outputs
             (None if it failed) that returns the sample, a mapping of those fields that it knows, or None for no
             sample. It runs in the app's thread.
-        where: A function of a run's name, tags and metadata; true makes the run a sample. If it rejects a run, it is
-            called for the runs inside, too.
+        where: A function of a topmost run's name, tags and metadata; true makes the run a sample. What it rejects gives
+            none, with all inside of it.
         retriever_tools: Names of tools whose text is a context, if they run no retriever and return no Documents as
             their artifact.
 

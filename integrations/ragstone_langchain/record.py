@@ -35,7 +35,7 @@ ADVICE = ADVICE_FOR_ALL | {
     "nothing_found": "return question, contexts and answer from fields=",
     "only_model": "a model was called outside of any chain: call monitor.submit(Sample(...)) there",
     "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
-    "too_large": "10,000 runs or 10,000,000 characters in one: if it is the app's main loop, exclude it with where=",
+    "too_large": "10,000 runs or 10,000,000 characters in one: of a main loop, pass the handler to the chains inside",
 }
 """What to do about runs that gave no sample, by reason."""
 
@@ -65,17 +65,13 @@ class TopRun(Run):
 
     Attributes:
         recorder: What began it.
-        around: The outermost of the transparent runs that it is inside of.
-        alone: As what it is counted where it is no sample and has none inside.
-        is_sample: Whether it will be one.
+        skipped: Why it is no sample; None: it is one, "": it is not counted.
         own_id: The id that the app gives the sample.
     """
 
     recorder: "Recorder"
     tags: Sequence[str] = ()
-    around: "TopRun | None" = None
-    alone: str | None = None
-    is_sample: bool = False
+    skipped: str | None = None
     own_id: str | None = None
     configurable: Mapping[str, object] | None = None
 
@@ -86,7 +82,7 @@ _OPEN: WeakKeyDictionary[Any, OpenRuns[TopRun]] = WeakKeyDictionary()
 def _followed(key: Hashable) -> list[TopRun]:
     """Return the samples that a run is part of, one for each monitor."""
     tops = [runs.top_of(key) for runs in list(_OPEN.values())]
-    return [top for top in tops if top is not None and top.is_sample]
+    return [top for top in tops if top is not None and top.skipped is None]
 
 
 def _own_id(run: TopRun) -> str | None:
@@ -156,49 +152,44 @@ class Recorder:
         """Follow a run that starts."""
         key = key_of(run_id)
         known = self.runs.get(key)
-        if JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not known.transparent):
+        rejected = isinstance(known, TopRun) and known.skipped == "excluded"
+        if JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not rejected):
             return  # the handler was given twice, or two of one monitor
-        if known is not None:
+        if rejected:
             self.runs.end(key)  # where another handler of the monitor has said no
         parent_key = key_of(event.get("parent_run_id"))
         # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         parent = self.runs.get(parent_key) or self.runs.get(_run_in_context())
         top = None if parent is None else self.runs.top_of(parent.id)
         name = str(event.get("name") or as_dict(serialized).get("name") or "")
-        run: Run
-        if top is None or top.transparent:
-            run = self._topmost(key, kind, name, event, inputs, around=top)
+        if parent is None or top is None:
+            self.runs.begin(self._topmost(key, kind, name, event, inputs), parent_key)
+        elif top.kind == "tool" or top.name.startswith(_MANY):
+            if kind == "chain":
+                top.skipped = ""  # the chain is counted instead
+            self.runs.begin(self._topmost(key, kind, name, event, inputs))
         else:
             if top.configurable is None:
                 top.configurable = _in_context("configurable")
-            run = Run(key, kind, name, as_it_stands(inputs) if holds_memory(inputs) else None)
-        self.runs.begin(run, parent_key if parent is None else parent.id)
+            self.runs.begin(Run(key, kind, name, as_it_stands(inputs) if holds_memory(inputs) else None), parent.id)
 
-    def _topmost(
-        self, key: Hashable, kind: Kind, name: str, event: Mapping[str, Any], inputs: object, *, around: TopRun | None
-    ) -> TopRun:
-        """Return a topmost run, whether or not it is inside of one that the handler was not told of."""
+    def _topmost(self, key: Hashable, kind: Kind, name: str, event: Mapping[str, Any], inputs: object) -> TopRun:
+        """Return a topmost run."""
         metadata, tags = dict(event.get("metadata") or {}), event.get("tags") or ()
-        around = None if around is None else around.around or around
-        run = TopRun(id=key, kind=kind, name=name, metadata=metadata, recorder=self, tags=tags, around=around)
-        try:
-            chosen = self.where is None or bool(self.where(name, tags, metadata))
-        except Exception as error:  # lest it fail for each run inside, none of these is a sample
-            self.monitor.failed("langchain", error)
-            self.monitor.skip("where_failed")
+        run = TopRun(id=key, kind=kind, name=name, metadata=metadata, recorder=self, tags=tags)
+        if kind != "chain" or name.startswith(_MANY):
+            run.skipped = _ALONE.get(kind, "") if event.get("parent_run_id") is None else ""
             return run
-        run.is_sample = chosen and kind == "chain" and not name.startswith(_MANY)
-        if run.is_sample:
-            if around is not None:
-                around.alone = None
+        try:
+            run.skipped = None if self.where is None or self.where(name, tags, metadata) else "excluded"
+        except Exception as error:
+            self.monitor.failed("langchain", error)
+            run.skipped = "where_failed"
+        if run.skipped is None:
             # A streamed chain is said to have {"input": ""} until its own are there.
             lone = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
             run.inputs = None if isinstance(lone, str) and not lone else as_it_stands(inputs)
             run.own_id = _own_id(run)
-            return run
-        run.transparent = kind not in ("model", "retriever")
-        if around is None and (kind == "chain" or event.get("parent_run_id") is None):
-            run.alone = _ALONE.get(kind, "excluded")
         return run
 
     def end(self, run_id: RunId, output: object, error: BaseException | None = None, streamed: object = None) -> None:
@@ -213,12 +204,13 @@ class Recorder:
         if run is top:
             run.inputs = run.inputs if streamed is None else streamed
         elif error is None:
-            output = attempt(found_by, run, output, top.recorder.reading.retriever_tools)
+            tools = top.recorder.reading.retriever_tools
+            output = attempt(found_by, run, output, tools) if top.skipped is None else None
         if self.runs.end(key, output, error) is top:
-            if top.is_sample:
+            if top.skipped is None:
                 top.recorder.submit(top)
-            elif top.alone is not None:
-                self.monitor.skip(top.alone)
+            elif top.skipped:
+                self.monitor.skip(top.skipped)
         if isinstance(output, Unreadable):
             raise output
 
@@ -254,7 +246,7 @@ class Recorder:
 
 
 def _give_up(run: TopRun, reason: str) -> None:
-    if run.is_sample:
+    if run.skipped is None:
         run.recorder.monitor.skip(reason)
 
 

@@ -372,28 +372,48 @@ def test_every_topmost_run_is_a_sample_or_counted_by_a_reason_that_says_what_to_
             rag().invoke(QUESTION, heard(Noting(), **{option: lambda *_: failing(KeyboardInterrupt).invoke("x")}))
     rag().invoke(QUESTION, heard(monitor, where=lambda *_: False))
     rag().invoke(QUESTION, heard(monitor, fields=lambda *_: None))
-    excluded = heard(monitor, where=lambda name, tags, metadata: name == "inner")
-    (RunnablePassthrough() | rag().with_config(run_name="inner")).invoke(QUESTION, excluded)
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE], "an excluded run around a sample is not counted"
+    assert monitor.samples == []
     once = ("only_model", "only_retrieval", "no_question", "nothing_found", "where_failed", "fields_failed")
     assert monitor.skipped == {**dict.fromkeys((*once, "excluded", "declined"), 1), "only_step": 2}
     assert [str(error).rpartition(": ")[2] for error in monitor.errors] == ["'x'"] * 2
     assert set(monitor.skipped) <= set(monitor.advice)
 
 
-def test_where_chooses_the_topmost_run_for_which_it_says_yes(monitor) -> None:
+def test_where_is_asked_of_the_topmost_run_and_rejects_it_with_all_inside(monitor) -> None:
     asked = []
 
     def where(name, tags, metadata):
-        asked.append(name)
+        asked.append((name, [*tags], metadata["user"]))
         return "rag" in tags
 
-    inner = RAG.with_config(run_name="my_rag", tags=["rag"])
-    app = RunnableLambda(lambda text: text.strip()) | inner | RunnableLambda(lambda text: {"html": f"<p>{text}</p>"})
-    app.invoke(f" {QUESTION} ", {**heard(monitor, where=where), "run_name": "app", "metadata": {"user": "7"}})
-    assert parts(monitor.only) == WHOLE
-    assert (monitor.only.metadata["name"], monitor.only.metadata["user"]) == ("my_rag", "7")
-    assert len(asked) == 4, "nothing inside of what was chosen is asked about"
+    app = RunnableLambda(lambda text: contexts([THIRD]) and text) | RAG.with_config(tags=["rag"])
+    config = {**heard(monitor, where=where), "run_name": "app", "metadata": {"user": "7"}}
+    app.invoke(QUESTION, config)
+    assert noted(monitor) == ([], {"excluded": 1}, [])
+    app.invoke(QUESTION, {**config, "tags": ["rag"]})
+    assert noted(monitor) == ([(QUESTION, (THIRD,), ANSWER)], {"excluded": 1}, [])
+    assert asked == [("app", [], "7"), ("app", ["rag"], "7")]
+
+
+def test_what_cannot_be_read_inside_of_a_rejected_run_is_no_error(monitor) -> None:
+    class Odd(Searching):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return [7]
+
+    (Odd() | (lambda _: ANSWER)).invoke(QUESTION, heard(monitor, where=lambda *_: False))
+    assert noted(monitor) == ([], {"excluded": 1}, [])
+
+
+def test_a_chain_in_a_tool_outside_of_any_chain_is_a_sample_and_the_tool_is_not_counted(monitor) -> None:
+    inner = RunnablePassthrough() | Around(inner=[Searching()], keep=2) | (lambda _: ANSWER)
+
+    @tool
+    def ask(query: str) -> str:
+        """Ask."""
+        return inner.invoke(query)
+
+    ask.invoke(QUESTION, heard(monitor))
+    assert noted(monitor) == ([WHOLE], {}, [])
 
 
 def test_a_function_s_sample_has_the_run_s_metadata_and_its_own_id(monitor) -> None:
