@@ -1,6 +1,6 @@
 """Whether corrected intervals hold what people said: 2,000 draws of each population, judge and number of labels.
 
-    python benchmarks/people FOLDER [--draws 2000] [--only means,squeezed,pairs,slices] [--out FOLDER]
+    python benchmarks/people FOLDER [--draws 2000] [--only means,squeezed,pairs] [--out FOLDER]
 
 The populations are numbers in CSV files of FOLDER, a file a data set: what people and judges said of the same answers.
 From each, rows are drawn with replacement, some of them keep their labels, and the interval is compared with the mean
@@ -39,11 +39,10 @@ KINDS = {
     "means": (30, 60, 120),
     "squeezed": (30, 60, 120),
     "pairs": (20, 40, 60),
-    "slices": (60, 120),
 }
 COLUMNS = (
     "kind", "population", "people", "judge", "labels", "draws", "rho", "covers", "width",
-    "alone_covers", "alone_width", "judge_covers", "sure", "wrong", "judge_sure", "judge_wrong", "too_few", "limit",
+    "alone_covers", "alone_width", "judge_covers", "sure", "wrong", "judge_sure", "judge_wrong", "limit",
 )  # fmt: skip
 
 
@@ -56,7 +55,6 @@ class Population:
     f: np.ndarray
     group: np.ndarray
     system: np.ndarray
-    length: np.ndarray
 
 
 @dataclass
@@ -73,15 +71,14 @@ class Tally:
     wrong: int = 0
     judge_sure: int = 0
     judge_wrong: int = 0
-    too_few: int = 0
 
 
 def population(folder: Path, name: str, people: str, judge: str) -> Population:
     with (folder / f"{name}.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row[people] and row[judge]]
-    y, f, length = (np.array([float(row[key]) for row in rows]) for key in (people, judge, "length"))
+    y, f = (np.array([float(row[key]) for row in rows]) for key in (people, judge))
     group, system = (np.array([row[key] for row in rows]) for key in ("group", "system"))
-    return Population(name, people, judge, y, f / f.max() if judge == "length" else f, group, system, length)
+    return Population(name, people, judge, y, f / f.max() if judge == "length" else f, group, system)
 
 
 def alone(y: np.ndarray, yes_no: bool) -> tuple[float, float]:
@@ -137,21 +134,7 @@ def pairs(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> Non
     count(tally, float(y.mean()), (estimate.low, estimate.high), alone(dy[:n], False), judge_interval(df))
 
 
-def slices(of: Population, n: int, rng: np.random.Generator, tally: Tally) -> None:
-    """The rows of one system, or a third of all by length, among drawn rows of which n have labels."""
-    inside = of.parts[rng.integers(0, len(of.parts))]
-    rows = rng.integers(0, len(of.y), ROWS)
-    mine, others = rows[:n][inside[rows[:n]]], rows[n:][inside[rows[n:]]]
-    if len(mine) < 20:
-        tally.too_few += 1
-        return
-    estimate = corrected_mean(of.y[mine], of.f[mine], of.f[others])
-    yes_no = set(np.unique(of.y)) <= {0.0, 1.0}
-    judged = judge_interval(np.concatenate([of.f[mine], of.f[others]]))
-    count(tally, float(of.y[inside].mean()), (estimate.low, estimate.high), alone(of.y[mine], yes_no), judged)
-
-
-DRAW = {"means": means, "squeezed": means, "pairs": pairs, "slices": slices}
+DRAW = {"means": means, "squeezed": means, "pairs": pairs}
 
 
 def prepared(of: Population, kind: str) -> Population:
@@ -167,10 +150,6 @@ def prepared(of: Population, kind: str) -> Population:
             if len(both) >= 30:
                 first, second = np.array(both).T
                 of.pairs.append((of.y[second] - of.y[first], of.f[second] - of.f[first]))
-    if kind == "slices":
-        low, high = np.quantile(of.length, (1 / 3, 2 / 3))
-        thirds = [of.length <= low, (of.length > low) & (of.length <= high), of.length > high]
-        of.parts = [of.system == system for system in systems] + thirds
     return of
 
 
@@ -191,14 +170,11 @@ def cell(folder: Path, draws: int, job: tuple[str, str, str, str, int]) -> dict[
     seeded = ("means" if kind == "squeezed" else kind, *job[1:])
     seed = int.from_bytes(hashlib.blake2b("|".join(map(str, seeded)).encode(), digest_size=8).digest(), "big")
     rng, tally = np.random.default_rng(seed), Tally()
-    while tally.draws + tally.too_few < draws:
+    while tally.draws < draws:
         DRAW[kind](of, n, rng, tally)
-    if tally.draws < draws / 10:
-        return {"kind": kind, "population": name, "people": people, "judge": judge, "labels": n, "draws": tally.draws,
-                "too_few": tally.too_few}  # fmt: skip
     d, rho = tally.draws, rho_of(of, kind)
     limit = ""
-    if kind != "slices" and n >= 60 and rho >= 0.7:
+    if n >= 60 and rho >= 0.7:
         units = {"means": ROWS, "squeezed": ROWS, "pairs": 0}[kind]
         if kind == "pairs":
             units = int(np.mean([min(ROWS, len(pair[0])) for pair in of.pairs]))
@@ -208,7 +184,7 @@ def cell(folder: Path, draws: int, job: tuple[str, str, str, str, int]) -> dict[
         "rho": round(rho, 2), "covers": round(tally.holds / d, 3), "width": round(tally.width / d, 4),
         "alone_covers": round(tally.alone_holds / d, 3), "alone_width": round(tally.alone_width / d, 4),
         "judge_covers": round(tally.judge_holds / d, 3), "sure": tally.sure, "wrong": tally.wrong,
-        "judge_sure": tally.judge_sure, "judge_wrong": tally.judge_wrong, "too_few": tally.too_few, "limit": limit,
+        "judge_sure": tally.judge_sure, "judge_wrong": tally.judge_wrong, "limit": limit,
     }  # fmt: skip
 
 
@@ -217,7 +193,7 @@ def summary(rows: list[dict[str, object]]) -> Iterator[str]:
     head += ("over the limit of a good judge", "sure and wrong", "the judge alone")
     yield f"| {' | '.join(head)} |\n|---|{'--:|' * (len(head) - 1)}"
     for kind in KINDS:
-        mine = [row for row in rows if row["kind"] == kind and row.get("covers") is not None]
+        mine = [row for row in rows if row["kind"] == kind]
         if not mine:
             continue
         covers = np.array([float(row["covers"]) for row in mine])
