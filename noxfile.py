@@ -21,7 +21,7 @@ nox.options.report = ".nox/report.json"
 
 ROOT = Path(__file__).resolve().parent
 REPORT = ROOT / ".nox" / "report.json"
-EXTRAS = "calibrate,langchain,llama-index,local,openai,otel,sql"
+EXTRAS = "labels,langchain,llama-index,local,openai,otel,sql"
 PARALLEL = str(min(4, os.cpu_count() or 1))
 PYTEST = ("python", "-m", "pytest", "-n", PARALLEL, "--dist", "worksteal", "--tb", "short")
 TYPED = ("core", "integrations", "tests/typing", "noxfile.py", "examples")
@@ -102,7 +102,7 @@ def coverage(session: nox.Session) -> None:
 @nox.session(tags=["full"])
 def browser(session: nox.Session) -> None:
     """Run the tests of the pages in Chromium; without it they fail."""
-    session.install("--group", "browser", "--editable", ".[calibrate]")
+    session.install("--group", "browser", "--editable", ".[labels]")
     session.run("python", "-m", "pytest", "-m", "browser", "--tb", "short", "tests/browser", *session.posargs)
 
 

@@ -21,8 +21,8 @@ Statistic = Callable[[Sequence[Any], Labels], st.Measure]
 # breakdown. What no line has makes no row of the table.
 _SCORE = ("value", "count", "expected")
 _READINGS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "context_relevancy": {"human": (*_SCORE, "uncalibrated", "chunk")},
-    "response_relevancy": {"human": (*_SCORE, "uncalibrated")},
+    "context_relevancy": {"human": (*_SCORE, "chunk")},
+    "response_relevancy": {"human": _SCORE},
     "faithfulness": {"human": (*_SCORE, "least")},
     "summarization_score": {
         "coverage": ("qa", "qa_expected", "value"),

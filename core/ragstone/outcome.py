@@ -186,7 +186,7 @@ Outcome = Score | Unscored
 _AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
 _NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of a pair of words
 _YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
-_RAW = frozenset({"count", "expected", "least", "uncalibrated"})  # last words of parts that are raw signals
+_RAW = frozenset({"count", "expected", "least"})  # last words of parts that are raw signals
 _SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
 
 

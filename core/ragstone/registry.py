@@ -9,7 +9,6 @@ that is named as the top package of a model object's class, or of a class that t
 """
 
 import dataclasses
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -34,7 +33,7 @@ GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "golden": {"context_recall": {}, "factual_correctness": {}},
 }
 """Metrics, with their options, that one name stands for."""
-OBJECTS = frozenset({"llm", "writer", "embedder", "splitter", "calibration"})
+OBJECTS = frozenset({"llm", "writer", "embedder", "splitter"})
 """Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
@@ -215,7 +214,7 @@ def make_metric(
     if embedder is not None and "embedder" in _types(cls):
         arguments["embedder"] = embedder
     for option, value in options.items():
-        is_object = option in ("splitter", "calibration") and type(value) not in (str, int, float, list, dict)
+        is_object = option == "splitter" and type(value) not in (str, int, float, list, dict)
         arguments[option] = value if is_object and option in _types(cls) else checked_option(name, option, value)
     try:
         if is_entry_point(name) and not isinstance(own := _own_metric(name), type):
@@ -463,22 +462,6 @@ def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
         raise
     except Exception as error:  # code of somebody's own
         raise RegistryError(f"{name} cannot be made ({describe(error)})") from error
-
-
-def load_calibration(path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - of a wing that the core does not know
-    """Return a calibration that a file holds, for the option `calibration` of a metric.
-
-    Raises:
-        RegistryError: No installed package reads calibrations.
-        ValueError: The file holds none.
-        ImportError: An extra is not installed; the message names it.
-    """
-    from importlib.metadata import entry_points  # loaded when first used
-
-    reader = next(iter(entry_points(group="ragstone.calibrations")), None)
-    if reader is None:
-        raise RegistryError(f"{path}: no installed package reads calibrations")
-    return reader.load()(path)
 
 
 def load_entry_point(name: str, *, call: bool = False) -> object:

@@ -18,7 +18,7 @@ def test_all_is_well(run, server):
     first, base, *_, asked, placed = done.stdout.splitlines()
     assert first.startswith(f"ragstone {ragstone.__version__}, Python 3.")
     assert f"numpy {importlib.metadata.version('numpy')}" in base
-    extras = {"calibrate", "langchain", "llama-index", "local", "openai", "otel", "sql"}
+    extras = {"labels", "langchain", "llama-index", "local", "openai", "otel", "sql"}
     assert extras <= set(re.findall(r"^ragstone\[(.*)\]: ", done.stdout, re.MULTILINE))
     assert asked.startswith(f"judge {server.url}: {MODEL} answers 'yes', gives probabilities, is asked together (")
     assert placed.startswith(f"embedder default: {MODEL} answers with 8 dimensions (")

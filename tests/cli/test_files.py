@@ -40,10 +40,9 @@ def contents(files):
         ("score rows.jsonl --out link", "--out link: is the input FILE itself"),
         ("score rows.jsonl --report sub/../rows.jsonl", "--report sub/../rows.jsonl: is the input FILE itself"),
         ("score rows.jsonl --out new --report sub/../new", "--report sub/../new: is --out new itself"),
-        ("score rows.jsonl --calibration c.json --out c.json", "--out c.json: is --calibration c.json itself"),
         ("score rows.jsonl --llm local:c.json --out c.json", "--out c.json: is --llm c.json itself"),
         ("score rows.jsonl --report -", "--report -: does not go to standard output; name a file"),
-        ("calibrate r.jsonl --labels r2.jsonl --out r2.jsonl", "--out r2.jsonl: is --labels r2.jsonl itself"),
+        ("correct r.jsonl --labels r2.jsonl --page r2.jsonl", "--page r2.jsonl: is --labels r2.jsonl itself"),
         ("report j.db --out hard", "--out hard: is the input itself"),
     ],
 )
@@ -73,7 +72,7 @@ def test_the_input_is_not_overwritten_where_it_is_piped_but_a_device_may_be_name
 def test_what_cannot_be_written_is_said_before_the_judge_is_asked(run, server, files, path, message):
     assert files
     judged = ("rows.jsonl", *ONE, "--llm", server.url)
-    labelled = ("calibrate", "r.jsonl", "--labels", "r2.jsonl", "--out")
+    labelled = ("correct", "r.jsonl", "--labels", "r2.jsonl", "--page")
     for command in (("score", *judged, "--out"), labelled, ("score", *judged, "--report")):
         done = run(*command, path)
         assert (done.exit_code, message in done.stderr) == (2, True)

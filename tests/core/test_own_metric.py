@@ -57,7 +57,6 @@ class OnlyGenerate:
         (AlignmentCoverage, "assessment_questions", []),
         (AlignmentCoverage, "language", "xx"),
         (ContextRelevancy, "granularity", "word"),
-        (ContextRelevancy, "calibration", "calibration.json"),
         (ResponseRelevancy, "noncommittal", "some"),
         (ResponseRelevancy, "threshold", -1.1),
     ],

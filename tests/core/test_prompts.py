@@ -116,7 +116,7 @@ def test_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
     shows_not = {
         "llm", "writer", "parts", "threshold", "asking", "scoring", "embedder", "language", "splitter",
-        "length_penalty", "coeff", "max_input_tokens", "max_characters", "instructions", "calibration",
+        "length_penalty", "coeff", "max_input_tokens", "max_characters", "instructions",
         "reason",  # its own prompt has tests/core/test_reason.py
     }  # fmt: skip
     for metric, options in OPTIONS.items():

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from ragstone.cli.main import cli
 
+from ..labels.population import label_of, made, write  # noqa: TID252
 from ..report.reports import data_of  # noqa: TID252
 from .test_pages import ROOT
 
@@ -64,3 +65,27 @@ def test_every_step_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     assert low < truth < high < float(judge)
     ragstone(page)
     assert "labels alone" in Path("report.html").read_text()
+
+
+@pytest.mark.parametrize("words", [{}, {1.0: "yes", 0.0: "no"}])
+def test_how_far_two_people_agree(words, tmp_path, monkeypatch, capsys):
+    """Both say yes of 20, no of 10; Ann alone says yes of 6, and Bob of 4; Bob skips one that Ann labels."""
+    monkeypatch.chdir(tmp_path)
+    report, _ = made(41)
+    for name, answers in (("ann", [1.0] * 26 + [0.0] * 15), ("bob", [1.0] * 20 + [0.0] * 16 + [1.0] * 4)):
+        labels = [
+            label_of(
+                report,
+                f"q{i}",
+                words.get(said, said),
+                **({"kind": "claim", "item": "1", "text": "So."} if words else {}),
+            )
+            for i, said in enumerate(answers)
+        ]
+        skipped = [label_of(report, "q40", None, skipped=True)] if name == "bob" else []
+        write(Path(f"{name}.jsonl"), reversed([*labels, *skipped]))
+    page = (ROOT / "docs" / "labels.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(import pandas.*?)```", page, re.DOTALL)
+    exec(block, {})
+    by_chance = (26 * 24 + 14 * 16) / 40**2
+    assert float(capsys.readouterr().out) == pytest.approx((30 / 40 - by_chance) / (1 - by_chance))

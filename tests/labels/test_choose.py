@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ragstone import Evidence, Sample, Verdict
 from ragstone.cli.main import cli
-from ragstone.labels import CalibrationError
+from ragstone.labels import LabelError
 from ragstone.labels.choose import choose
 from ragstone.live import SQLiteSink
 from ragstone.metrics.base import ItemKind
@@ -131,7 +131,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(more, message):
-    with pytest.raises(CalibrationError, match=message):
+    with pytest.raises(LabelError, match=message):
         choose(**{"report": faithful(3)} | more)
 
 
@@ -140,12 +140,9 @@ def run(*args):
 
 
 def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():
-    kinds = (ItemKind("noncommittal", "Does it evade?", ("yes", "no"), "sample"),)
-    given = report([0.5], metric="response_relevancy", samples=[Sample(response="Yes.")],
-                   metrics=[MetricInfo("response_relevancy", "1", "judge", items=kinds)])  # fmt: skip
-    ((item,),) = [entry["items"] for entry in choose(given).entries]
-    assert item["kind"] == "noncommittal", "its labels calibrate the judge"
-    own = report([0.5], samples=[Sample(response="Yes.")], metrics=[MetricInfo("demo", "1", "judge", items=kinds)])
+    verdict = Verdict(id="1", kind="claim", text="Yes.", verdict="supported")
+    own = report([0.5], samples=[Sample(response="Yes.")], verdicts=[verdict],
+                 metrics=[MetricInfo("demo", "1", "judge", items=KINDS)])  # fmt: skip
     assert [entry["items"] for entry in choose(own).entries] == [[]]
 
 

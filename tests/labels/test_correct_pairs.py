@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragstone.labels import CalibrationError, corrected_comparison, corrected_difference, corrected_pairs
+from ragstone.labels import LabelError, corrected_comparison, corrected_difference, corrected_pairs
 from ragstone.report import Report, compare
 from ragstone.report.checks import check_drops
 from ragstone.testing import assert_not_worse
@@ -68,7 +68,7 @@ def test_live_samples_of_several_rates_are_refused_on_either_side(pair, tmp_path
     mixed = [replace(each, rate=0.5 if each.row else 1.0) for each in b]
     b = Report.of(mixed, samples=[b.sample(each) for each in b])
     for both in ((a, b), (b, a)):
-        with pytest.raises(CalibrationError, match="chosen at the rates 1, 0.5"):
+        with pytest.raises(LabelError, match="chosen at the rates 1, 0.5"):
             corrected_comparison(*both, file)
 
 

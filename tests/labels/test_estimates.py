@@ -1,6 +1,7 @@
 """Corrected means and differences: arithmetic against independent formulas, bounds, and truth that is known."""
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -214,6 +215,13 @@ def test_bad_input_is_named(name: str) -> None:
         corrected_mean(**arguments)
     with pytest.raises(ValueError, match="people: -1.5 is not from -1 to 1"):
         corrected_difference(np.full(20, -1.5), np.zeros(20), [])
+
+
+@pytest.mark.parametrize("estimator", [corrected_mean, corrected_difference])
+def test_without_scipy_the_extra_is_named(estimator: Callable[..., Estimate], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    with pytest.raises(ImportError, match=r'a corrected mean needs scipy: pip install "ragstone\[labels\]"'):
+        estimator(YES_NO, VERDICTS, OTHER_VERDICTS)
 
 
 @example(715297)  # all people give 0.3, and rounding leaves a spread

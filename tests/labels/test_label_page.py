@@ -1,70 +1,21 @@
-"""From results to a page of labels, and from labels to a calibration, with no judge asked again."""
+"""What people are asked of each metric, and the labels that a page gives: which of them are refused, and why."""
 
 import itertools
 import json
-import random
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
 from ragstone.cli.main import cli
-from ragstone.labels import Calibration
 from ragstone.labels.choose import choose
-from ragstone.labels.label_file import items_of
+from ragstone.labels.label_file import items_of, read_labels
 from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..report.reports import data_of  # noqa: TID252
-from .made import judge, relevancy
-
-FULL = Path("/dev/full")
-
-
-def sentences(n=24):
-    """Sentences of which the judge says yes with more than 1/2 to nearly all; needed are those above 0.8."""
-    chance = random.Random(3)
-    for i in range(n):
-        ps = [round(chance.uniform(0.45, 0.99), 2) for _ in range(4)]
-        ps[0] = 0.93  # one is needed
-        yield Sample(user_input=f"Who did {i}?", retrieved_contexts=[" ".join(f"Ann {i} did it p{p}." for p in ps)])
-
-
-def run(*args):
-    return CliRunner().invoke(cli, list(map(str, args)))
-
-
-def downloaded(data, answer, *, whole=False):
-    """Return what the page's download holds where each sample is answered by `answer(item)`."""
-    for entry in data["samples"]:
-        base = {"ragstone_label": 1, **entry["of"], "verdicts_shown": data["shown"]}
-        for item in [{"kind": "score"}] if whole else entry["items"]:
-            known = {name: item.get(name) for name in ("kind", "item", "text")}
-            yield {**base, **known, "answer": answer(item)}
-
-
-def written(path, lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def needed(item):
-    return "relevant" if float(item["text"].split("p")[-1][:-1]) > 0.8 else "irrelevant"
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    path = tmp_path_factory.mktemp("labels") / "results.jsonl"
-    evaluate(list(sentences()), [relevancy()], progress=False).to_json(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def labels(results):
-    return list(downloaded(data_of(choose(Report.load(results)).page()), needed))
 
 
 def answering(pick, texts=1):
@@ -96,7 +47,7 @@ def answering(pick, texts=1):
 def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
     # A question that the original does not answer with yes is no question of coverage.
     judge = FakeLLM(answering(lambda words: words[0 if "cannot_tell" in words else pick]), asking=asking)
-    embedder = FakeEmbedder() if name in ("response_relevancy", "context_relevancy") else None
+    embedder = FakeEmbedder() if name == "response_relevancy" else None
     metric = (
         Criterion("criterion", "Is it kind?", llm=judge)
         if name == "criterion"
@@ -108,64 +59,29 @@ def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
         )
     )
     items = items_of(outcome, metric.item_kinds)
-    assert items
+    assert bool(items) == (name != "response_relevancy")
     for kind, verdict in items:
-        assert verdict.verdict in ("", *kind.choices)
+        assert verdict.verdict in kind.choices
         assert (kind.origin == "text") <= bool(verdict.evidence)
 
 
-def test_labels_of_results_calibrate_without_a_judge(results, labels, tmp_path):
-    file, out = written(tmp_path / "labels.jsonl", labels), tmp_path / "c.json"
-    done = run("calibrate", results, "--labels", file, "--out", out)
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[0].split() == ["out", "of", "fold,", "95", "%", "before", "after", "difference"]
-    assert "labels: 96 (sentence) in 24 samples" in done.stdout
-    assert "Warning: 24 independent samples are few" in done.stderr
-    found = Calibration.load(out)
-    first = found.agreement[0]
-    assert first.name == "sentence F1"
-    assert first.difference.low > 0
-    assert (found.judge, found.metric, found.item, found.labels) == ("scripted", "context_relevancy", "sentence", 96)
-    assert found.threshold == pytest.approx(found.apply([0.8])[0], abs=0.2)
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    path = tmp_path_factory.mktemp("labels") / "results.jsonl"
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+    samples = [Sample(user_input=f"Who did {i}?", retrieved_contexts=[f"Ann did {i}. Bob sat."]) for i in range(3)]
+    evaluate(samples, [metric], progress=False).to_json(path)
+    return path
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_a_full_disk_loses_the_file_but_not_what_was_found(results, labels, tmp_path):
-    done = run("calibrate", results, "--labels", written(tmp_path / "l", labels), "--out", FULL)
-    assert done.exit_code == 2
-    assert "labels: 96 (sentence) in 24 samples" in done.stdout
-    assert "written" not in done.stdout
-    assert done.stderr.endswith("Error: --out /dev/full: cannot write: No space left on device\n")
-
-
-def test_one_score_for_the_sample_calibrates_the_score_of_this_very_setup(results, tmp_path):
-    data = data_of(choose(Report.load(results)).page())
-    answers = itertools.cycle([0.0, 0.25, 1])
-    file, out = written(tmp_path / "l", downloaded(data, lambda _: next(answers), whole=True)), tmp_path / "c.json"
-    assert run("calibrate", results, "--labels", file, "--out", out).exit_code == 0
-    found = Calibration.load(out)
-    assert (found.item, found.labels) == ("score", 24)
-    relevancy(calibration=found)
-    with pytest.raises(ValueError, match="granularity: made with 'sentence', this has 'chunk'"):
-        relevancy(calibration=found, granularity="chunk")
-
-
-def test_what_is_left_out_or_doubtful_is_said(results, labels, tmp_path):
-    first = labels[0]
-    skipped = {**first, "kind": "score", "item": None, "text": None, "answer": None, "skipped": True}
-    others = [{**each, "verdicts_shown": True} for each in labels if each["id"] != first["id"]]
-    whole = {
-        **skipped,
-        "id": others[0]["id"],
-        "sample_digest": others[0]["sample_digest"],
-        "answer": 1,
-        "skipped": False,
-    }
-    file = written(tmp_path / "l", [skipped, *others, whole])
-    done = run("calibrate", results, "--labels", file, "--out", tmp_path / "c.json")
-    assert "1 sample(s) were skipped" in done.stderr
-    assert "1 label(s) of another kind than sentence" in done.stderr
-    assert "23 sample(s) were labelled with the judge's verdicts in sight" in done.stderr
+@pytest.fixture(scope="module")
+def labels(results):
+    """What the page's download holds where each sentence is found needed."""
+    return [
+        {"ragstone_label": 1, **entry["of"], **item, "answer": "relevant", "draw": entry["draw"]}
+        for entry in data_of(choose(Report.load(results)).page())["samples"]
+        for item in [{name: each[name] for name in ("kind", "item", "text")} for each in entry["items"]]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -184,32 +100,26 @@ def test_what_is_left_out_or_doubtful_is_said(results, labels, tmp_path):
         ({"kind": "score", "item": None, "text": None, "answer": 1.5}, "answer"),
         ({"ragstone_label": 2}, "ragstone_label"),
         ({"id": 3}, "id"),
+        ({"draw": {"chance": 0.0}}, "draw[chance]: Input should be greater than 0"),
         (None, "sentence 1 has a label already"),
     ],
 )
 def test_a_label_that_cannot_be_used_is_named_and_nothing_is_written(results, labels, tmp_path, change, message):
     lines = [labels[0] | change, *labels[1:]] if change else [*labels, labels[0]]
-    out = tmp_path / "c.json"
-    done = run("calibrate", results, "--labels", written(tmp_path / "l", lines), "--out", out)
-    assert (done.exit_code, out.exists()) == (2, False)
+    file, page = tmp_path / "labels.jsonl", tmp_path / "page.html"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    done = CliRunner().invoke(cli, ["correct", str(results), "--labels", str(file), "--page", str(page)])
+    assert (done.exit_code, page.exists()) == (2, False)
     assert message in done.stderr
     assert f"line {1 if change else len(lines)}: " in done.stderr
     assert "1 label(s) cannot be used" in done.stderr
 
 
-def test_a_sample_that_is_labelled_in_part_is_refused(results, labels, tmp_path):
-    done = run("calibrate", results, "--labels", written(tmp_path / "l", labels[1:]), "--out", tmp_path / "c.json")
-    assert (done.exit_code, "3 of 4 items have a label" in done.stderr) == (2, True)
-
-
-def test_what_only_a_score_can_calibrate(tmp_path):
-    judge = FakeLLM(answering(lambda words: words[0]))
-    samples = [Sample(retrieved_contexts=["Ann did."], response=f"Ann {i}.") for i in range(12)]
-    run_of = evaluate(samples, [make_metric("faithfulness", {}, judge)], progress=False)
-    run_of.to_json(results := tmp_path / "r.jsonl")
-    lines = downloaded(data_of(choose(run_of).page()), lambda _: "supported")
-    done = run("calibrate", results, "--labels", written(tmp_path / "l", lines), "--out", tmp_path / "c.json")
-    assert (done.exit_code, "of faithfulness only score can be calibrated" in done.stderr) == (2, True)
+def test_a_score_that_the_page_wrote_without_a_point_is_one(labels, tmp_path):
+    whole = labels[0] | {"kind": "score", "item": None, "text": None, "answer": 1}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(whole))
+    ((_, label),) = read_labels(tmp_path / "labels.jsonl")
+    assert label.answer == 1.0
 
 
 def test_what_the_results_do_not_say_is_known_of_ragstones_own_metrics():
@@ -224,6 +134,6 @@ def test_keys_among_options_stay_out_of_results():
     class Own(ContextRelevancy):
         api_key: str = "sk-secret"
 
-    head = json.dumps(asdict(MetricInfo.of(Own(llm=judge()))))
+    head = json.dumps(asdict(MetricInfo.of(Own(llm=FakeLLM(answering(max))))))
     assert "granularity" in head
     assert "secret" not in head

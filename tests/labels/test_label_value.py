@@ -6,11 +6,11 @@ import pytest
 
 from ragstone import AlignmentCoverage, ContextRelevancy, Criterion, Sample, Score, evaluate
 from ragstone.identity import sample_digest
-from ragstone.labels import CalibrationError
+from ragstone.labels import LabelError
 from ragstone.labels.label_file import Label, items_of, match_labels
 from ragstone.registry import make_metric
 from ragstone.report import MetricInfo, Report
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.testing import FakeLLM
 
 from .test_label_page import answering
 
@@ -36,6 +36,10 @@ MAKE = {
     "kept": lambda **judged: make_metric("summarization_score", {"length_penalty": False}, **judged),
     "criterion": lambda **judged: Criterion("kind", "Is it?", choices={"yes": 1, "so_so": 0.3, "no": 0}, **judged),
 }
+
+
+class Own(ContextRelevancy):
+    name = "own"
 
 
 def scored(metric, tmp_path):
@@ -113,11 +117,11 @@ def test_skipped_unfinished_and_0_of_0_have_no_value(tmp_path):
 
 def test_items_that_give_no_score_and_options_that_are_not_known(tmp_path):
     judge = FakeLLM(answering(lambda words: words[0]))
-    report, _ = scored(make_metric("response_relevancy", {}, judge, FakeEmbedder()), tmp_path)
-    with pytest.raises(CalibrationError, match="labels of its items do not give its score; label with `one score`"):
-        _ = matched(report, *by_items(report, lambda _: "no")).value
+    report, _ = scored(Own(llm=judge), tmp_path)
+    with pytest.raises(LabelError, match="own: labels of its items do not give its score; label with `one score`"):
+        _ = matched(report, *by_items(report, lambda _: "relevant")).value
     report, _ = scored(AlignmentCoverage(llm=judge), tmp_path)
     infos = [MetricInfo(info.name, info.version, info.judge, items=info.items) for info in report.metrics]
     monitored = Report.of(report.results(), infos)
-    with pytest.raises(CalibrationError, match="alignment_coverage: the results do not say its 'coverage_rule'"):
+    with pytest.raises(LabelError, match="alignment_coverage: the results do not say its 'coverage_rule'"):
         _ = matched(monitored, *by_items(monitored)).value

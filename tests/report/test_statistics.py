@@ -22,7 +22,6 @@ from ragstone.report.statistics import (
     Timeline,
     beta_quantile,
     bucket_start,
-    of_groups,
     permutation_p,
     t_quantile,
 )
@@ -137,12 +136,6 @@ def test_the_beta_quantile_against_closed_forms():
         assert beta_quantile(n, 1) == pytest.approx(0.025 ** (1 / n), rel=1e-3)
         assert beta_quantile(1, n) == pytest.approx(1 - 0.975 ** (1 / n), rel=1e-3)
     assert beta_quantile(0.5, 0.5) == pytest.approx(math.sin(math.pi * 0.025 / 2) ** 2, rel=1e-3)
-
-
-def test_a_group_says_no_more_than_one():
-    copied = of_groups(np.array([0.2, 0.4, 0.9, 0.5] * 10), list("abcd") * 10).estimate((0.0, 1.0))
-    once = mean_of([0.2, 0.4, 0.9, 0.5]).estimate((0.0, 1.0))
-    assert (copied.n, copied.low, copied.high) == (4, pytest.approx(once.low), pytest.approx(once.high))
 
 
 def test_buckets_begin_on_the_hour_at_midnight_and_on_monday():

@@ -28,7 +28,7 @@ _SIGPIPE_STATUS = 141
 _GROUP = "ragstone.commands"
 _SECTIONS = {
     "Score": ("demo", "score", "explain", "report", "compare"),
-    "Labels": ("label", "correct", "calibrate"),
+    "Labels": ("label", "correct"),
     "Live": ("live",),
     "Set-up": ("metrics", "pull", "doctor"),
 }

@@ -261,18 +261,15 @@ def make_metrics(
     made: Embedder | None = None
     metrics: list[Metric] = []
     for name, values in options.items():
-        asked, own, calibration = judge, None, values.get("calibration")
+        own = None
         if registry.gets_embedder(registry.metric_class(name), judge, named=embedder is not None):
             if made is None and not dry:
                 made = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
             elif made is None:
                 made = registry.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
             own = made
-        if dry and calibration is not None:  # it was made with a judge of a name; a dry run asks neither
-            asked = registry.NullJudge(calibration.judge, gives_probabilities=calibration.embedder is not None)
-            own = registry.NullJudge(calibration.embedder) if calibration.embedder else own
         try:
-            metrics.append(registry.make_metric(name, values, asked, own, writes))
+            metrics.append(registry.make_metric(name, values, judge, own, writes))
         except registry.RegistryError as error:
             raise click.UsageError(str(error)) from None
     if len({metric.name for metric in metrics}) < len(metrics):

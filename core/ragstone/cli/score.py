@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import click
 
-from ragstone import registry
 from ragstone.batch.estimation import estimate
 from ragstone.batch.evaluate import evaluate
 from ragstone.batch.run import Interrupted, choose
@@ -57,7 +56,6 @@ _SECTIONS = {
         "embedder",
         "asking",
         "settings",
-        "calibrations",
         "fields",
     ),
     "What comes out": ("out", "no_texts", "report", "explain", "verbose", "as_json"),
@@ -126,14 +124,6 @@ _SECTIONS = {
 )
 @field_option
 @click.option(
-    "--calibration",
-    "calibrations",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="What `ragstone calibrate` wrote for a metric and this judge.",
-)
-@click.option(
     "--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight at most."
 )
 @click.option(
@@ -200,7 +190,6 @@ def score(
     settings: tuple[str, ...],
     thresholds: tuple[str, ...],
     pass_rates: tuple[str, ...],
-    calibrations: tuple[str, ...],
     fields: tuple[str, ...],
     concurrency: int,
     dry: bool,
@@ -246,7 +235,6 @@ def score(
         [
             ("the input FILE", file),
             ("--replay", replay),
-            *(("--calibration", each) for each in calibrations),
             ("--llm", local_file(llm)),
             ("--writer", local_file(writer)),
             ("--embedder", local_file(embedder)),
@@ -268,7 +256,6 @@ def score(
     rates = parse_limits("--pass-rate", pass_rates, list(own), least=0.0)
     if without := [name for name in rates if name not in limits]:
         raise click.UsageError(f"--pass-rate: {without[0]} has no threshold; add --threshold {without[0]}=X")
-    _add_calibrations(options, own, calibrations)
     if replay is None:
         metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
     else:
@@ -341,17 +328,6 @@ def _chosen(rows: Rows) -> tuple[tuple[str, ...], Rows]:
     if line:
         echo(line, err=True, needed=False)
     return (group,), rows
-
-
-def _add_calibrations(options: Mapping[str, dict[str, Any]], own: Mapping[str, str], paths: Sequence[str]) -> None:
-    for path in paths:
-        calibration = registry.load_calibration(path)
-        name = calibration.metric
-        if name not in own:
-            raise click.UsageError(f"--calibration {path}: is of {name}, which is not scored; add --metric {name}")
-        if "calibration" in options[own[name]]:
-            raise click.UsageError(f"--calibration {path}: is the second one of {name}")
-        options[own[name]]["calibration"] = calibration
 
 
 @contextlib.contextmanager

@@ -1,18 +1,16 @@
 """People's labels: what they say of a judge, and what people would say of all samples."""
 
-from ragstone.labels.calibration import Calibration, CalibrationError
 from ragstone.labels.correct import corrected, corrected_comparison, corrected_pairs
 from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
-from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
+from ragstone.labels.corrections import ByLabels, Correction, Corrections
+from ragstone.labels.label_file import LabelError
 
 __all__ = [
     "ByLabels",
-    "Calibration",
-    "CalibrationError",
     "Correction",
     "Corrections",
     "Estimate",
-    "Slice",
+    "LabelError",
     "corrected",
     "corrected_comparison",
     "corrected_difference",

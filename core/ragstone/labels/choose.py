@@ -7,8 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import digest_of, sample_digest
-from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import WHOLE, Draw, LabelledRecord, metric_items, refuse_scale, scored
+from ragstone.labels.label_file import Draw, LabelError, LabelledRecord, refuse_scale, scored
 from ragstone.labels.page import NO_TEXTS, entry_of, metric_in
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
@@ -74,7 +73,7 @@ def choose(
         show_verdicts: Show the judge's verdicts and scores, and mark the labels so; of one system.
 
     Raises:
-        CalibrationError: There is nothing to label; several metrics and none is named; the two
+        LabelError: There is nothing to label; several metrics and none is named; the two
             have no id in common, or other versions or judges.
     """
     metric, samples, left_out = _population(report, metric)
@@ -109,7 +108,7 @@ def _population(report: "Report", metric: str | None) -> tuple[str, list[Labelle
     outcomes["without texts"] = outcomes.pop("", 0) - len(samples)
     outcomes["the same once more"] = len(samples) - len(unique)
     if not unique:
-        raise CalibrationError(NO_TEXTS)
+        raise LabelError(NO_TEXTS)
     _check_one(metric, samples)
     return metric, [unique[key] for key in sorted(unique)], outcomes
 
@@ -125,14 +124,14 @@ def _pairs(
             by_id.setdefault(each.record.sample_id, ([], []))[side].append(each)
     pairs: list[tuple[LabelledRecord, ...]] = [(*x, *y) for x, y in by_id.values() if len(x) == len(y) == 1]
     if not pairs:
-        raise CalibrationError(f"{metric}: no id has a score and texts in both; give two runs over the same samples")
+        raise LabelError(f"{metric}: no id has a score and texts in both; give two runs over the same samples")
     return pairs, Counter({"ids that do not have one score with texts in each file": len(by_id) - len(pairs)})
 
 
 def _check_one(metric: str, samples: Sequence[LabelledRecord]) -> None:
     if len(keys := {each.info.key for each in samples}) > 1:
         names = " and of ".join(sorted(" ".join(key[1:]) for key in keys))
-        raise CalibrationError(f"{metric}: there are scores of version and judge {names}; score all by one")
+        raise LabelError(f"{metric}: there are scores of version and judge {names}; score all by one")
     for each in samples:
         refuse_scale(each.info)
 
@@ -146,7 +145,7 @@ def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random, *, show_
         entry_of(
             each,
             answer=answer,
-            items=each.items_give_score or metric_items(each.info.name) != (WHOLE,),  # or they calibrate the judge
+            items=each.items_give_score,
             show_verdicts=show_verdicts,
         )
         | {"draw": draw.model_dump()}

@@ -1,6 +1,6 @@
 """What people would say of all samples: the judge's scores of them all, corrected by people's labels of a few."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -8,19 +8,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ragstone.identity import sample_digest
-from ragstone.labels.agreement import agreement, sensitivity_specificity
-from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.corrections import ByLabels, Correction, Corrections, Slice
-from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean
-from ragstone.labels.fit import load_extra
-from ragstone.labels.label_file import LabelledRecord, match_labels, read_labels, refuse_scale
+from ragstone.labels.agreement import kappa_of, sensitivity_specificity
+from ragstone.labels.corrections import ByLabels, Correction, Corrections
+from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean, load_scipy
+from ragstone.labels.label_file import LabelError, LabelledRecord, match_labels, read_labels, refuse_scale
 from ragstone.report.aggregates import (
     Key,
     MetricInfo,
     MetricSummary,
     by_metric,
     by_row,
-    slice_value,
     weight_of,
 )
 from ragstone.report.comparison import Comparison, Moved, Source, compare
@@ -43,17 +40,17 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
         drawn_at_random: The labelled samples were drawn at random, although not by `ragstone label`.
 
     Raises:
-        CalibrationError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random; live
+        LabelError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random; live
             samples were chosen at several rates.
-        ImportError: scipy is not installed (the extra `calibrate`).
+        ImportError: scipy is not installed (the extra `labels`).
     """
     (matched,) = _matched(labels, [report], drawn_at_random=drawn_at_random)
     by_key: dict[Key, list[LabelledRecord]] = {}
     for each in matched:
         by_key.setdefault(each.info.key, []).append(each)
-    rows, slicing = _rows(report, by_key), [name for of_metadata, name in report.aggregates().slicings() if of_metadata]
+    rows = _rows(report, by_key)
     metrics = {
-        name: _correction(summary, by_key[key], rows[key], slicing)
+        name: _correction(summary, by_key[key], rows[key])
         for name, summary in report.summary().items()
         if (key := summary.info.key) in by_key
     }
@@ -73,9 +70,9 @@ def corrected_comparison(
         drawn_at_random: As for `corrected`.
 
     Raises:
-        CalibrationError: As for `corrected`.
+        LabelError: As for `corrected`.
         NotComparableError: As for `compare`.
-        ImportError: scipy is not installed (the extra `calibrate`).
+        ImportError: scipy is not installed (the extra `labels`).
     """
     first, second = (each if isinstance(each, Report) else Report.load(each) for each in (a, b))
     people = corrected_pairs(first, second, labels, drawn_at_random=drawn_at_random)
@@ -123,11 +120,11 @@ def corrected_pairs(
 
 def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: bool) -> list[list[LabelledRecord]]:
     """Return each report's labelled samples, where these stand for all."""
-    load_extra("scipy.stats", "a corrected mean")
+    load_scipy("stats")
     matched = match_labels(paths, read_labels(paths), reports)
     labels = [label for side in matched for each in side for label in each.labels]
     if shown := sum(label.verdicts_shown for label in labels):
-        raise CalibrationError(
+        raise LabelError(
             f"--labels {paths}: {shown:,} of {count(len(labels), 'label')} were made with the judge's verdicts in "
             "sight (by --show-verdicts), and such labels follow the judge; label without them: ragstone label"
         )
@@ -135,12 +132,12 @@ def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: b
         refuse_scale(each.info)
     chances = {label.draw.chance for label in labels if label.draw is not None}
     if len(chances) > 1:
-        raise CalibrationError(
+        raise LabelError(
             f"--labels {paths}: the labels are of {len(chances)} draws with other chances; give those of one draw"
         )
     chosen = sum(label.draw is None for label in labels)
     if chosen and not drawn_at_random:
-        raise CalibrationError(
+        raise LabelError(
             f"--labels {paths}: {chosen:,} of {count(len(labels), 'label')} are of samples that `ragstone label` did "
             "not draw, so they may not stand for the others; label what it draws, or say that yours were drawn by "
             "chance: --drawn-at-random"
@@ -154,14 +151,10 @@ class _Row(NamedTuple):
     judge: float
     people: float = 0.0
     labelled: Sequence[LabelledRecord] = ()
-    metadata: Mapping[str, object] | None = None
 
     @property
     def error(self) -> float:
         return round(self.judge - self.people, 9)  # rounding makes no difference of equal ones
-
-    def word(self, field: str) -> str:
-        return slice_value((self.metadata or {}).get(field)) or ""
 
 
 def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
@@ -175,10 +168,10 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
             value = record.outcome.value
             if key in rows and value is not None:
                 weights.add(weight_of(record))
-                rows[key].setdefault(place, []).append(_Row(value, metadata=sample.metadata))
+                rows[key].setdefault(place, []).append(_Row(value))
     if len(weights) > 1:
         rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
-        raise CalibrationError(
+        raise LabelError(
             f"the samples were chosen at the rates {rates}; labels stand for all of them at one rate only: leave out "
             "what came before the rate changed (--since)"
         )
@@ -238,7 +231,6 @@ def _correction(
     summary: MetricSummary,
     matched: Sequence[LabelledRecord],
     rows: Mapping[tuple[str, str], list[_Row]],
-    slicing: Sequence[str],
 ) -> Correction:
     valued = [(each, value) for each in matched if (value := each.value) is not None]
     places = [rows.get((each.record.sample_id, sample_digest(each.sample))) for each, _ in valued]
@@ -260,21 +252,7 @@ def _correction(
     sensitivity, specificity = sensitivity_specificity(*of_both)
     return replace(
         correction,
-        kappa=agreement(*of_both).kappa,
+        kappa=kappa_of(*of_both),
         sensitivity=sensitivity,
         specificity=specificity,
-        slices=tuple(_slices(taken, rest, slicing)),
     )
-
-
-def _slices(taken: Sequence[_Row], rest: Sequence[_Row], names: Sequence[str]) -> Iterator[Slice]:
-    for name in names:
-        parts: dict[str, tuple[list[_Row], list[_Row]]] = {}
-        for side, rows in enumerate((taken, rest)):
-            for row in rows:
-                parts.setdefault(row.word(name), ([], []))[side].append(row)
-        for value, (mine, others) in parts.items():
-            if value and len(mine) >= LEAST_LABELS:
-                yield Slice(name, value, len(mine), _off(mine), _corrected(mine, others, corrected_mean))
-            elif value:
-                yield Slice(name, value, len(mine))

@@ -12,31 +12,11 @@ if TYPE_CHECKING:
     from ragstone.labels.estimates import Estimate
     from ragstone.report.report import Report
 
-_FEW = 10
 _MANY_SKIPPED = 0.1
 _ONLY_WHOLE = "Only labels of whole samples tell what people would say"
 _FEEDBACK = (
     "feedback corrects nothing: people choose themselves what they give it on, so it does not stand for other samples"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The samples with one value of a field of their metadata.
-
-    Attributes:
-        field: The field.
-        value: Its value.
-        labels: How many of them have a label.
-        off: How much more the judge gives them than people do; None with fewer than 20 labels.
-        corrected: Their corrected mean, likewise.
-    """
-
-    field: str
-    value: str
-    labels: int
-    off: "Estimate | None" = None
-    corrected: "Estimate | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +105,12 @@ class Correction(ByLabels):
         sensitivity: Of the samples to which people give 1, the share to which the judge does; None where they or it
             give something else than 0 and 1.
         specificity: Of those to which people give 0, the share to which the judge does, likewise.
-        slices: By fields of the metadata.
     """
 
     summary: MetricSummary = field(kw_only=True)
     kappa: Mean | None = None
     sensitivity: Mean | None = None
     specificity: Mean | None = None
-    slices: tuple[Slice, ...] = ()
 
     def sentences(self) -> Iterator[str]:
         """Yield what the numbers say."""
@@ -146,15 +124,6 @@ class Correction(ByLabels):
         figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
         if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
             yield f"judge and people agree: {', '.join(known)}."
-        for each in self.slices:
-            if (e := each.corrected) is not None and each.off is not None:
-                yield (
-                    f"{each.field} {each.value}: {number(e.mean)} ({interval(e.low, e.high)}) by {each.labels} labels; "
-                    f"the judge gives {_more(each.off)}."
-                )
-        if few := [f"{each.field} {each.value} ({each.labels})" for each in self.slices if each.corrected is None]:
-            more = f" and {len(few) - _FEW:,} more" if len(few) > _FEW else ""
-            yield f"too few labels of {', '.join(few[:_FEW])}{more}."
         yield from self.caveats()
 
 

@@ -5,13 +5,13 @@ inference: Angelopoulos et al. 2023, "PPI++", arXiv 2311.01453). Intervals have 
 page "Estimators" explains.
 """
 
+import importlib
 import math
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from ragstone.labels.fit import load_extra
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -85,7 +85,7 @@ def corrected_mean(
     Raises:
         ValueError: An array is not of finite numbers in range, lengths differ, or there are fewer than 20 labels; the
             message names it.
-        ImportError: scipy is not installed.
+        ImportError: scipy is not installed (the extra `labels`).
 
     Example:
         >>> people, judge = [1, 1, 0, 1, 0] * 6, [1, 1, 1, 1, 0] * 6
@@ -116,7 +116,7 @@ def corrected_difference(
 
     Raises:
         ValueError: As for `corrected_mean`.
-        ImportError: scipy is not installed.
+        ImportError: scipy is not installed (the extra `labels`).
 
     Example:
         >>> estimate = corrected_difference([0, 0, 1, 0, -1, 1] * 5, [0, 1, 1, 0, 0, 1] * 5, [0, 1, 0] * 40)
@@ -143,10 +143,19 @@ class _Data:
         return len(self.y)
 
 
+def load_scipy(name: str) -> ModuleType:
+    """Import a module of scipy, without which there is no corrected mean."""
+    try:
+        return importlib.import_module(f"scipy.{name}")
+    except ImportError as error:
+        message = f'a corrected mean needs scipy: pip install "ragstone[labels]" ({error})'
+        raise ImportError(message, name="scipy") from error
+
+
 def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level: {level:g} is not between 0 and 1")
-    load_extra("scipy.special", "a corrected mean")
+    load_scipy("special")
     tail = 0.5 + level / 2.0
     yes_no = bool(np.isin(data.y, (0.0, 1.0)).all())
     values = len(np.unique(data.f_all))
@@ -211,12 +220,12 @@ def _by_residuals(
     data: _Data, tail: float, *, yes_no: bool, difference: bool, alone: bool
 ) -> tuple[float, float, float, _Parts]:
     """PPI++, with what a few labels may hide. The page "Estimators" has the formulas and the tables."""
-    special = load_extra("scipy.special", "a corrected mean")
+    special = load_scipy("special")
     z, t = float(special.ndtri(tail)), float(special.stdtrit(max(1.0, data.n - 1.0), tail))
     y, f, f_all, n = data.y, data.f, data.f_all, data.n
     y_mean, f_mean = float(y.mean()), float(f.mean())
     if alone and yes_no and not difference:
-        wilson = load_extra("scipy.stats", "a corrected mean").binomtest(round(float(y.sum())), n)
+        wilson = load_scipy("stats").binomtest(round(float(y.sum())), n)
         ends = wilson.proportion_ci(2.0 * tail - 1.0, "wilson")
         return y_mean, min(y_mean, ends.low), max(y_mean, ends.high), (1.0, 0.0)
     yy, ff, yf = _sums(data)
@@ -264,7 +273,7 @@ def _reach(data: _Data, tail: float) -> tuple[float, float]:
 
     As far as Clopper and Pearson's interval goes for the share of labels on that side, each as far off as any is.
     """
-    inverse = load_extra("scipy.special", "a corrected mean").betaincinv
+    inverse = load_scipy("special").betaincinv
     least, value, most, share = _most_common(data.y)
     farthest = max(value - least, most - value) if most > least else 1.0
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictStr, ValidationError, model_validator
 
+from ragstone.errors import RagstoneError
 from ragstone.identity import sample_digest
-from ragstone.labels.calibration import CalibrationError
 from ragstone.metrics import Criterion, Metric
-from ragstone.metrics.base import CalibratedItem
 from ragstone.outcome import Score, Verdict
 from ragstone.page.page import showable
 from ragstone.registry import metric_class, metric_names
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 _SHOWN = 20
 WHOLE: Final = "score"
 """The kind of a label of the whole sample."""
+
+
+class LabelError(RagstoneError, ValueError):
+    """Labels that cannot be read, made, or used with these results; the message says why and what to do."""
 
 
 class Draw(BaseModel):
@@ -136,7 +139,7 @@ class LabelledRecord:
         None where she passed it over, left an item open, or the formula is 0 of 0.
 
         Raises:
-            CalibrationError: Labels of this metric's items give no score, or the results do not say by which options.
+            LabelError: Labels of this metric's items give no score, or the results do not say by which options.
         """
         if not self.by_items:
             return next((each.answer for each in self.labels if isinstance(each.answer, float)), None)
@@ -152,7 +155,7 @@ class LabelledRecord:
         items = [item for _, item in items_of(self.score, self.info.items)]
         try:
             self._by(items)
-        except CalibrationError:
+        except LabelError:
             return False
         return True
 
@@ -163,7 +166,7 @@ class LabelledRecord:
             problem = "labels of its items do not give its score"
         except KeyError as option:
             problem = f"the results do not say its {option}, without which labels of its items give no score"
-        raise CalibrationError(f"{self.info.name}: {problem}; label with `one score`")
+        raise LabelError(f"{self.info.name}: {problem}; label with `one score`")
 
 
 def _class_of(info: "MetricInfo") -> type[Metric]:
@@ -173,35 +176,23 @@ def _class_of(info: "MetricInfo") -> type[Metric]:
     return Criterion if any(kind.kind == "criterion" for kind in info.items) else Metric
 
 
-def metric_items(name: str) -> tuple[CalibratedItem, ...]:
-    """Return what can be calibrated of a metric: of one of your own, its score."""
-    own = metric_class(name).calibrated_items if name in metric_names() else ()
-    return (*own, WHOLE)
-
-
 def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind, Verdict]]":
     """Return what a person can judge of a score beside the whole: its verdicts, without what the judge said of them."""
-    items: list[tuple[ItemKind, Verdict]] = []
-    for kind in kinds:
-        verdicts = [verdict for verdict in score.verdicts if verdict.kind == kind.kind]
-        if kind.origin == "sample":
-            verdicts = [Verdict(id="1", kind=kind.kind, text="", verdict="")]
-        items += [(kind, verdict) for verdict in verdicts]
-    return items
+    return [(kind, verdict) for kind in kinds for verdict in score.verdicts if verdict.kind == kind.kind]
 
 
 def read_labels(path: str | Path) -> list[tuple[int, Label]]:
     """Return the labels of a file, each with its line from 1.
 
     Raises:
-        CalibrationError: It cannot be read, or a line holds none; all such lines (20 at most) are named.
+        LabelError: It cannot be read, or a line holds none; all such lines (20 at most) are named.
     """
     labels: list[tuple[int, Label]] = []
     bad: list[str] = []
     try:
         lines = Path(path).read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
-        raise CalibrationError(f"--labels {path}: cannot be read: {error.strerror}") from None
+        raise LabelError(f"--labels {path}: cannot be read: {error.strerror}") from None
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
@@ -209,7 +200,7 @@ def read_labels(path: str | Path) -> list[tuple[int, Label]]:
         except ValidationError as error:  # noqa: PERF203 - each line is told of
             bad.append(f"line {number}: {first_problem(error)}")
     if not any(b"sample_digest" in line for line in lines):
-        raise CalibrationError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
+        raise LabelError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
     _refuse(path, bad)
     return labels
 
@@ -219,7 +210,7 @@ def _refuse(path: str | Path, problems: Sequence[str]) -> None:
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         head = f"--labels {path}: {len(problems)} label(s) cannot be used:"
-        raise CalibrationError("\n".join([head, *problems[:_SHOWN], *more]))
+        raise LabelError("\n".join([head, *problems[:_SHOWN], *more]))
 
 
 def match_labels(
@@ -233,7 +224,7 @@ def match_labels(
         reports: The results.
 
     Raises:
-        CalibrationError: A label is of another sample, text, item, version or judge, it is no answer, or it is the
+        LabelError: A label is of another sample, text, item, version or judge, it is no answer, or it is the
             second one of its item. All such labels (20 at most) are named.
     """
     scores = [
@@ -281,13 +272,13 @@ def refuse_scale(info: "MetricInfo") -> None:
     """Refuse a metric whose scores cannot stand beside labels, which are from 0 (worst) to 1 (best).
 
     Raises:
-        CalibrationError: Its bounds are others, but for a cosine's, or lower scores are better.
+        LabelError: Its bounds are others, but for a cosine's, or lower scores are better.
     """
     if not info.higher_is_better:
-        raise CalibrationError(f"{info.name}: lower scores are better; labels are from 0 (worst) to 1 (best)")
+        raise LabelError(f"{info.name}: lower scores are better; labels are from 0 (worst) to 1 (best)")
     if info.bounds is not None and scale(info.bounds) != (0.0, 1.0):
         low, high = info.bounds
-        raise CalibrationError(
+        raise LabelError(
             f"{info.name}: scores are from {low:g} to {high:g}, and labels from 0 to 1; bring its scores to 0 to 1"
         )
 

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import sample_digest
-from ragstone.labels.calibration import CalibrationError
-from ragstone.labels.label_file import LabelledRecord, items_of
+from ragstone.labels.label_file import LabelError, LabelledRecord, items_of
 from ragstone.outcome import Score
 from ragstone.sample import Sample
 
@@ -20,14 +19,14 @@ def metric_in(report: "Report", metric: str | None) -> str:
     """Return the metric that is named, or the one that results hold.
 
     Raises:
-        CalibrationError: They hold no score of it, or several metrics and none is named.
+        LabelError: They hold no score of it, or several metrics and none is named.
     """
     names = list(dict.fromkeys(each.outcome.metric for each in report.results() if isinstance(each.outcome, Score)))
     if metric is None and len(names) > 1:
-        raise CalibrationError(f"--metric: the results hold {', '.join(names)}; name the one to label")
+        raise LabelError(f"--metric: the results hold {', '.join(names)}; name the one to label")
     metric = metric or next(iter(names), None)
     if metric not in names:
-        raise CalibrationError(
+        raise LabelError(
             f"--metric {metric}: the results hold no score of it; they hold {', '.join(names) or 'no scores at all'}"
         )
     return metric

@@ -39,7 +39,7 @@ class LocalLLM(BaseLLM):
 
     It needs 2.1 GB of memory, but no key and no server. In our measurements its probability of "yes" separates good
     from bad well if each call asks for one decision (`LLMRequest.choices`). Its lists of ids are useless, hence
-    `asking = "one_by_one"`. It says yes too readily: rank by the probability, or calibrate it.
+    `asking = "one_by_one"`. It says yes too readily: rank by the probability.
 
     The first call, or `load`, loads the model. Calls run one at a time. Share one object, and fork before it is
     loaded. See docs/judging.md.

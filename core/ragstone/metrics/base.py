@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import Field
 
@@ -34,40 +34,8 @@ from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW
 
 Scoring = Literal["auto", "count", "expected"]
-CalibratedItem = Literal["sentence", "noncommittal", "score"]
-ItemOrigin = Literal["judge", "text", "given", "sample"]
+ItemOrigin = Literal["judge", "text", "given"]
 T = TypeVar("T")
-
-
-class Calibration(Protocol):
-    """How a judge's probabilities, or scores, map to what people say; `ragstone calibrate` makes one.
-
-    Attributes:
-        item: What is mapped: an item's probability, or the score.
-        digest: What the metric's version gets after it.
-        one_by_one: Whether the judge is asked one item per call.
-        settings: The metric's options where the score is mapped.
-    """
-
-    @property
-    def item(self) -> CalibratedItem: ...  # noqa: D102
-    @property
-    def digest(self) -> str: ...  # noqa: D102
-    @property
-    def one_by_one(self) -> bool: ...  # noqa: D102
-    @property
-    def settings(self) -> Mapping[str, Any]: ...  # noqa: D102
-
-    def check(self, metric: "Metric", /) -> None:
-        """Refuse a metric or judge that it is not of."""
-
-    def answers(self, answers: Sequence[Answer]) -> list[Answer]:
-        """Map items' probabilities."""
-        ...
-
-    def score(self, value: float, reason: str, /) -> tuple[float, dict[str, float], str]:
-        """Map a score; also return parts of it and the reason."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +43,11 @@ class ItemKind:
     """A kind of verdict that a person can give too.
 
     Attributes:
-        kind: The kind of the metric's verdicts; of "sample", a name of its own.
+        kind: The kind of the metric's verdicts.
         question: What the person answers about each item.
         choices: The answers; the first is the affirmative one, which `Verdict.probability` is of.
         origin: "judge": the judge made the items, so one may be missing; "text": they are passages of the sample, and
-            their evidence says where; "given": they are the metric's own; "sample": the one item is the sample itself.
+            their evidence says where; "given": they are the metric's own.
 
     Example:
         >>> ItemKind("part", "Does the response answer it?", ("yes", "no")).origin
@@ -126,8 +94,6 @@ class Metric(ABC):
         max_input_tokens: Longest prompt, in estimated tokens; None: the judge's own limit, or 100,000.
         max_characters: Longest sample, all texts together; None: no limit.
         instructions: Your instructions to the judge, by step (a key of `prompts`); the version names them.
-        calibration: From `ragstone calibrate` for this metric and judge (`ragstone.labels.Calibration.load`); refused
-            for any other. The version names it.
         reason: Whether the judge also says in one sentence why, for one call more: `Score.reason` ends with it.
 
     Attributes:
@@ -143,7 +109,6 @@ class Metric(ABC):
         needs_llm: Whether it asks a judge. Without one, `_flow` may return its score without a `yield`.
         needs_embedder: Whether a field `embedder` of None always becomes the embedder of the judge's provider.
             Otherwise only the embedded judge fills it.
-        calibrated_items: The items, beside the score, whose probabilities a calibration may map.
         has_expected: Whether `_flow` also passes `_score` an expected value. Without one, scoring is always "count".
         auto_expects: Whether scoring="auto" may use it; False if counting agrees better with people.
         follows_history: Whether the judge first rewrites a question that follows a conversation, so that `_flow` gets
@@ -172,7 +137,6 @@ class Metric(ABC):
     examples: ClassVar[Mapping[str, str]] = {}
     needs_llm: ClassVar[bool] = True
     needs_embedder: ClassVar[bool] = False
-    calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ()
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
@@ -185,7 +149,6 @@ class Metric(ABC):
     max_input_tokens: Count | None = None
     max_characters: Count | None = DEFAULT_MAX_CHARACTERS
     instructions: Mapping[str, Text] = field(default_factory=dict[str, str], hash=False)
-    calibration: "Calibration | None" = None
     reason: Flag = False
 
     def __post_init__(self) -> None:
@@ -200,11 +163,6 @@ class Metric(ABC):
         if unknown := self.instructions.keys() - self.prompts.keys():
             steps = ", ".join(self.prompts) or "none"
             raise ValueError(f"instructions: {min(unknown)!r} is not a step; the steps are {steps}")
-        calibration = self.calibration
-        if calibration is not None and not hasattr(calibration, "answers"):
-            raise TypeError(
-                f"calibration: is {type(calibration).__name__}; pass ragstone.labels.Calibration.load(path)"
-            )
         if self.expects and not self.has_expected:
             raise ValueError(f"scoring='expected': {self.name} has no expected value")
         if self.expects and not self.asks_one_by_one:
@@ -215,9 +173,6 @@ class Metric(ABC):
         changed = {step: text for step, text in self.instructions.items() if text != self.prompts[step]}
         if marks := f"+{digest(changed)}" * bool(changed) + "+expected" * self.expects:
             self._set(version=self.version + marks)
-        if calibration is not None:
-            calibration.check(self)
-            self._set(version=f"{self.version}+cal:{calibration.digest}")
 
     def _resolve(self) -> None:
         """Put the objects in place of the names of writer, judge and embedder."""
@@ -261,10 +216,6 @@ class Metric(ABC):
             NotImplementedError: The score does not follow from verdicts alone.
         """
         raise NotImplementedError
-
-    def calibration_of(self, item: CalibratedItem) -> "Calibration | None":
-        """Return the calibration, where it is of this item."""
-        return self.calibration if self.calibration is not None and self.calibration.item == item else None
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -451,8 +402,6 @@ class Metric(ABC):
     @cached_property
     def asks_one_by_one(self) -> bool:
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
-        if self.asking == "auto" and self.calibration is not None:
-            return self.calibration.one_by_one
         own: object = getattr(self.judge, "asking", "one_by_one")  # which a decision model does not say
         return (own if self.asking == "auto" else self.asking) == "one_by_one"
 
@@ -463,11 +412,9 @@ class Metric(ABC):
 
     @cached_property
     def expects(self) -> bool:
-        """Whether the value is the expected one, by `scoring`, by what the judge declares, or as it was calibrated."""
+        """Whether the value is the expected one, by `scoring` or by what the judge declares."""
         if self.scoring != "auto" or not self.has_expected:
             return self.scoring == "expected"
-        if self.calibration is not None:  # of a score, which has settings; of items, whose threshold is to count by
-            return self.calibration.settings.get("scoring") == "expected"
         return self.has_probabilities and self.auto_expects
 
     @cached_property
@@ -680,9 +627,6 @@ class Metric(ABC):
         low, high = self.bounds
         if not low <= value <= high:
             raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
-        if self.calibration is not None:
-            value, more, reason = self.calibration.score(value, reason)
-            parts |= more
         return Score(
             metric=self.name,
             value=value + 0.0,  # never -0.0

@@ -21,7 +21,7 @@ from ragstone.judging import (
     whole,
 )
 from ragstone.metrics.asking import ask_items, listed
-from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind
+from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.metrics.values import by_odds, cosines_to_first, expected_share, log_odds, share_of
@@ -109,7 +109,7 @@ class ContextRelevancy(SplittingMetric):
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
-        there are probabilities; `sentence_uncalibrated` where sentences were calibrated. Verdicts: each sentence,
+        there are probabilities. Verdicts: each sentence,
         "relevant" or "irrelevant", with chunk index and offsets as evidence; one by one also each passage that was
         judged, "yes" or "no", whose id names its sentences ("1-4").
 
@@ -137,7 +137,6 @@ class ContextRelevancy(SplittingMetric):
         "sentence": _SENTENCE,
         "passage": _PASSAGE,
     }
-    calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("sentence",)
 
     granularity: Literal["sentence", "chunk"] = "sentence"
     embedder: Embedder | str | object | None = None
@@ -166,10 +165,9 @@ class ContextRelevancy(SplittingMetric):
         sentences = yield from self.sentences(sample, "retrieved_contexts")
         if not sentences:
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentences (0 of 0)")
-        more: dict[str, float] = {}
         judged: list[Verdict] = []
         if self.asks_one_by_one:
-            answers, judged = yield from self._one_by_one(question, sentences, sample, more)
+            answers, judged = yield from self._one_by_one(question, sentences, sample)
         else:
             batches = self._batches(question, sentences)
             chosen = set[int]().union(*(yield from each([self._ids(question, *batch) for batch in batches])))
@@ -180,7 +178,7 @@ class ContextRelevancy(SplittingMetric):
         relevant = [answer.choice == "yes" for answer in answers]
         hit = {sentence.chunk for sentence, needed in zip(sentences, relevant, strict=True) if needed}
         spared = hit if self.granularity == "chunk" else set[int | None]()
-        breakdown = {"sentence": sum(relevant) / len(sentences), "chunk": len(hit) / chunks, **more}
+        breakdown = {"sentence": sum(relevant) / len(sentences), "chunk": len(hit) / chunks}
         by_judge = None
         if (expected := expected_share(answers, "yes")) is not None:
             breakdown["sentence_expected"] = expected
@@ -221,12 +219,9 @@ class ContextRelevancy(SplittingMetric):
         )
 
     def _one_by_one(
-        self, question: str, sentences: Sequence[Evidence], sample: Sample, more: dict[str, float]
+        self, question: str, sentences: Sequence[Evidence], sample: Sample
     ) -> Flow[tuple[list[Answer], list[Verdict]]]:
-        """Decide on each sentence, and say what was said of the passages.
-
-        The share of yes before a calibration goes into `more`.
-        """
+        """Decide on each sentence, and say what was said of the passages."""
         passages = {} if self.decides else self._passages(question, sentences, sample)
         texts = [sentence.text for sentence in sentences]
         asking = ask_items(self, "passage", {"question": question}, list(passages), kind="passage")
@@ -269,9 +264,6 @@ class ContextRelevancy(SplittingMetric):
             )
             for answer, run in zip(asked, passages.values(), strict=True)
         ]
-        if (calibration := self.calibration_of("sentence")) is not None:
-            more["sentence_uncalibrated"] = sum(answer.choice == "yes" for answer in answers) / len(answers)
-            answers = calibration.answers(answers)
         return answers, judged
 
     def _passages(self, question: str, sentences: Sequence[Evidence], sample: Sample) -> dict[str, list[int]]:

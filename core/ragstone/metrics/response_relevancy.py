@@ -9,7 +9,7 @@ from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import tokens, write_in
 from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
 from ragstone.metrics.asking import ask_word, by_map
-from ragstone.metrics.base import FOLLOW_UP, CalibratedItem, ItemKind, Metric
+from ragstone.metrics.base import FOLLOW_UP, Metric
 from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.metrics.values import cosines_to_first
 from ragstone.options import Count
@@ -115,7 +115,6 @@ class ResponseRelevancy(Metric):
     prompts: ClassVar[Mapping[str, str]] = FOLLOW_UP | {"questions": _INSTRUCTIONS, "open": _OPEN, "refused": _REFUSED}
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     needs_embedder: ClassVar[bool] = True
-    calibrated_items: ClassVar[tuple[CalibratedItem, ...]] = ("noncommittal",)
 
     embedder: Embedder | str | object | None = None
     strictness: Count = 3
@@ -127,11 +126,6 @@ class ResponseRelevancy(Metric):
         """Always: the questions that the response answers are written."""
         return True
 
-    @property
-    def item_kinds(self) -> Sequence[ItemKind]:
-        """Whether the response is noncommittal. Its questions are no matter for a person."""
-        return (ItemKind("noncommittal", "Does the response refuse or evade?", ("yes", "no"), "sample"),)
-
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
         user_input, response = sample.user_input or "", sample.response or ""
@@ -140,9 +134,6 @@ class ResponseRelevancy(Metric):
         asking = self._questions(user_input, response)
         if self.asks_one_by_one:
             questions, (evasive, more) = yield from both(asking, self._evades(user_input, response))
-            if (calibration := self.calibration_of("noncommittal")) is not None:
-                more["noncommittal_uncalibrated"] = float(evasive.choice == "yes")
-                (evasive,) = calibration.answers([evasive])
             questions = [(text, evasive.choice == "yes") for text, _ in questions]
         else:
             questions = yield from asking

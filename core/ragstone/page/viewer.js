@@ -620,7 +620,7 @@ function labels() {
     const name = `${words(item.kind)} ${item.item}`;
     const meant = i === current ? kind.choices.filter((word) => data.meanings[word]) : [];
     return make("li", { "aria-current": i === current ? "step" : null, "data-item": i },
-      item.text === "" ? null : make("p", { dir: "auto" }, item.text),
+      make("p", { dir: "auto" }, item.text),
       item.text === kind.question ? null : soft(bdi(kind.question)),
       make("div", { class: "choices", role: "group", "aria-label": name }, ...choices),
       meant.map((word) => soft(`${words(word)}: ${data.meanings[word]}`)));
@@ -687,8 +687,6 @@ function labels() {
   const help = ["Keys: the digit on a button answers; \u2191 and \u2193 move; s skips; \u2192 locks and goes on.",
     data.shown ? "A locked sample stays as it is." : "\u2190 goes back: the sample before is open again.",
     "Only locked and skipped samples are downloaded."].join(" ");
-  const drawn = data.samples.some((sample) => sample.draw);
-  const next = drawn ? "ragstone correct RESULTS --labels labels.jsonl" : `ragstone calibrate RESULTS --metric ${data.metric} --labels labels.jsonl`;
   const panel = make("div");
   main.replaceChildren(make("h1", null, "Label ", bdi(data.metric)), make("div", { class: "choices" }, progress, save_), status, soft(help), panel);
 
@@ -701,7 +699,7 @@ function labels() {
     save_.disabled = done.length === 0;
     const end = at < 0 ? " All samples are done: download your labels." : "";
     status.textContent = `${done.length} of ${total} samples done${skipped ? `, ${skipped} skipped` : ""}.${end}`;
-    const last = [soft("Then: ", make("code", null, bdi(next))), data.shown ? "" : make("div", { class: "choices" }, backButton())];
+    const last = [soft("Then: ", make("code", null, "ragstone correct RESULTS --labels labels.jsonl")), data.shown ? "" : make("div", { class: "choices" }, backButton())];
     panel.replaceChildren(...(at < 0 ? last.filter(Boolean) : [sampleOf(data.samples[at], state.samples[at])]));
     const again = focused && [...main.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused);
     if (again) again.focus({ preventScroll: true });

@@ -48,7 +48,7 @@ class MetricInfo:
         higher_is_better: The direction.
         threshold: What `Score.passed` is about; None without one, or where that is not known.
         items: What people can judge beside the whole sample; nothing where that is not known.
-        setup: What it was set up with, for a calibration; empty where that is not known.
+        setup: What it was set up with (`setup_of`); empty where that is not known.
         question: What it asks, in plain words; "" where that is not known.
 
     Example:

@@ -6,7 +6,6 @@ same answer.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -224,25 +223,6 @@ def t_quantile(freedom: int) -> float:
         return _T[freedom - 1]
     z = NORMAL_95  # Cornish and Fisher's expansion around the normal quantile
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-
-
-def of_groups(values: "Numbers", groups: Sequence[str]) -> Mean:
-    """Return the mean of values of which those of a group say no more than one: each group's mean, by its size.
-
-    Example:
-        >>> import numpy as np
-        >>> mean = of_groups(np.array([0.0, 1.0, 1.0, 1.0]), ["a", "a", "b", "c"])
-        >>> mean.n, mean.mean
-        (3, 0.75)
-    """
-    import numpy as np  # loaded when first used
-
-    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    member = np.array([places[group] for group in groups], np.int64)
-    mean = Mean()
-    for size, total in zip(np.bincount(member), np.bincount(member, weights=values), strict=True):
-        mean.add(float(total / size), float(size))
-    return mean
 
 
 def permutation_p(differences: "Numbers") -> float | None:

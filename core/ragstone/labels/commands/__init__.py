@@ -1,1 +1,1 @@
-"""The commands of people's labels: choose, label, correct, calibrate."""
+"""The commands of people's labels: label, correct."""

@@ -6,12 +6,8 @@ from ragstone.cli.compare import conclude, drop_option, markdown_option
 from ragstone.cli.options import check_apart, check_writable, database_file, json_option
 from ragstone.cli.output import write_page
 from ragstone.cli.report import loaded
-from ragstone.labels.agreement import of_files
 from ragstone.labels.correct import corrected, corrected_comparison
-from ragstone.plain import printable, to_json
-from ragstone.report import Report
-from ragstone.report.statistics import Interval
-from ragstone.text.plain import text_table
+from ragstone.plain import to_json
 
 
 @click.command(short_help="Say what people would say, from a judge and a few labels.")
@@ -20,11 +16,9 @@ from ragstone.text.plain import text_table
 @click.option(
     "--labels",
     required=True,
-    multiple=True,
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
-    help="The download of a page of `ragstone label`. A second one, by another "
-    "person: how far the two agree is printed, too.",
+    help="The download of a page of `ragstone label`.",
 )
 @click.option("--drawn-at-random", is_flag=True, help="Take labels of samples that you drew at random yourself.")
 @click.option(
@@ -47,7 +41,7 @@ def correct(
     ctx: click.Context,
     results: str,
     other: str | None,
-    labels: tuple[str, ...],
+    labels: str,
     drawn_at_random: bool,
     since: str | None,
     page: str | None,
@@ -60,8 +54,7 @@ def correct(
 
     RESULTS is a file that `ragstone score` wrote, or a monitor's database. Prints, for each metric that has labels,
     the corrected mean with a 95 % interval that holds, the means of the labels alone and of the judge alone, how far
-    the judge is off, and what the labels are worth. 20 labels are the least. Of two people's labels the first file's
-    count, and the share of equal answers and Cohen's kappa are printed.
+    the judge is off, and what the labels are worth. 20 labels are the least.
 
     With NEW, the results of another system over the same samples, prints what `ragstone compare RESULTS NEW` does,
     with what people would say of the difference in front; --allow-drop goes by that.
@@ -73,61 +66,24 @@ def correct(
       3    with --allow-drop: the labels cannot tell
       2    a file cannot be read, the scores are not comparable, or a label cannot be used
     """  # noqa: D301 - click's mark for lines that stay as they are
-    first, *others = labels
-    if len(others) > 1:
-        raise click.UsageError(f"--labels: given {len(labels)} times; name one person's file, or two")
     if other is None and (drops or markdown or any_version):
         raise click.UsageError("--allow-drop, --markdown and --any-version: compare two systems; give NEW, too")
     if page is not None:
         read = [("RESULTS", database_file(results)), ("NEW", other and database_file(other))]
-        check_apart([("--page", page)], [*read, *(("--labels", each) for each in labels)])
+        check_apart([("--page", page)], [*read, ("--labels", labels)])
         check_writable("--page", page, replaced=True)
     status = 0
     reports = [loaded(source, since) for source in (results, other) if source is not None]
     if other is None:
-        corrections = corrected(reports[0], first, drawn_at_random=drawn_at_random)
+        corrections = corrected(reports[0], labels, drawn_at_random=drawn_at_random)
         text = page and reports[0].html(corrections)
-        people = {"two_people": _agreement(first, others[0], reports)} if others else {}
-        click.echo(to_json({**corrections.figures(), **people}) if as_json else str(corrections))
+        click.echo(to_json(corrections.figures()) if as_json else str(corrections))
     else:
         old, new = reports
-        comparison = corrected_comparison(old, new, first, any_version=any_version, drawn_at_random=drawn_at_random)
+        comparison = corrected_comparison(old, new, labels, any_version=any_version, drawn_at_random=drawn_at_random)
         text = page and new.html(comparison)
         status = conclude(comparison, drops, markdown=markdown, as_json=as_json)
-    for second in () if as_json else others:
-        _show_agreement(first, second, reports)
     if page and text:
         write_page("--page", page, text)
         click.echo(f"Page: {page}", err=True)
     ctx.exit(status)
-
-
-def _agreement(a: str, b: str, reports: list[Report]) -> dict[str, object]:
-    kinds, _ = of_files(a, b, reports)
-    return {
-        f"{metric}: {kind}": {"items": each.items, "same_answer": _ends(each.share), "kappa": _ends(each.kappa)}
-        for (metric, kind), each in kinds.items()
-    }
-
-
-def _ends(estimate: Interval | None) -> list[float | None] | None:
-    return None if estimate is None else [estimate.mean, estimate.low, estimate.high]
-
-
-def _show_agreement(a: str, b: str, reports: list[Report]) -> None:
-    kinds, notes = of_files(a, b, reports)
-    rows = [
-        (f"{metric}: {kind}", str(each.items), *map(_figure, (each.share, each.kappa)))
-        for (metric, kind), each in kinds.items()
-    ]
-    click.echo("\n".join(text_table(("two people", "items", "same answer", "Cohen's kappa"), rows, names=1)))
-    for note in notes:
-        click.echo(printable(note))
-
-
-def _figure(estimate: Interval | None) -> str:
-    if estimate is None:
-        return "undefined"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.mean:.3f}"
-    return f"{estimate.mean:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"

@@ -40,8 +40,7 @@ def label(
     each drawn question, and nothing says which system gave which.
 
     The page is one file that loads nothing and sends nothing, and nothing that the judge said is in it. Its download is
-    for `ragstone correct RESULTS --labels FILE` (with B: `ragstone correct RESULTS B --labels FILE`) and for
-    `ragstone calibrate`.
+    for `ragstone correct RESULTS --labels FILE` (with B: `ragstone correct RESULTS B --labels FILE`).
 
     \b
     Exit status:
