@@ -239,12 +239,14 @@ def test_what_a_command_finds_is_announced_by_a_monitor() -> None:
     score = Score(metric="told", value=0.0, reason="", version="1")
     with closing(SQLiteSink(RESULTS)) as sink:
         sink.write([Record(f"s{i}", score, watched=watched(0.8)) for i in range(20)])
+        sink.write([Record(f"by a rule {i}", score) for i in range(20)])
     done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])
     assert (done.exit_code, done.stdout.count("Alarm of")) == (1, 1)
     calls: list[Alarm] = []
     with told(on_alarm=calls.append) as monitor:
         give(monitor, [0.0], 20)
     assert calls == alarms_of()
+    assert [low.sample_id[0] for low in calls[0].lowest] == ["s"] * calls[0].recent_samples
 
 
 @pytest.mark.parametrize("kind", ["raises", "exits", "hangs"])
