@@ -13,9 +13,9 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner
 
-from ragstone import Sample, Score
+from ragstone import Sample
 from ragstone.cli.main import cli
-from ragstone.live import CallableSink, Feedback, Record, SQLiteSink
+from ragstone.live import CallableSink, Feedback, SQLiteSink
 from ragstone.live.database import DatabaseSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
@@ -273,27 +273,6 @@ class Forgets(Kept):
         self.thread = threading.current_thread().name
         self.before.append(before)
         raise OSError("cannot")
-
-
-def test_what_is_older_than_is_retained_goes() -> None:
-    now, day = time.time(), 86_400.0
-    with closing(SQLiteSink(RESULTS)) as sink:
-        done = Score(metric="m", value=1.0, reason=SECRET, version="1")
-        sink.write([Record(f"{age}", done, submitted_at=now - age * day) for age in (89, 91)])
-    with closing(Outbox(Path(OUTBOX).absolute())) as outbox, outbox.transaction():
-        for age in (89, 91):
-            old = Sample(id=f"{age}", response=SECRET if age == 91 else None)
-            outbox.add(Pending(old, f"{age}", now - age * day, [Choice("another's", "1", 1.0, "rate")]), mine=False)
-    forgets = Forgets()
-    with live(sinks=[forgets, SQLiteSink(RESULTS)], outbox=OUTBOX, retain="90d") as monitor:
-        soon(lambda: outcomes() == ["89"] and rows(OUTBOX, "SELECT id FROM samples") == [("89",)])
-        monitor.submit(sample(1))
-        assert monitor.flush(PATIENCE) or True  # one waits for another's metric
-        assert monitor.stats().errors == {"retain in forgets": 1}, "once a day"
-    assert forgets.thread == "ragstone-monitor"
-    assert forgets.before == [pytest.approx(now - 90 * day, abs=PATIENCE)]
-    assert outcomes() == ["89", "s1"]
-    assert rows(RESULTS, "SELECT reason FROM outcomes WHERE sample_id = '91'") == []
 
 
 WHERE = pytest.mark.parametrize("place", [{}, {"outbox": OUTBOX}], ids=["memory", "outbox"])

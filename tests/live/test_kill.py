@@ -64,8 +64,8 @@ def test_the_worker_finishes(tmp_path):
 def test_killed_between_delivered_and_forgotten():
     """The sink has the outcomes, the outbox does not know yet: they are delivered again, over the first ones."""
     code = """
-from ragstone.live.pipeline import Pipeline
-Pipeline.delivered = lambda self, rows: None
+from ragstone.live.file_queue import FileQueue
+FileQueue.delivered = lambda self, rows: None
 monitor = live()
 submit(monitor, range(30))
 soon(lambda: len(results()) == 30)
@@ -109,7 +109,7 @@ def test_what_was_not_written_yet_is_written_and_what_was_judged_is_not_judged_a
     """1,000 samples, most of them submitted in the last moment, and a judge that hangs."""
     code = """
 reply = lambda request: {"ids": [1]} if asked(request) < 50 else hangs(request)
-monitor = live(reply=reply, size=10, when_full="spool", workers=2)
+monitor = live(reply=reply, workers=2)
 submit(monitor, range(60))
 soon(lambda: sum(calls().values()) >= 52)
 submit(monitor, range(60, 1_000))

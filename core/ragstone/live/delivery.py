@@ -91,10 +91,10 @@ class Delivery:
             for item in items:
                 if self._closed:
                     self._cut_off([item])
+                elif item.row is not None and (self.behind or len(self._items) >= self._most):
+                    self.behind = True
                 elif len(self._items) < self._most:
                     self._items.append(item)
-                elif item.row is not None:
-                    self.behind = True
                 else:
                     self._items.popleft()
                     self._items.append(item)

@@ -25,7 +25,7 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
 from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
-from ragstone.options import Flag, Period, checked
+from ragstone.options import Flag, checked
 from ragstone.plain import is_list
 from ragstone.results.record import Watched
 from ragstone.results.traffic import Feedback
@@ -71,7 +71,6 @@ class Monitor:
             texts.
         keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
-        retain: How long outcomes, feedback and the outbox's samples are kept, such as "90d"; checked once a day.
         alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
             database is the same count together; one of the sinks must have a database.
         on_alarm: Called with each `Alarm` once, on a thread of its own, in a process that judges. The log of
@@ -110,7 +109,6 @@ class Monitor:
         outbox: str | os.PathLike[str] | None = None,
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
-        retain: str | None = None,
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
@@ -132,8 +130,6 @@ class Monitor:
         path = _outbox_path(outbox)
         if path is None and not queue.workers:
             raise ValueError('queue: workers=0 needs a file through which another process judges: outbox="PATH"')
-        if path is None and queue.when_full == "spool":
-            raise ValueError('queue: when_full="spool" needs a file: outbox="PATH"')
         self.__setstate__(
             Settings(
                 metrics=by_key,
@@ -146,7 +142,6 @@ class Monitor:
                 outbox=path,
                 store_text=store_text,
                 keep=keep,
-                retain=checked("retain", retain, Period | None),
                 alerts=_alerts(checked("alerts", alerts, _Alerts), made, several),
                 on_alarm=on_alarm,
                 waits=self.waits,

@@ -134,8 +134,10 @@ class Outbox:
         return done.rowcount == 1
 
     def remove(self, sample_id: str) -> None:
-        """Forget a sample of this process's that needs no more judging."""
-        self._connection.execute("DELETE FROM samples WHERE id = ? AND owner = ?", (sample_id, self.owner.name))
+        """Forget a sample of this process's that needs no more judging, also one that it left to others just now."""
+        self._connection.execute(
+            "DELETE FROM samples WHERE id = ? AND coalesce(owner, left_by) = ?", (sample_id, self.owner.name)
+        )
 
     def put_off(self, left: Pending, wait: float) -> None:
         """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""

@@ -18,7 +18,7 @@ from ragstone.metrics.base import Metric
 from ragstone.options import Count, Seconds, checked_fields
 from ragstone.results.record import Watched
 
-WhenFull = Literal["drop_newest", "drop_oldest", "spool", "block"]
+WhenFull = Literal["drop_oldest", "block"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,9 @@ class Queue:
 
     Args:
         size: Samples that may wait.
-        bytes: Memory for their texts (without ids) and metadata. Larger samples are dropped. With "spool", as much
-            again may be on its way to the outbox.
-        when_full: What happens when the queue is full: "drop_newest"; "drop_oldest"; "spool": the sample goes to the
-            outbox only and is scored when there is room; "block": `submit` waits.
+        bytes: Memory for their texts (without ids) and metadata. Larger samples are dropped.
+        when_full: What happens when the queue is full. "drop_oldest": the sample that waited longest is dropped.
+            "block": `submit` waits; on a thread that runs an event loop the new sample is dropped instead.
         workers: Judging threads, with one evaluation each. 0, with an outbox: this process only writes samples to the
             outbox, and `ragstone live worker` judges and delivers them.
         timeout: Seconds for one evaluation. Then its calls are cancelled, and the outcome is `Unscored("timeout")`.
@@ -45,7 +44,7 @@ class Queue:
 
     size: Count = 10_000
     bytes: Count = 256_000_000
-    when_full: WhenFull = "drop_newest"
+    when_full: WhenFull = "drop_oldest"
     workers: Annotated[int, Field(strict=True, ge=0)] = 4
     timeout: Seconds = 300.0
 
@@ -83,7 +82,6 @@ class Settings:
     outbox: Path | None
     store_text: bool
     keep: frozenset[str]
-    retain: float | None
     alerts: Mapping[str, Watched]  # by metric
     on_alarm: Callable[[Alarm], object] | None
     waits: Waits

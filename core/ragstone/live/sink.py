@@ -60,13 +60,6 @@ class Sink(ABC):
             Exception: It could not be kept; it will be handed over again.
         """
 
-    def forget(self, *, before: float | None = None) -> Mapping[str, int]:  # noqa: ARG002
-        """Remove what is from before a time; return what, and how much. Most sinks cannot.
-
-        Called on another thread of the monitor's, with `retain`.
-        """
-        return {}
-
     def origin(self) -> Mapping[str, str] | None:
         """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""
         return None

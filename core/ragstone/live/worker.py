@@ -3,10 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from sys import getsizeof
 from typing import Any, cast
 
 from ragstone.bridge import CALLS, Calls
@@ -14,120 +10,22 @@ from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
 from ragstone.live.budget import Account, BudgetMeter
-from ragstone.live.counters import Counters, Status
+from ragstone.live.counters import Counters
 from ragstone.live.delivery import start_thread
-from ragstone.live.pending import Choice, Pending
+from ragstone.live.pending import Choice
+from ragstone.live.queue import Task, TaskQueue
 from ragstone.live.redaction import storable
 from ragstone.live.settings import Settings
 from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
-from ragstone.plain import is_list, is_mapping
 from ragstone.results.connection import Database
 from ragstone.results.record import Record
-
-MOST_ATTEMPTS = 11
 
 # Seconds after which a thread computes beside another one that does not end.
 _LONGEST_COMPUTING = 5.0
 _SECONDS_FOR_APP = 0.002
-
-
-@dataclass(slots=True)
-class Task(Pending):
-    """A sample, the metrics that are still to score it, and what came of the others.
-
-    Attributes:
-        records: The outcomes so far.
-        retries: The metrics whose judge failed, to be tried again later.
-        settled: What the evaluations are to be counted as once the task is handed on, with the reason.
-        foreign: The metrics that another monitor is to score it by.
-        saved: Whether the outbox has it.
-        size: The bytes that its texts take.
-    """
-
-    records: list[Record] = field(default_factory=list[Record])
-    retries: list[Choice] = field(default_factory=list[Choice])
-    settled: list[tuple[Status, str]] = field(default_factory=list[tuple[Status, str]])
-    foreign: list[Choice] = field(default_factory=list[Choice])
-    saved: bool = False
-    size: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        sample = self.sample
-        texts = [sample.user_input, sample.response, sample.reference, *sample.retrieved_contexts]
-        texts += [turn.content for turn in sample.history]
-        self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
-
-
-def _size(value: Any) -> int:  # noqa: ANN401 - of JSON
-    """Return the bytes that a plain value takes, but for the containers themselves."""
-    if is_mapping(value):
-        return sum(map(getsizeof, value)) + sum(map(_size, value.values()))
-    return sum(map(_size, value)) if is_list(value) else getsizeof(value)
-
-
-class Load:
-    """How many tasks wait, and how many bytes of them. Any thread and any signal handler may use it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
-        self.tasks = self.bytes = 0
-
-    def add(self, task: Task, sign: int = 1) -> None:
-        """Count a task; with the sign -1 it is taken back."""
-        with self._lock:
-            self.tasks += sign
-            self.bytes += sign * task.size
-
-    def is_full(self, task: Task, most: int, most_bytes: int) -> bool:
-        """Whether a task would be one too many."""
-        return self.tasks >= most or self.bytes + task.size > most_bytes
-
-
-class TaskQueue:
-    """Tasks that wait, first in, first out. Any thread and any signal handler may use it.
-
-    Attributes:
-        load: These tasks, and those that are to come once they are written.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        self.load = Load()
-
-    def __len__(self) -> int:
-        return self._tasks.qsize()
-
-    def put(self, task: Task) -> None:
-        """Add a task."""
-        self.load.add(task)
-        self._tasks.put(task)
-
-    def get(self, *, block: bool = True) -> Task | None:
-        """Take out the oldest; None ends the thread that takes it.
-
-        Raises:
-            Empty: There is none and it is not to be waited for.
-        """
-        task = self._tasks.get(block)
-        if task is not None:
-            self.load.add(task, -1)
-        return task
-
-    def drain(self, most: int | None = None) -> list[Task]:
-        """Take out the oldest, those that wait now, and at most so many."""
-        tasks: list[Task | None] = []
-        with suppress(Empty):
-            tasks.extend(self.get(block=False) for _ in range(len(self) if most is None else min(most, len(self))))
-        self.end(tasks.count(None))
-        return [task for task in tasks if task is not None]
-
-    def end(self, threads: int) -> None:
-        """End so many of the threads that take tasks, once the queue is empty."""
-        for _ in range(threads):
-            self._tasks.put(None)
 
 
 def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock, wanted: Callable[[], bool]) -> Flow[Outcome]:
@@ -170,24 +68,15 @@ class Workers:
     """Threads that take tasks from the queue and score them, one evaluation at a time.
 
     Args:
-        done: Called with a task that has nothing left to do, or that a thread had in hand when it was stopped.
         database: Where earlier processes have kept outcomes, if anywhere.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        counters: Counters,
-        queue: TaskQueue,
-        done: Callable[[Task], None],
-        database: Database | None,
-    ) -> None:
+    def __init__(self, settings: Settings, counters: Counters, queue: TaskQueue, database: Database | None) -> None:
         budget = settings.budget
         self._account = None if budget is None else Account(budget, settings.waits.clock, database)
         self._settings = settings
         self._counters = counters
         self._queue = queue
-        self._done = done
         self._stopped = threading.Event()
         self._computing = threading.Lock()
         self._alive = 0  # threads that take tasks
@@ -244,7 +133,7 @@ class Workers:
         self._read_account()
         while True:
             self.allowed.wait()
-            task = self._queue.get()
+            task = self._queue.take()
             if task is None:
                 return
             self.allowed.wait()
@@ -284,8 +173,8 @@ class Workers:
         return True
 
     def _hand_on(self, task: Task) -> None:
-        more = task.todo and not self._stopped.is_set()
-        (self._queue.put if more else self._done)(task)
+        left = task.todo or task.retries or task.foreign
+        (self._queue.put_off if left else self._queue.done)(task)
 
     # --- one evaluation ---------------------------------------------------------------------------------------
 
@@ -318,7 +207,7 @@ class Workers:
                 return  # it has no outcome
         elif isinstance(outcome, Score):
             task.settled.append(("scored", "scored"))
-        elif task.saved and task.attempts + 1 < MOST_ATTEMPTS and outcome.reason in ("judge_error", "timeout"):
+        elif task.attempts + 1 < self._queue.most_attempts and outcome.reason in ("judge_error", "timeout"):
             task.settled.append(("spooled", "outbox"))
             task.retries.append(choice)
             why = f"{choice.metric}: {outcome.reason}: {outcome.detail}"
