@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -60,6 +61,18 @@ def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int, work
     assert adds_up(stats)
     if len(sizes) == 1 or workers == 1:  # nothing is spent on what is refused, and it has no outcome
         assert stats.scored == len(sink.records) == min(50, limit // sum(sizes))
+
+
+def test_threads_that_interrupt_one_another_anywhere_never_exceed_the_limit() -> None:
+    llm, interval = FakeLLM(yes), sys.getswitchinterval()
+    monitor, _ = budgeted(Budget(calls_per_day=300), rounds(llm, 1), workers=16)
+    sys.setswitchinterval(1e-6)
+    try:
+        with monitor:
+            submit(monitor, range(400))
+    finally:
+        sys.setswitchinterval(interval)
+    assert (len(llm.requests), monitor.stats().over_budget) == (300, 100)
 
 
 def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
@@ -279,14 +292,18 @@ def test_a_database_that_is_away_at_start_is_waited_for(tmp_path: Path) -> None:
     assert (stats.scored, stats.reasons, len(llm.requests)) == (15, {"over_budget": {"calls_per_day": 5}}, 30)
 
 
-def test_closing_while_the_database_hangs_at_start(tmp_path: Path) -> None:
-    llm, sink, outbox = FakeLLM(yes), SQLiteSink(tmp_path / "r.db"), tmp_path / "outbox.db"
+@pytest.mark.parametrize("kind", [SQLiteSink, Impatient], ids=["hangs", "raises"])
+def test_closing_while_the_database_is_away_at_start(tmp_path: Path, kind: type[SQLiteSink]) -> None:
+    llm, sink, outbox = FakeLLM(yes), kind(tmp_path / "r.db"), tmp_path / "outbox.db"
     monitor, _ = budgeted(Budget(calls_per_day=30), rounds(llm, 1), None, sink, outbox=outbox)
     with locked(sink):
         submit(monitor, range(10))
         started = time.monotonic()
         assert monitor.close(0.1).remaining == 10
-        assert time.monotonic() - started < sink.patience / 2
+        assert time.monotonic() - started < SQLiteSink.patience / 2
+        if kind is Impatient:
+            soon(lambda: not ours(monitor))  # nobody tries for ever
+    stats = monitor.stats()
     stats = monitor.stats()
     assert (stats.reasons, adds_up(stats), len(llm.requests)) == ({"spooled": {"outbox": 10}}, True, 0)
     soon(lambda: not ours(monitor))
