@@ -5,6 +5,7 @@ import sqlite3
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,12 +17,13 @@ import pytest
 from ragstone import ContextRelevancy, LLMReply, Monitor, Usage
 from ragstone.judging.prompt import tokens
 from ragstone.live import Budget, SQLiteSink
+from ragstone.live.budget import Account
 from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
 from .cases import Case, Impatient, score, unscored
-from .kit import PATIENCE, Held, Kept, Rounds, adds_up, live, ours, sample, submit, yes
+from .kit import PATIENCE, Held, Kept, Rounds, adds_up, in_threads, live, ours, sample, submit, yes
 
 
 class Clock:
@@ -64,15 +66,20 @@ def test_calls_never_exceed_their_limit(sizes: tuple[int, ...], limit: int, work
 
 
 def test_threads_that_interrupt_one_another_anywhere_never_exceed_the_limit() -> None:
-    llm, interval = FakeLLM(yes), sys.getswitchinterval()
-    monitor, _ = budgeted(Budget(calls_per_day=300), rounds(llm, 1), workers=16)
+    account = Account(Budget(calls_per_day=2_000), Clock(), None)
+    refused: list[str | None] = []
+
+    def work(_: int) -> None:
+        for _ in range(1_000):
+            refused.append(account.spend(Counter(calls=1), account.clock()))  # noqa: PERF401 - as it comes
+
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        with monitor:
-            submit(monitor, range(400))
+        in_threads(8, work)
     finally:
         sys.setswitchinterval(interval)
-    assert (len(llm.requests), monitor.stats().over_budget) == (300, 100)
+    assert Counter(refused) == {None: 2_000, "calls_per_day": 6_000}
 
 
 def test_evaluations_that_were_broken_off_teach_the_next_ones() -> None:
