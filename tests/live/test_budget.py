@@ -71,7 +71,7 @@ def test_threads_that_interrupt_one_another_anywhere_never_exceed_the_limit() ->
 
     def work(_: int) -> None:
         for _ in range(1_000):
-            refused.append(account.spend(Counter(calls=1), account.clock()))  # noqa: PERF401 - as it comes
+            refused.append(account.spend(Counter(calls=1), account.clock()))
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
