@@ -68,7 +68,6 @@ def test_by_keys_to_a_file_of_labels(show, tmp_path):
     ]  # fmt: skip
     assert [line.get("missing") for line in lines] == [True] * 3 + [False] * 3 + [None]
     assert [line.get("skipped", False) for line in lines] == [False] * 6 + [True]
-    assert not any(line["verdicts_shown"] for line in lines)
 
 
 def test_by_clicks_and_on_after_a_reload(show, tmp_path):
@@ -117,24 +116,6 @@ def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, t
     assert not any(line.get("skipped") for line in lines)
 
 
-def test_nothing_of_the_judge_shows_unless_asked_for(show, tmp_path):
-    page = show(choose(made()).page())
-    press(page, "111")
-    assert "0.125" not in page.content()
-    assert page.get_by_text("right:").count() == 0
-    page = show(choose(made(), show_verdicts=True).page())
-    assert page.get_by_text("The judge's score: 0.125").is_visible()
-    assert page.get_by_role("group", name="claim 1").get_by_role("button").all_inner_texts() == [
-        "right: contradicted1", "wrong: supported2", "wrong: not in source3"]  # fmt: skip
-    press(page, "121>")
-    press(page, ["ArrowLeft", "Backspace"])
-    assert status(page) == "1 of 3 samples done.", "a locked sample stays as it is"
-    assert page.get_by_role("button", name="back").count() == 0
-    lines = labels_of(page, made(), tmp_path)
-    assert [line["answer"] for line in lines] == ["contradicted", "supported", "irrelevant"]
-    assert all(line["verdicts_shown"] for line in lines)
-
-
 def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_something(show):
     page = show(choose(made()).page())
     assert page.locator("mark").count() == 0
@@ -152,7 +133,7 @@ def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_somet
 def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
     kinds = (ItemKind("claim", ATTACK, ("supported", "<img>")), KINDS[1])
     report = made(text=ATTACK, kinds=kinds)
-    page = show(choose(report, show_verdicts=True).page(), width)
+    page = show(choose(report).page(), width)
     assert page.locator("img, iframe, object, embed").count() == 0
     assert page.inner_text("body").count("<img src=http://evil.example/a.png") > 5
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -166,7 +147,7 @@ def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
 def test_axe_finds_no_serious_fault(show, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
-    page = show(choose(made(), show_verdicts=True).page(), width, color_scheme=scheme, bypass_csp=True)
+    page = show(choose(made()).page(), width, color_scheme=scheme, bypass_csp=True)
     for keys in ("1vm", ""):
         press(page, keys)
         found = Axe().run(page).response["violations"]

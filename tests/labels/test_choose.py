@@ -159,7 +159,6 @@ def test_bad_input_writes_nothing(tmp_path):
         ((tmp_path / "none.jsonl",), "no such file"),
         ((results, texts), "t.jsonl"),
         ((tmp_path / "live.db",), "have Monitor(store_text=True)"),
-        ((results, results, "--show-verdicts"), "would say which system gave which answer"),
     ):
         done = run("label", *args, "--out", out)
         assert (done.exit_code, out.exists()) == (2, False), args

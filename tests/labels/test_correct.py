@@ -114,7 +114,6 @@ def test_a_judge_who_is_no_help_is_said_to_add_nothing(tmp_path, judged):
     ("more", "said"),
     [
         ({"draw": Draw(chance=0.4)}, "of 2 draws with other chances"),
-        ({"verdicts_shown": True}, "1 of 60 labels were made with the judge's verdicts in sight"),
         ({"draw": None}, r"1 of 60 labels are of samples that `ragstone label` did not draw.*--drawn-at-random"),
     ],
 )

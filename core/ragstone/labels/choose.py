@@ -27,21 +27,18 @@ class Chosen:
         kinds: What people judge of its samples beside the whole, by kind.
         entries: The samples in the order of the page, each with its draw.
         notes: How they were drawn and what was left out, in sentences.
-        verdicts_shown: Whether what the judge said of them is there.
     """
 
     metric: str
     kinds: Mapping[str, ItemKind]
     entries: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
-    verdicts_shown: bool = False
 
     def page(self) -> str:
         """Return the page to label them on."""
         data: dict[str, Any] = {
             "view": "labels",
             "metric": self.metric,
-            "shown": self.verdicts_shown,
             "kinds": {name: asdict(kind) for name, kind in self.kinds.items()},
             "meanings": MEANINGS,
             "samples": self.entries,
@@ -56,7 +53,6 @@ def choose(
     n: int = 60,
     metric: str | None = None,
     seed: int = 0,
-    show_verdicts: bool = False,
 ) -> Chosen:
     """Draw samples to label: of one system, or of two over the same samples.
 
@@ -70,7 +66,6 @@ def choose(
         n: How many samples, or pairs.
         metric: The metric's name; None where the results hold one.
         seed: Another number gives another draw.
-        show_verdicts: Show the judge's verdicts and scores, and mark the labels so; of one system.
 
     Raises:
         LabelError: There is nothing to label; several metrics and none is named; the two
@@ -84,18 +79,14 @@ def choose(
     size = min(n, len(members))
     rng = Random(seed)  # noqa: S311 - no secret hangs on it
     draw = Draw(chance=size / len(members))
-    entries = [
-        entry
-        for i in rng.sample(range(len(members)), size)
-        for entry in _entries(members[i], draw, rng, show_verdicts=show_verdicts)
-    ]
+    entries = [entry for i in rng.sample(range(len(members)), size) for entry in _entries(members[i], draw, rng)]
     what = "samples" if other is None else "pairs of answers"
     notes = [f"{size:,} of {len(members):,} {what}, each drawn with the chance {draw.chance:.3g}"]
     if n > len(members):
         notes.append(f"{n:,} were asked for, and there are no more")
     notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
     kinds = {kind.kind: kind for member in members for each in member for kind in each.info.items}
-    return Chosen(metric, kinds, entries, tuple(notes), show_verdicts)
+    return Chosen(metric, kinds, entries, tuple(notes))
 
 
 def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
@@ -136,18 +127,9 @@ def _check_one(metric: str, samples: Sequence[LabelledRecord]) -> None:
         refuse_scale(each.info)
 
 
-def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random, *, show_verdicts: bool) -> list[dict[str, Any]]:
+def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[dict[str, Any]]:
     """Return the entries of a sample or a pair, which is one where both have the same texts."""
     unique = list({sample_digest(each.sample): each for each in member}.values())
     rng.shuffle(unique)
     answers = [f"answer {i} of {len(unique)}" if len(unique) > 1 else "answer" for i in range(1, len(unique) + 1)]
-    return [
-        entry_of(
-            each,
-            answer=answer,
-            items=each.items_give_score,
-            show_verdicts=show_verdicts,
-        )
-        | {"draw": draw.model_dump()}
-        for each, answer in zip(unique, answers, strict=True)
-    ]
+    return [entry_of(each, answer) | {"draw": draw.model_dump()} for each, answer in zip(unique, answers, strict=True)]

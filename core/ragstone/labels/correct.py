@@ -123,11 +123,6 @@ def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: b
     load_scipy("stats")
     matched = match_labels(paths, read_labels(paths), reports)
     labels = [label for side in matched for each in side for label in each.labels]
-    if shown := sum(label.verdicts_shown for label in labels):
-        raise LabelError(
-            f"--labels {paths}: {shown:,} of {count(len(labels), 'label')} were made with the judge's verdicts in "
-            "sight (by --show-verdicts), and such labels follow the judge; label without them: ragstone label"
-        )
     for each in (each for side in matched for each in side):
         refuse_scale(each.info)
     chances = {label.draw.chance for label in labels if label.draw is not None}

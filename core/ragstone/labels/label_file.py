@@ -63,7 +63,6 @@ class Label(BaseModel):
         answer: One of the kind's choices; a number from 0 to 1 for the whole sample; None where it was skipped.
         skipped: Whether the person passed the sample over.
         missing: Whether the person said that the list of items lacks something.
-        verdicts_shown: Whether the judge's verdicts were shown, so that the label may follow them.
         draw: How the sample was drawn; None where `ragstone label` did not draw it.
 
     Example:
@@ -86,7 +85,6 @@ class Label(BaseModel):
     answer: StrictFloat | StrictStr | None = None
     skipped: bool = False
     missing: bool = False
-    verdicts_shown: bool = False
     draw: Draw | None = None
 
     @model_validator(mode="after")

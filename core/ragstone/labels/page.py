@@ -32,31 +32,20 @@ def metric_in(report: "Report", metric: str | None) -> str:
     return metric
 
 
-def entry_of(
-    scored: LabelledRecord, *, show_verdicts: bool = False, answer: str = "answer", items: bool = True
-) -> dict[str, Any]:
-    """Return a sample as the page has it.
-
-    Args:
-        scored: The sample.
-        show_verdicts: Whether what the judge said goes with it.
-        answer: What the page calls the response.
-        items: Whether it can be labelled item by item.
-    """
+def entry_of(scored: LabelledRecord, answer: str) -> dict[str, Any]:
+    """Return a sample as the page has it, without what the judge said; `answer` is what it calls the response."""
     record, score, sample = scored.record, scored.score, scored.sample
     of = {"id": record.sample_id, "sample_digest": sample_digest(sample)}
     of |= {"metric": score.metric, "version": score.version, "judge": record.judge}
-    judged = items_of(score, scored.info.items) if items else []
-    listed = [_item(kind, verdict, show_verdicts=show_verdicts) for kind, verdict in judged]
-    entry: dict[str, Any] = {"of": of, "texts": _texts(sample, answer), "items": listed}
-    return entry | {"score": score.value} if show_verdicts else entry
+    items = items_of(score, scored.info.items) if scored.items_give_score else []
+    return {"of": of, "texts": _texts(sample, answer), "items": [_item(*each) for each in items]}
 
 
-def _item(kind: "ItemKind", verdict: "Verdict", *, show_verdicts: bool) -> dict[str, Any]:
+def _item(kind: "ItemKind", verdict: "Verdict") -> dict[str, Any]:
     item: dict[str, Any] = {"kind": kind.kind, "item": verdict.id, "text": verdict.text}
     if kind.origin == "text":  # the evidence says where the item stands; elsewhere it is what the judge found
         item["at"] = [[each.field, each.chunk, each.start, each.end] for each in verdict.evidence]
-    return item | {"verdict": verdict.verdict} if show_verdicts else item
+    return item
 
 
 def _texts(sample: Sample, answer: str) -> list[tuple[str, int | None, str, str]]:

@@ -574,10 +574,10 @@ function labels() {
     said.done = "skipped";
     current = 0;
   });
-  // Opens the sample before again, with what was said of it; not where the judge's verdicts could have been read.
+  // Opens the sample before again, with what was said of it.
   function back() {
     const last = (place() < 0 ? total : place()) - 1;
-    if (data.shown || last < 0) return;
+    if (last < 0) return;
     state.samples[last].done = null;
     current = 0;
     keep(key, state);
@@ -605,18 +605,10 @@ function labels() {
 
   const judgeMade = (sample) => sample.items.some((item) => data.kinds[item.kind].origin === "judge");
 
-  // With the judge's verdict shown, it comes first.
-  function choicesOf(item) {
-    const { choices } = data.kinds[item.kind];
-    if (!choices.includes(item.verdict)) return choices.map((word) => [word, words(word)]);
-    const others = choices.filter((word) => word !== item.verdict).map((word) => [word, `wrong: ${words(word)}`]);
-    return [[item.verdict, `right: ${words(item.verdict)}`], ...others];
-  }
-
   function itemOf(item, i, said) {
     const kind = data.kinds[item.kind];
-    const choices = choicesOf(item).map(([word, label], at) => (
-      keyed(`${i}:${word}`, label, answer(i, word), { shortcut: i === current ? at + 1 : null, pressed: said.answers[i] === word })));
+    const choices = kind.choices.map((word, at) => (
+      keyed(`${i}:${word}`, words(word), answer(i, word), { shortcut: i === current ? at + 1 : null, pressed: said.answers[i] === word })));
     const name = `${words(item.kind)} ${item.item}`;
     const meant = i === current ? kind.choices.filter((word) => data.meanings[word]) : [];
     return make("li", { "aria-current": i === current ? "step" : null, "data-item": i },
@@ -654,21 +646,20 @@ function labels() {
       ? make("div", { class: "choices", role: "group", "aria-label": "what to label" },
         keyed("way:items", "each item", chooseWay(true), { pressed: items }),
         keyed("way:score", "one score", chooseWay(false), { pressed: !items })) : null;
-    const judged = sample.score === undefined ? null : make("p", null, `The judge's score: ${sample.score.toFixed(3)}`);
     const missing = items && judgeMade(sample)
       ? keyed("missing", "something is missing", toggleMissing, { shortcut: "m", pressed: said.missing }) : null;
     const whole = answered(sample, said);
-    const actions = make("div", { class: "choices" }, missing, data.shown ? null : backButton(),
+    const actions = make("div", { class: "choices" }, missing, backButton(),
       keyed("skip", "skip this sample", skip, { shortcut: "s" }),
       keyed("lock", "lock and go on", lock, { shortcut: "\u2192", disabled: !whole }));
     const list = items ? make("ol", { class: "labels" }, ...sample.items.map((item, i) => itemOf(item, i, said))) : scoreOf(said);
     const left = make("section", { class: "card" }, make("h2", null, "Sample ", bdi(sample.of.id)), ...texts);
-    const right = make("section", { class: "card" }, make("h2", null, "Your labels"), ways, judged, list, actions);
+    const right = make("section", { class: "card" }, make("h2", null, "Your labels"), ways, list, actions);
     return make("div", { class: "labelled" }, left, right);
   }
 
   function linesOf(sample, said) {
-    const base = { ragstone_label: 1, ...sample.of, verdicts_shown: data.shown, draw: sample.draw };
+    const base = { ragstone_label: 1, ...sample.of, draw: sample.draw };
     const whole = { ...base, kind: "score", item: null, text: null };
     if (said.done === "skipped") return [{ ...whole, answer: null, skipped: true }];
     if (said.done === "score") return [{ ...whole, answer: said.score }];
@@ -685,7 +676,7 @@ function labels() {
   const progress = make("progress", { max: total, "aria-label": "labelled samples" });
   const save_ = keyed("download", "download labels", download);
   const help = ["Keys: the digit on a button answers; \u2191 and \u2193 move; s skips; \u2192 locks and goes on.",
-    data.shown ? "A locked sample stays as it is." : "\u2190 goes back: the sample before is open again.",
+    "\u2190 goes back: the sample before is open again.",
     "Only locked and skipped samples are downloaded."].join(" ");
   const panel = make("div");
   main.replaceChildren(make("h1", null, "Label ", bdi(data.metric)), make("div", { class: "choices" }, progress, save_), status, soft(help), panel);
@@ -699,8 +690,8 @@ function labels() {
     save_.disabled = done.length === 0;
     const end = at < 0 ? " All samples are done: download your labels." : "";
     status.textContent = `${done.length} of ${total} samples done${skipped ? `, ${skipped} skipped` : ""}.${end}`;
-    const last = [soft("Then: ", make("code", null, "ragstone correct RESULTS --labels labels.jsonl")), data.shown ? "" : make("div", { class: "choices" }, backButton())];
-    panel.replaceChildren(...(at < 0 ? last.filter(Boolean) : [sampleOf(data.samples[at], state.samples[at])]));
+    const last = [soft("Then: ", make("code", null, "ragstone correct RESULTS --labels labels.jsonl")), make("div", { class: "choices" }, backButton())];
+    panel.replaceChildren(...(at < 0 ? last : [sampleOf(data.samples[at], state.samples[at])]));
     const again = focused && [...main.querySelectorAll("[data-key]")].find((each) => each.dataset.key === focused);
     if (again) again.focus({ preventScroll: true });
     const here = panel.querySelector("[aria-current]");
@@ -722,8 +713,8 @@ function labels() {
     const n = "123456789".indexOf(event.key);
     let run = KEYS[event.key];
     if (n >= 0 && event.key.length === 1) {
-      const choice = byItems(sample) ? choicesOf(sample.items[current])[n] : undefined;
-      if (choice) run = answer(current, choice[0]);
+      const choice = byItems(sample) ? data.kinds[sample.items[current].kind].choices[n] : undefined;
+      if (choice) run = answer(current, choice);
       else if (!byItems(sample) && n < SCORES.length) run = setScore(SCORES[n]);
     }
     if (!run) return;

@@ -20,7 +20,6 @@ from ragstone.report import Report
     "where there is one.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another number gives another draw.")
-@click.option("--show-verdicts", is_flag=True, help="Show the judge's verdicts, and mark the labels so.")
 @click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
 def label(
     results: str,
@@ -30,7 +29,6 @@ def label(
     out: str | None,
     seed: int,
     *,
-    show_verdicts: bool,
     opened: bool,
 ) -> None:
     """Draw samples by chance, and make a page on which you label them: each item, or one score for the sample.
@@ -54,10 +52,8 @@ def label(
     check_apart([("--out", None if out == "-" else out)], inputs)
     if opened and out == "-":
         raise click.UsageError("--open: shows a file; name one for --out")
-    if show_verdicts and other is not None:
-        raise click.UsageError("--show-verdicts: would say which system gave which answer; leave it out, or B")
     reports = [Report.load(source) for source in (results, other) if source is not None]
-    chosen = choose(*reports, n=n, metric=name_of_scores(metric), seed=seed, show_verdicts=show_verdicts)
+    chosen = choose(*reports, n=n, metric=name_of_scores(metric), seed=seed)
     write_page("--out", out, chosen.page())
     first, *notes = chosen.notes
     click.echo(printable(f"{out}: {first}"), err=out == "-")
