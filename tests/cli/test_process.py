@@ -71,25 +71,18 @@ def test_two_processes_do_not_write_one_result_file(process, stuck, score, rows,
     assert out.read_bytes().count(b"\n") == 2
 
 
-def test_a_second_ctrl_c_does_not_wait_for_the_judge(process, stuck, rows):
+@pytest.mark.parametrize("stop", ["sigterm", "a second ctrl-c"])
+def test_what_was_judged_is_kept_and_the_judge_is_not_waited_for(process, stuck, rows, stop):
     command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
     read = [json.loads(command.stdout.readline()) for _ in range(3)]
     soon(lambda: "book 3?" in str(stuck.bodies[-1]))
-    command.send_signal(signal.SIGINT)
-    said = command.stderr.readline()
-    assert said == b"Finishing 1 judge call(s) in flight; Ctrl-C again stops at once.\n"
-    command.send_signal(signal.SIGINT)
-    rest, errors = command.communicate()
-    assert (command.returncode, rest, [line["row"] + 1 for line in read]) == (130, b"", [1, 2, 3])
-    assert re.search(r"^context_relevancy +0\.250 .* 3/3 ", errors.decode(), re.MULTILINE)
-    assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
-
-
-def test_sigterm_keeps_what_was_judged_and_does_not_wait_for_the_judge(process, stuck, rows):
-    command = process(*one_by_one(rows(*(row(i) for i in range(9)))), "-", "--llm", stuck.url)
-    read = [json.loads(command.stdout.readline()) for _ in range(3)]
-    soon(lambda: "book 3?" in str(stuck.bodies[-1]))
-    command.terminate()
+    if stop == "sigterm":
+        command.terminate()
+    else:
+        command.send_signal(signal.SIGINT)
+        said = command.stderr.readline()
+        assert said == b"Finishing 1 judge call(s) in flight; Ctrl-C again stops at once.\n"
+        command.send_signal(signal.SIGINT)
     rest, errors = command.communicate()
     assert (command.returncode, rest, [line["row"] + 1 for line in read]) == (130, b"", [1, 2, 3])
     assert re.search(r"^context_relevancy +0\.250 .* 3/3 ", errors.decode(), re.MULTILINE)

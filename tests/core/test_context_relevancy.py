@@ -262,10 +262,3 @@ def test_another_splitter_and_language_whose_blank_pieces_are_no_sentences():
     outcome = metric.score(Sample(user_input="?", retrieved_contexts=["a. b\n\n c. d \n", "e"]))
     (shown,) = outcome.verdicts[1].evidence
     assert (outcome.value, shown.start, shown.end, shown.text) == (pytest.approx(1 / 3), 7, 11, "c. d")
-
-
-def test_no_sentence_is_undefined():
-    outcome = ContextRelevancy(llm=ids(), splitter=lambda text, language: []).score(SAMPLE)
-    assert outcome.reason == "undefined"
-    assert outcome.detail.startswith("retrieved_contexts: ")
-    assert outcome.usage.llm_calls == 0

@@ -7,6 +7,7 @@ import pytest
 from ragstone import (
     AlignmentCoverage,
     ContextRecall,
+    ContextRelevancy,
     FactualCorrectness,
     Faithfulness,
     ResponseCompleteness,
@@ -156,6 +157,7 @@ def test_a_summary_is_weighed_with_its_length(size, yes, no, options, value):
         (covering(1), of_coverage([], [Y], [Y]), "alignment: ", 2),
         (covering(2), of_coverage([S], [N, C], [Y, Y]), "coverage: ", 5),
         (partial(Faithfulness, asking="one_by_one", splitter=lambda text, language: []), truth, "response", 0),
+        (partial(ContextRelevancy, splitter=lambda text, language: []), truth, "retrieved_contexts: ", 0),
     ],
 )
 def test_nothing_of_nothing_is_undefined(make, replies, said, calls):

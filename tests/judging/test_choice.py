@@ -28,6 +28,8 @@ def token(text, probability, *others):
         ("Answer: yes", YES_NO, "Answer: yes"),
         ("not sure", ("no", "not sure"), "not sure"),
         ("", YES_NO, ""),
+        ("ja", YES_NO, "ja"),
+        ("ｙｅｓ", YES_NO, "ｙｅｓ"),
         ("A", ("a", "A "), "a"),
         ("A", ("a", "A"), "A"),  # two that differ in case only: as it is
         ("\0yes", YES_NO, "\0yes"),

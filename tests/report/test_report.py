@@ -28,12 +28,6 @@ def only(found):
     return summary
 
 
-def test_what_is_unscored_is_counted_with_an_example():
-    found = only(report([0.5, None, 1.0, None]))
-    assert (found.mean, found.scored, found.total) == (0.75, 2, 4)
-    assert (found.failures, found.examples) == ({"timeout": 2}, {"timeout": "q1: after 60 s"})
-
-
 def test_two_outcomes_of_one_metric_for_one_row_are_refused(tmp_path):
     """Such as two runs in one file: their mean would count the row twice."""
     twice = [*report([0.5]), *report([0.7])]
