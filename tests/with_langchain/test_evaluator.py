@@ -13,7 +13,6 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers.evaluation import EvaluatorCallbackHandler
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
 from langsmith.evaluation import EvaluationResult, RunEvaluator
@@ -199,18 +198,6 @@ def test_a_group_of_metrics_gives_a_result_for_each_and_is_refused_where_there_i
     assert evaluate(lambda inputs: OUTPUTS, runs)["key"] == names[0]
     with pytest.raises(ValueError, match=f"name one of them: {', '.join(names)}"):
         classic(evaluator)
-
-
-AGENT = [("user", QUESTION), {"role": "tool", "content": "", "artifact": DOCUMENTS}, ("ai", ANSWER)]
-
-
-def test_a_step_of_a_chain_takes_the_state() -> None:
-    step = RagEvaluator(relevancy()).as_runnable()
-    for state in (STATE, AGENT):
-        results = [step.invoke(state), asyncio.run(step.ainvoke(state)), *step.batch([state, state])]
-        assert [result["score"] for result in results] == [VALUE] * 4
-    chain = RunnableLambda(lambda _: STATE) | RunnablePassthrough.assign(relevancy=step)
-    assert chain.invoke("x").pop("relevancy")["score"] == VALUE
 
 
 def test_the_step_and_the_evaluator_can_be_pickled_also_after_use() -> None:

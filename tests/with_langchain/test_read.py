@@ -1,6 +1,5 @@
 """What becomes a sample: by a handler and by an evaluator alike, or the reason why it is none."""
 
-import asyncio
 import copy
 import json
 import re
@@ -363,8 +362,6 @@ def test_no_turn_is_earlier() -> None:
 
 
 def test_how_a_run_ended_says_whether_it_is_a_sample() -> None:
-    assert read("Jane", Run("model", "model")) == Skipped("abandoned")
-    assert read(None, SEARCH, error=asyncio.CancelledError()) == Skipped("cancelled")
     assert read(None, SEARCH, error=OSError("down")) == (QUESTION, FOUND, None)
     assert read({"added": 3}, SEARCH, inputs={"file_path": "x"}) == Skipped("no_question")
     assert read(3, inputs=7) == Skipped("nothing_found")
