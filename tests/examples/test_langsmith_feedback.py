@@ -100,12 +100,15 @@ def test_an_outcome_is_on_its_run_and_a_repeat_replaces_it(service, to_langsmith
     assert sent["session_id"] == PROJECT["id"]
     to_langsmith([scored(0.75, reason="")])
     assert (service.only["score"], service.only["comment"]) == (0.75, "")
-    lack = Unscored(metric="demo", reason="timeout", detail="60 s \ud800", version="1")
-    to_langsmith([Record("q1", lack, run_id=RUN)])
-    assert service.only["score"] is None
-    assert service.only["comment"].startswith("timeout: 60 s ")
     to_langsmith([scored(version="2"), scored(metric="other")])
     assert len(service.feedback) == 3
+
+
+def test_what_is_unscored_has_no_score_and_says_why(service, to_langsmith):
+    lack = Unscored(metric="demo", reason="timeout", detail="60 s \ud800", version="1")
+    to_langsmith([Record("q1", lack, run_id=RUN)])
+    assert service.only.get("score") is None
+    assert service.only["comment"].startswith("timeout: 60 s ")
 
 
 def test_a_monitor_sends_again_what_was_not_taken(service, to_langsmith):
