@@ -5,10 +5,8 @@ from dataclasses import fields
 from functools import cache
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
-
-from ragstone.plain import seconds_of
 
 
 def _not_blank(text: str) -> str:
@@ -17,18 +15,10 @@ def _not_blank(text: str) -> str:
     return text
 
 
-def _seconds(text: object) -> float:
-    seconds = seconds_of(text) if isinstance(text, str) else None
-    if not seconds:
-        raise ValueError("is not a time; write 30m, 24h or 90d")
-    return seconds
-
-
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(strict=True, ge=0)]
-Period = Annotated[float, BeforeValidator(_seconds)]
 Seconds = Annotated[float, Field(strict=True, ge=0.001)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Text = Annotated[str, AfterValidator(_not_blank)]

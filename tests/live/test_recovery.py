@@ -131,6 +131,17 @@ def test_flush_does_not_wait_for_what_is_put_off_and_the_next_start_may_try_it()
     assert results() == [0, 1, 2]
 
 
+def test_what_others_put_off_is_tried_at_once_only_by_the_flush_that_says_so():
+    with live() as other, live(reply=Fickle()) as monitor:
+        assert other.flush(put_off=True)
+        submit(monitor, range(3))
+        soon(lambda: monitor.stats().spooled == 3)
+        assert other.flush()
+        assert (other.stats().samples, results()) == (0, [])
+        assert other.flush(put_off=True)
+        assert results() == [0, 1, 2]
+
+
 def test_a_sink_that_is_down_across_a_restart():
     with live(sinks=Down(RESULTS)) as monitor:
         submit(monitor, range(100))

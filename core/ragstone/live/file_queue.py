@@ -267,7 +267,8 @@ class FileQueue(TaskQueue):
 
     def _look(self, outbox: Outbox, behind: Mapping[str, Delivery]) -> AfterWrite:
         """Claim samples without an owner, and outcomes that a sink has not taken yet."""
-        now, options, put_off = time.monotonic(), self._options, self._put_off_too
+        now, options = time.monotonic(), self._options
+        put_off, self._put_off_too = self._put_off_too, False
         self._look_at = now + self._waits.looks
         if now >= self._adopt_at:
             self._adopt_at = now + self._waits.adoptions
