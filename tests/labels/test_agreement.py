@@ -40,9 +40,9 @@ def test_where_all_is_one_value_nothing_beyond_chance_is_defined(value):
 
 
 def test_sensitivity_and_specificity_are_of_yes_and_no_alone():
-    people, judge = [1, 1, 1, 1, 0, 0], [1, 1, 1, 0, 0, 1]
+    people, judge = [1, 1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0, 1]
     yes, no = sensitivity_specificity(people, judge)
-    assert (yes.mean, yes.n, no.mean, no.n) == (0.75, 4, 0.5, 2)
+    assert (yes.mean, yes.n, no.mean, no.n) == (0.75, 4, 2 / 3, 3)
     assert sensitivity_specificity(people, [0.9, *judge[1:]]) == (None, None)
     yes, no = sensitivity_specificity([1, 1], [1, 0])
     assert (yes.mean, no) == (0.5, None)
