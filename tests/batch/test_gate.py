@@ -62,13 +62,6 @@ def ask_all(gate, judge, requests, **settings):
     return asyncio.gather(*(gate.call(each, judge, **settings) for each in requests), return_exceptions=True)
 
 
-class Kept(dict):
-    """Replies kept in memory, in a journal's place."""
-
-    reply = dict.get
-    put_reply = dict.__setitem__
-
-
 def test_calls_to_the_embedder_are_counted_apart():
     class Slow(FakeEmbedder):
         most = in_flight = 0

@@ -1,9 +1,8 @@
 """What people say of answers, and forgetting: gone from every table and file; what is in hand does not come back."""
 
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -258,21 +257,6 @@ def test_a_users_samples_in_hand_do_not_come_back(named: list[str]) -> None:
         monitor.submit(sample(21, metadata={"user_id": "Ann Ananas"}))
         assert monitor.flush(PATIENCE)
     assert outcomes() == sorted([*(f"s{i}" for i in range(0, 20, 2)), "s21"])
-
-
-class Forgets(Kept):
-    """Notes what it is told to forget, and then cannot."""
-
-    def __init__(self) -> None:
-        super().__init__("forgets")
-        self.before: list[float] = []
-        self.thread = ""
-
-    def forget(self, *, before: float | None = None) -> Mapping[str, int]:
-        assert before is not None
-        self.thread = threading.current_thread().name
-        self.before.append(before)
-        raise OSError("cannot")
 
 
 WHERE = pytest.mark.parametrize("place", [{}, {"outbox": OUTBOX}], ids=["memory", "outbox"])

@@ -17,12 +17,6 @@ pytestmark = pytest.mark.model
 
 CORE = str(Path(__file__).parents[2] / "core")
 CONTEXT = "The Harbour lighthouse was built in 1871. Its lamp was converted to electricity in 1928. "
-SCHEMA = {
-    "type": "object",
-    "properties": {"reason": {"type": "string", "maxLength": 40}, "verdict": {"enum": ["yes", "no"]}},
-    "required": ["reason", "verdict"],
-    "additionalProperties": False,
-}
 
 
 def needed(*files):
