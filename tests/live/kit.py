@@ -12,7 +12,6 @@ from ragstone.judging import each
 from ragstone.live import Queue, Record, Stats
 from ragstone.live.settings import Waits
 from ragstone.live.sink import Sink
-from ragstone.results.connection import Database
 from ragstone.testing import FakeLLM
 
 PATIENCE = 60.0
@@ -83,14 +82,8 @@ class Held:
 class Kept(Sink):
     """Keeps records by key, unless told to fail: `trouble` is called with each batch first."""
 
-    def __init__(
-        self,
-        name: str = "kept",
-        trouble: Callable[[Sequence[Record]], object] | None = None,
-        database: Database | None = None,
-    ) -> None:
+    def __init__(self, name: str = "kept", trouble: Callable[[Sequence[Record]], object] | None = None) -> None:
         self.name = name
-        self.database = database
         self.trouble = trouble
         self.records: dict[tuple[str, str, str], Record] = {}
         self.batches: list[list[str]] = []

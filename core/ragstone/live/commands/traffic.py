@@ -24,12 +24,12 @@ def _traffic(db: str, outbox: str | None) -> Traffic:
         return read_traffic(sink.name, sink.database, contents)
 
 
-@click.command(short_help="Say what was judged, what waits, and what was spent.")
+@click.command(short_help="Say what was judged, and what waits.")
 @click.argument("db", metavar="DB")
 @_outbox_option
 @json_option
 def stats(db: str, outbox: str | None, as_json: bool) -> None:
-    """Say what was scored and what not, by reason, what waits and since when, what was spent today, and the alarms.
+    """Say what was scored and what not, by reason, what waits and since when, and the alarms.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Without --outbox, what waits is what processes
     reported as pending.
