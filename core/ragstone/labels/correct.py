@@ -40,8 +40,7 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
         drawn_at_random: The labelled samples were drawn at random, although not by `ragstone label`.
 
     Raises:
-        LabelError: A label cannot be used; labels follow the judge's verdicts, or were not drawn at random; live
-            samples were chosen at several rates.
+        LabelError: A label cannot be used; labels were not drawn at random; live samples were chosen at several rates.
         ImportError: scipy is not installed (the extra `labels`).
     """
     (matched,) = _matched(labels, [report], drawn_at_random=drawn_at_random)
