@@ -48,6 +48,12 @@ def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
     assert first.usage.llm_calls == 0
 
 
+def test_a_reply_that_is_shared_counts_as_no_call():
+    llm = judge()
+    report = evaluate(ROWS[:1] * 8, ContextRelevancy(llm=llm), max_concurrency=1, max_calls=2)
+    assert (reasons(report).count("scored"), len(llm.requests)) == (8, 1)
+
+
 @pytest.mark.parametrize("calls_at_once", [1, 16, 64])
 @pytest.mark.parametrize("fails", ["503", "429", "no reply", "bad replies", "for good"])
 def test_no_try_goes_beyond_the_calls_that_are_allowed(calls_at_once, fails):
