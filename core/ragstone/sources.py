@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -55,7 +55,7 @@ _SPLIT = "split it, or read it by rows_of(..., largest=...)"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 _WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # before what spreadsheets save as "Unicode text"
 
-Source = Iterable[object] | AsyncIterable[object] | str | PathLike[str]
+Source = Iterable[object] | str | PathLike[str]
 Rows = Iterator[Row | BadLine]
 
 
@@ -75,7 +75,7 @@ def rows_of(
     *,
     naming: str = NAMING,
     largest: int = LARGEST,
-) -> Rows | AsyncIterator[Row | BadLine]:
+) -> Rows:
     """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
     Rows count from 1: lines of a file of JSON lines, else places (of CSV, records behind the line of names). A
@@ -84,7 +84,7 @@ def rows_of(
     Args:
         source: One of these.
 
-            - Any iterable, or asynchronous one, of `Sample`s, dicts, or objects with such fields (a sample of ragas,
+            - Any iterable of `Sample`s, dicts, or objects with such fields (a sample of ragas,
               a test case of DeepEval). It may have no end.
             - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table, RecordBatch or RecordBatchReader.
             - The path of a file: JSON lines, one JSON list, CSV, TSV, Parquet or Arrow (these two need pyarrow), also
@@ -103,8 +103,7 @@ def rows_of(
         largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
-        An iterator; an asynchronous one for an asynchronous source. It may wait for a file or for the source. An
-        exception that the source raises comes through.
+        An iterator. It may wait for a file or for the source. An exception that the source raises comes through.
 
     Raises:
         TypeError: The source is no such thing.
@@ -149,22 +148,13 @@ def rows_of(
         raise TypeError(
             f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
         )
-    if isinstance(source, AsyncIterable):
-        return _arriving(source, reader)
     single = isinstance(source, (Sample, Row, bytes, bytearray)) or hasattr(source, "read")
     if single or not hasattr(source, "__iter__"):
         raise TypeError(
-            f"samples: is {kind}; pass an iterable of Samples or dicts, a DataFrame, a Dataset, an Arrow Table, or the "
-            "path of a file"
+            f"samples: is {kind}; pass a list of Samples or dicts, a generator, a DataFrame, a Dataset, an Arrow "
+            "Table, or the path of a file"
         )
     return (reader.row(number, item) for number, item in enumerate(table, 1))
-
-
-async def _arriving(source: AsyncIterable[object], reader: "RowReader") -> AsyncIterator[Row | BadLine]:
-    number = 0
-    async for item in source:
-        number += 1
-        yield reader.row(number, item)
 
 
 class RowReader:

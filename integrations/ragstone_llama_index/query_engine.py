@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,9 @@ from llama_index.core.workflow import StartEvent, Workflow
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 from llama_index_instrumentation.span import active_span_id
 
-from ragstone import Report, aevaluate, evaluate
-from ragstone.bridge import in_daemon
+from ragstone import Report, evaluate
+from ragstone.batch.run import Run as Scoring
+from ragstone.bridge import SHORT_LOOPS, in_daemon
 from ragstone.errors import describe
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
@@ -132,12 +133,15 @@ async def aevaluate_query_engine(
     context_tools: Collection[str] = (),
     fields: Fields | None = None,
 ) -> Report:
-    """Put each question to an app on the running event loop; otherwise as `evaluate_query_engine`."""
+    """Put each question to an app on the running event loop, then score; otherwise as `evaluate_query_engine`."""
     asked = _questions(engine, questions, references)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
     made = _metrics(metrics, llm, embed_model, writer, asked)
-    rows = app.rows(asked, max_concurrency)
-    return await aevaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+    rows: list[Row] = []
+    scoring = Scoring(rows, made, {"max_concurrency": max_concurrency, "progress": progress})  # checks them first
+    rows.extend([row async for row in app.answers(asked, max_concurrency)])
+    await scoring.all()
+    return scoring.report()
 
 
 class _App(Recorder):
@@ -150,7 +154,19 @@ class _App(Recorder):
         self.engine: Any = engine
         self.awaited = awaited
 
-    async def rows(self, questions: Sequence[_Question], most: int) -> AsyncGenerator[Row, None]:
+    def rows(self, questions: Sequence[_Question], most: int) -> Iterator[Row]:
+        """Ask on an event loop of its own, in the thread that reads, and yield in order."""
+        loop, answers = asyncio.new_event_loop(), self.answers(questions, most)
+        SHORT_LOOPS.add(loop)
+        try:
+            while (row := loop.run_until_complete(anext(answers, None))) is not None:
+                yield row
+        finally:
+            loop.run_until_complete(answers.aclose())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+
+    async def answers(self, questions: Sequence[_Question], most: int) -> AsyncGenerator[Row, None]:
         """Ask on the running loop, so many at once, and yield in order."""
         slots = asyncio.Semaphore(1 if isinstance(self.engine, BaseChatEngine) else most)
 

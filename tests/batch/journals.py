@@ -7,7 +7,7 @@ from pathlib import Path
 from ragstone import Score, Unscored
 
 from ..support import programs  # noqa: TID252 - under importlib mode tests are no package
-from ..support.programs import READY, finish, finish_together  # noqa: TID252
+from ..support.programs import READY, finish  # noqa: TID252
 
 COMMON = """
 import os, sys, threading, time
@@ -33,11 +33,6 @@ def unscored(reason="timeout", detail="after 30 s"):
 def start(script: str, path: Path, number: int = 0) -> subprocess.Popen:
     """Start a script with the journal's path as `path` and its number as `number`."""
     return programs.start(COMMON + READY + textwrap.dedent(script), str(path), str(number))
-
-
-def run_together(script: str, path: Path, count: int) -> list[str]:
-    """Run a script several times at once to its end; it says `ready()` before what matters."""
-    return finish_together([start(script, path, number) for number in range(count)])
 
 
 def run_alone(script: str, path: Path) -> str:

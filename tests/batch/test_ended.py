@@ -1,4 +1,4 @@
-"""Runs that end early by Ctrl-C, once and twice, in processes of their own; then resumed. `kill -9`: test_claims."""
+"""Runs that end early by Ctrl-C, once and twice, in processes of their own; then resumed. `kill -9`: test_in_use."""
 
 import json
 import re

@@ -59,12 +59,7 @@ class TestSources:
         given = rows(30)
         (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in given))
 
-        async def arrive():
-            for row in given:
-                await asyncio.sleep(0)
-                yield row
-
-        for source in (lambda: iter(given), arrive, lambda: tmp_path / "rows.jsonl"):
+        for source in (lambda: iter(given), lambda: tmp_path / "rows.jsonl"):
             for report in (evaluate(source(), [metric()]), asyncio.run(aevaluate(source(), [metric()]))):
                 assert values(report) == [0.5] * 30
                 assert report.sample(list(report.results())[29]).user_input == "Who wrote book 29?"
@@ -214,13 +209,6 @@ class TestGroups:
         assert capfd.readouterr().err.splitlines()[0] == line
         report = evaluate(samples if kind == "list" else given, llm=self.judge, embedder=FakeEmbedder())
         assert (report.aggregates().rows, len(report.bad_rows)) == (502, 1)
-
-    def test_rows_of_an_asynchronous_source_do_not_decide(self):
-        async def arriving():
-            yield {"user_input": "Who?", "retrieved_contexts": ["Ann. Bob."], "response": "Ann."}
-
-        with pytest.raises(ValueError, match="metrics: none is named, and rows of an asynchronous source do not"):
-            evaluate(arriving(), llm=self.judge)
 
     def test_without_a_question_it_is_a_summary_and_without_a_sample_nothing_is_said(self, capfd):
         report = evaluate([{"contexts": ["Ann. Bob."], "answer": "Ann."}], llm=self.judge)

@@ -17,7 +17,7 @@ from ragstone.errors import JournalError
 from ragstone.results.record import decode_reply, encode_reply
 from ragstone.testing import FakeLLM
 
-from .journals import run_alone, run_together, score, start, unscored
+from .journals import run_alone, score, start, unscored
 
 
 @pytest.fixture
@@ -29,11 +29,6 @@ def path(tmp_path):
 def journal(path):
     with Journal(path) as journal:
         yield journal
-
-
-def again(path):
-    """Open it as the next process would."""
-    return closing(Journal(path))
 
 
 def held(path):
@@ -77,7 +72,8 @@ def test_of_two_under_one_key_the_first_stays(path, journal):
     journal.put_reply("key", LLMReply("first"))
     journal.put_outcome("key", score("second"))
     journal.put_reply("key", LLMReply("second"))
-    with again(path) as other:
+    journal.close()
+    with Journal(path) as other:
         assert (other.outcome("key").reason, other.reply("key").text) == ("first", "first")
 
 
@@ -86,9 +82,8 @@ def test_what_may_go_better_next_time_is_asked_again_and_the_rest_is_kept(path, 
     final = ["missing_input", "empty_input", "undefined", "judge_unparseable"]
     for reason in passing + final:
         journal.put_outcome(reason, unscored(reason))
-    with again(path) as other:
-        assert [other.outcome(reason) for reason in passing] == [None] * 4
-        assert [other.outcome(reason) for reason in final] == [unscored(reason) for reason in final]
+    assert [journal.outcome(reason) for reason in passing] == [None] * 4
+    assert [journal.outcome(reason) for reason in final] == [unscored(reason) for reason in final]
     journal.put_outcome("timeout", score("better"))
     assert journal.outcome("timeout").reason == "better"
 
@@ -98,11 +93,11 @@ def test_replies_that_come_fast_wait_for_the_end_at_most(path):
         for i in range(9):
             journal.put_reply(f"key {i}", LLMReply("x"))
             assert journal.reply(f"key {i}")
-    with again(path) as other:
+    with Journal(path) as other:
         assert all(other.reply(f"key {i}") for i in range(9))
 
 
-# --- threads, forks, processes --------------------------------------------------------------------------------------
+# --- threads, a killed process --------------------------------------------------------------------------------------
 
 
 def test_many_threads_on_one_journal(path, journal):
@@ -116,37 +111,9 @@ def test_many_threads_on_one_journal(path, journal):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
-    with again(path) as other:
+    journal.close()
+    with Journal(path) as other:
         assert all(other.outcome(f"{n} {i}") for n in range(8) for i in range(200))
-
-
-def is_whole(path):
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-
-
-def test_processes_that_make_and_fill_files_at_once(path):
-    """They find nothing or a whole journal; each writes its own keys and the same; all agree in the end."""
-    script = """
-    ready()
-    for i in range(20):
-        Journal(f"{path}-{i}").close()
-    with Journal(path) as journal:
-        for i in range(300):
-            journal.put_outcome(f"both {i}", score(f"by {number}"))
-            journal.put_reply(f"both {i}", LLMReply(f"by {number}"))
-            journal.put_outcome(f"own {number} {i}", score("own"))
-            assert journal.outcome(f"both {i // 2}")
-    print("done")
-    """
-    assert run_together(script, path, 3) == ["done\n"] * 3
-    with again(path) as journal:
-        assert all(journal.outcome(f"own {n} {i}") for n in range(3) for i in range(300))
-        names = {
-            text for i in range(300) for text in (journal.outcome(f"both {i}").reason, journal.reply(f"both {i}").text)
-        }
-        assert names <= {f"by {n}" for n in range(3)}
-    assert is_whole(path)
 
 
 def test_what_was_put_is_there_after_kill_9(path):
@@ -160,36 +127,8 @@ def test_what_was_put_is_there_after_kill_9(path):
     process = start(script, path)
     process.communicate()
     assert process.returncode == -9
-    with again(path) as journal:
+    with Journal(path) as journal:
         assert all(journal.outcome(f"key {i}") and journal.reply(f"key {i}") for i in range(100))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_forked_while_it_is_in_use(path):
-    """Parent and child go on with the same object, each with claims of its own, and nothing is lost."""
-    script = """
-    journal = Journal(path)
-    journal.put_outcome("before", score("x"))
-    assert journal.claim("parent's")
-    pid = os.fork()
-    who = "parent" if pid else "child"
-    for i in range(200):
-        journal.put_outcome(f"{who} {i}", score(who))
-        assert journal.outcome(f"{who} {i}")
-    if not pid:
-        assert not journal.claim("parent's")
-        assert journal.claim("child's")
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-    assert not journal.claim("parent's")
-    assert journal.claim("child's"), "whose process has ended"
-    journal.close()
-    """
-    assert run_alone(script, path) == ""
-    with again(path) as journal:
-        keys = ["before", *(f"{who} {i}" for who in ("parent", "child") for i in range(200))]
-        assert [key for key in keys if journal.outcome(key) is None] == []
-        assert journal.claim("parent's")
 
 
 # --- what goes wrong ------------------------------------------------------------------------------------------------
@@ -220,8 +159,7 @@ def test_a_full_disk_is_said_what_was_safe_stays_safe_and_room_helps(path):
             put += 1
     except JournalError as error:
         print(error)
-    with Journal(path) as other:
-        print(sum(other.outcome(f"key {i}") is not None for i in range(put + 1)))
+    print(sum(journal.outcome(f"key {i}") is not None for i in range(put + 1)))
     limit(resource.RLIM_INFINITY)
     journal.put_outcome(f"key {put}", score("x"))
     journal.close()
@@ -231,32 +169,27 @@ def test_a_full_disk_is_said_what_was_safe_stays_safe_and_room_helps(path):
     assert "that the disk has room" in message
     assert f"{int(kept):,} outcomes are safe in the journal" in message
     assert 100 < int(kept) == int(put)
-    with again(path) as journal:
+    with Journal(path) as journal:
         assert all(journal.outcome(f"key {i}") for i in range(int(put) + 1))
 
 
-def test_a_file_that_another_holds_is_waited_for_and_reading_goes_on(path):
-    patient, journal = Journal(path), Journal(path, patience=0.05)
-    with held(path) as other, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(patient.put_outcome, "waits", score())
+def test_a_file_that_another_program_holds_is_waited_for_and_reading_goes_on(path):
+    with Journal(path, patience=0.05) as journal, held(path):
         with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds\. 0 outcomes are"):
             journal.put_outcome("late", score())
-        with again(path) as reading:
-            assert reading.outcome("late") is None, "and who only reads does not wait"
+        assert journal.outcome("late") is None, "and who only reads does not wait"
+    with Journal(path) as patient, ThreadPoolExecutor(1) as pool, held(path) as other:
+        waiting = pool.submit(patient.put_outcome, "waits", score())
         time.sleep(1.2)  # longer than one query waits
         other.execute("ROLLBACK")
         waiting.result()
-    journal.put_outcome("late", score())
-    with again(path) as reading:
-        assert reading.outcome("waits") == reading.outcome("late") == score()
-    patient.close()
-    journal.close()
+        assert patient.outcome("waits") == score()
 
 
 def newer(path):
     Journal(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 4")
 
 
 def database(path):

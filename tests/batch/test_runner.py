@@ -248,7 +248,7 @@ class TestJournal:
             self.scored(tmp_path / "j.db", different(1), [Rounds(llm=llm, option=lambda text: text)])
         assert llm.requests == []
 
-    @pytest.mark.parametrize("method", ["claim", "put_outcome", "put_reply"])
+    @pytest.mark.parametrize("method", ["put_outcome", "put_reply"])
     def test_a_journal_that_fails_ends_the_run_and_is_no_judge_error(self, tmp_path, method):
         def fail(self, *args):
             raise JournalError("j.db: cannot be written to; is there room on the disk?")

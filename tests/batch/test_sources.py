@@ -191,20 +191,36 @@ def test_wrong_fields_are_refused_at_once(fields, error, said):
         rows_of([WHOLE], fields)
 
 
+async def arriving():
+    yield WHOLE
+
+
 @pytest.mark.parametrize(
     ("source", "error", "said"),
     [
         (WHOLE, TypeError, r"samples: is one dict \(with 'user_input', .*\), not a list of them; write \[row\]"),
         ({"train": [WHOLE]}, TypeError, r"with 'train'\).*or take one of the splits"),
-        (None, TypeError, "samples: is NoneType; pass an iterable of Samples or dicts, a DataFrame"),
-        (io.StringIO("{}"), TypeError, "samples: is StringIO; pass an iterable"),
+        (None, TypeError, "samples: is NoneType; pass a list of Samples or dicts, a generator, a DataFrame"),
+        (io.StringIO("{}"), TypeError, "samples: is StringIO; pass a list"),
+        (arriving(), TypeError, "samples: is async_generator; pass a list of Samples or dicts"),
         ("Who wrote Emma?", SourceError, "there is no such file; pass the path of one, or a list of samples"),
         ("a\x00b.jsonl", SourceError, "there is no such file"),
         ("x" * 5_000, SourceError, "there is no such file"),
         ("s3://bucket/a.parquet", SourceError, "is an address; download it first"),
         (Path("https://example.org/a.csv"), SourceError, "is an address; download it first"),
     ],
-    ids=["row", "splits", "nothing", "open-file", "question", "nul", "long", "address", "address-as-path"],
+    ids=[
+        "row",
+        "splits",
+        "nothing",
+        "open-file",
+        "asynchronous",
+        "question",
+        "nul",
+        "long",
+        "address",
+        "address-as-path",
+    ],
 )
 def test_what_is_no_source_is_refused_at_once(source, error, said):
     with pytest.raises(error, match=said):

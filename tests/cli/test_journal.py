@@ -1,9 +1,12 @@
-"""`ragstone score` with a journal, repeats, rates and time-outs."""
+"""`ragstone score` with a journal, rates and time-outs."""
 
 import json
+import os
 import re
 import sqlite3
 from contextlib import closing
+
+from ragstone.batch.journal import Journal
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import judge, row
@@ -37,6 +40,15 @@ def test_nothing_is_judged_twice_but_what_failed_or_has_other_options(score, row
     assert asked(server) == runs[0][2] + 12
 
 
+def test_a_journal_in_use_is_refused_with_who_uses_it(score, rows, server, tmp_path):
+    with Journal(tmp_path / "j.db"):
+        done = score(rows(row(1)), *ONE, "--journal", tmp_path / "j.db", "--out", tmp_path / "out.jsonl")
+    assert (done.exit_code, asked(server), (tmp_path / "out.jsonl").exists()) == (2, 0, False)
+    (line,) = [line for line in done.stderr.splitlines() if "j.db" in line]
+    assert line.startswith(f"Error: --journal {tmp_path / 'j.db'}: is in use by process {os.getpid()} on ")
+    assert "Traceback" not in done.stderr
+
+
 def test_rates(score, rows, server, tmp_path):
     done = score(rows(row(1), row(2)), *ONE, "--rpm", "6000", "--tpm", "6000000", "--out", tmp_path / "out.jsonl")
     assert [line["row"] for line in written(tmp_path / "out.jsonl")] == [0, 1]
@@ -51,9 +63,8 @@ def test_a_journal_that_takes_no_more_ends_the_run_with_the_table(score, rows, s
             with closing(sqlite3.connect(journal, timeout=60)) as connection:
                 tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
                 for (table,) in tables:
-                    if table != "claims":
-                        stop = "BEGIN SELECT raise(ABORT, 'no more'); END"
-                        connection.execute(f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} {stop}")
+                    stop = "BEGIN SELECT raise(ABORT, 'no more'); END"
+                    connection.execute(f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} {stop}")
         return judge(body)
 
     server.reply = reply

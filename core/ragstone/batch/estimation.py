@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import count
@@ -161,13 +161,13 @@ def estimate(
     and embedding tokens are not in it. Nor is what is saved where equal requests share a reply (`evaluate` does so).
 
     Args:
-        samples: As for `evaluate`; read once, in constant memory. No asynchronous iterable.
+        samples: As for `evaluate`; read once, in constant memory.
         metrics: What to score by.
         fields: The key or column by the sample's field, where it is none of the known names.
         price: For a million prompt tokens and a million reply tokens.
 
     Raises:
-        TypeError: The samples are none, or asynchronous; a metric is none.
+        TypeError: The samples are none; a metric is none.
         ValueError: The price is none; a file cannot be read.
     """
     listed: list[Any] = [metrics] if isinstance(metrics, Metric) else list(metrics)
@@ -178,8 +178,6 @@ def estimate(
             )
     check_price(price)
     rows = rows_of(samples, fields)
-    if isinstance(rows, AsyncIterator):
-        raise TypeError("samples: is an asynchronous iterable; estimate reads lists, generators, tables and files")
     whole = Estimate("together", "")
     whole.metrics = tuple([MetricEstimate(metric.name, metric.judge.model) for metric in listed])
     for row in rows:

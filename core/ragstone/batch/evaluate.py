@@ -56,9 +56,9 @@ def evaluate(
     the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.
 
     Args:
-        samples: What to score: a list, generator or asynchronous generator of `Sample`s or dicts, a pandas or polars
-            DataFrame, a Hugging Face or Arrow table, or the path of a file or folder (see `rows_of`). Generators and
-            files are read in a thread, no further ahead than is needed.
+        samples: What to score: a list or generator of `Sample`s or dicts, a pandas or polars DataFrame, a Hugging Face
+            or Arrow table, or the path of a file or folder (see `rows_of`). Generators and files are read in a thread,
+            no further ahead than is needed.
         metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or a group's name
             ("rag", "summary", "golden"); no two metrics of one name. Metrics without a judge get `llm`. None: the first
             row with contexts and a response decides (of the first 100): "rag" if it has a question, else "summary". A
@@ -87,10 +87,9 @@ def evaluate(
         sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
             wait for their turn is not counted.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
-            judge is asked. Runs that use it at the same time share the work.
+            judge is asked. One run at a time may use it; another one raises `JournalError`.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
-            same questions, for one call.  Without it, a journal keeps outcomes only.
-            Default: True.
+            same questions, for one call. Without it, a journal keeps outcomes only. Default: True.
         progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
             each 30 seconds. "auto", the default: the bar, but no lines.
         total: How many samples there are, for the bar, where `samples` does not say.

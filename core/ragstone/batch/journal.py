@@ -2,9 +2,11 @@
 
 import json
 import os
+import socket
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar, cast
@@ -13,7 +15,7 @@ from ragstone.errors import JournalError
 from ragstone.judging.flow import JudgeReply
 from ragstone.outcome import Outcome
 from ragstone.results.connection import Kind, SqliteFile
-from ragstone.results.private_files import Lease
+from ragstone.results.private_files import FileLock
 from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply, is_final
 from ragstone.sample import Sample
 
@@ -21,21 +23,13 @@ __all__ = ["Journal", "JournalError"]
 
 T = TypeVar("T")
 _GROUP_SECONDS = 0.05
-_LEASE_SECONDS = 600.0
 _PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
-_CLAIM = """
-INSERT OR REPLACE INTO claims SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM entries WHERE kind = 'outcome' AND key = ?)
-"""
-
 
 _KIND = Kind(
     noun="journal",
     mark=0x7261674A,  # "ragJ"
-    version=2,
-    tables=(
-        "CREATE TABLE entries (kind TEXT, key TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, key))",
-        "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID",
-    ),
+    version=3,
+    tables=("CREATE TABLE entries (kind TEXT, key TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, key))",),
     error=JournalError,
 )
 
@@ -50,9 +44,11 @@ class Journal:
     """Outcomes and replies by key, in a SQLite file. Any thread may use it.
 
     An outcome is in the file when `put_outcome` returns, and safe when the process is killed. (When the machine loses
-    its power the last moments may be missing; the file stays whole.) Several processes of one machine may use one file,
-    each with a `Journal` of its own, and share the work by `claim`; of two outcomes that are put under one key, the
-    first stays. A `Journal` goes on in a forked process.
+    its power the last moments may be missing; the file stays whole.) Of two outcomes that are put under one key, the
+    first stays.
+
+    One `Journal` at a time may use a file, also for reading: it holds a lock on `PATH.lock`, which the system frees
+    however the process ends. A forked process needs a `Journal` of its own.
 
     Args:
         path: The file; made when it is not there. On a local disk: SQLite's locks are not reliable on network ones.
@@ -62,7 +58,8 @@ class Journal:
         path: The file.
 
     Raises:
-        JournalError: The file is no journal, was made by a newer version, or cannot be opened or written.
+        JournalError: The file is no journal, was made by a newer version, is in use by another `Journal`, or cannot be
+            opened or written.
 
     Example:
         >>> import tempfile
@@ -79,12 +76,16 @@ class Journal:
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
         self.path = Path(path)
         self._file = _JournalFile(self.path, _KIND, patience)
-        self._lease: Lease | None = None
         self._closed = False
         self._put = 0
         self._replies: dict[str, JudgeReply] = {}  # that wait to be written
         self._written = 0.0
         self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
+        try:
+            self._lock = _locked(self.path)
+        except BaseException:
+            self._file.close()
+            raise
 
     def outcome(self, key: str, sample: Sample | None = None) -> Outcome | None:
         """Return the outcome that was put under the key; None when there is none.
@@ -99,7 +100,7 @@ class Journal:
         return self._read("outcome", key, lambda text: decode(text, sample).outcome)
 
     def put_outcome(self, key: str, outcome: Outcome, sample: Sample | None = None) -> None:
-        """Keep an outcome, unless it is one that a later run should ask for again. Its claim ends.
+        """Keep an outcome, unless it is one that a later run should ask for again.
 
         Those are `Unscored` for a reason outside of the sample: "judge_error", "timeout", "cancelled", "over_budget".
 
@@ -112,44 +113,9 @@ class Journal:
             JournalError: It cannot be written; what was put before is safe. Or the journal is closed.
         """
         if not is_final(outcome):
-            self.release((key,))
             return
-        self._write(
-            (_PUT, ("outcome", key, _packed(encode(Record("", outcome), sample)))),
-            ("DELETE FROM claims WHERE key = ?", (key,)),
-        )
+        self._write((_PUT, ("outcome", key, _packed(encode(Record("", outcome), sample)))))
         self._put += 1
-        if self._lease is not None:
-            self._lease.renew()
-
-    def claim(self, key: str) -> bool:
-        """Claim an outcome that is neither made nor being made; return whether it is now the caller's.
-
-        What is claimed is to be put (`put_outcome`) or released. Of all that use the file, in this process or another,
-        one at a time has the claim. It falls free when this journal is closed or forgotten, when the process
-        ends, however it does, and when it has neither put nor claimed anything for ten minutes.
-
-        Raises:
-            JournalError: The file cannot be read or written, or its disk has no locks.
-        """
-        self._check()
-        with self._file.transaction() as connection:
-            lease = self._leased()
-            lease.renew()
-            row = connection.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
-            if row is not None and lease.lives(row[0]):
-                return False
-            return connection.execute(_CLAIM, (key, lease.name, key)).rowcount == 1
-
-    def release(self, keys: Iterable[str]) -> None:
-        """Give up claims on outcomes that will not be put.
-
-        Raises:
-            JournalError: As `put_outcome`.
-        """
-        if self._lease is not None:
-            owner = self._lease.name
-            self._write(*(("DELETE FROM claims WHERE key = ? AND owner = ?", (key, owner)) for key in keys))
 
     def reply(self, key: str) -> JudgeReply | None:
         """Return the judge's reply that was put under the key; None when there is none.
@@ -189,7 +155,7 @@ class Journal:
         self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, body)))
 
     def close(self) -> None:
-        """Write what waits, and let go of the file and of what was claimed.
+        """Write what waits, and let go of the file.
 
         Raises:
             JournalError: What waits cannot be written, and is lost.
@@ -199,9 +165,8 @@ class Journal:
                 self._write()
         finally:
             self._closed = True
-            if self._lease is not None:
-                self._lease.close()
             self._file.close()
+            self._lock.close()
 
     def __enter__(self) -> "Journal":
         return self
@@ -214,6 +179,8 @@ class Journal:
     def _check(self) -> None:
         if self._closed:
             raise JournalError(f"{self.path}: this journal is closed; make a new one")
+        if self._lock.pid != os.getpid():
+            raise JournalError(f"{self.path}: this journal is the parent process's; make a new one after it has ended")
 
     def _read(self, kind: str, key: str, decode: Callable[[str], T]) -> T | None:
         self._check()
@@ -244,14 +211,20 @@ class Journal:
             self._replies.pop(key, None)
         self._written = time.monotonic()
 
-    def _leased(self) -> Lease:
-        """Return this process's lease."""
-        if self._lease is None or self._lease.pid != os.getpid():
-            try:
-                self._lease = Lease(self.path, _LEASE_SECONDS)
-            except OSError as error:
-                raise JournalError(str(error)) from error
-        return self._lease
+
+def _locked(path: Path) -> FileLock:
+    """Lock a journal for this process, and say who others find there."""
+    target = Path(os.path.realpath(path))  # a link is another name of one journal
+    who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        return FileLock(target.with_name(f"{target.name}.lock"), who)
+    except BlockingIOError as error:
+        by = str(error) or "another process"
+        raise JournalError(
+            f"{path}: is in use by {by}; wait until it has ended, or name another file as the journal"
+        ) from error
+    except OSError as error:
+        raise JournalError(str(error)) from error
 
 
 def _packed(text: str) -> bytes:

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
@@ -275,14 +275,8 @@ class Run:
 
     async def _choose(self) -> None:
         """Take the metrics that fit the rows, and say so."""
-        rows = self._rows
         with naming("metrics"):
-            if isinstance(rows, AsyncIterator):
-                raise RegistryError(
-                    "none is named, and rows of an asynchronous source do not decide; name 'rag', "
-                    "'summary', or single metrics"
-                )
-            group, line, self._rows = await in_daemon(partial(choose, rows))
+            group, line, self._rows = await in_daemon(partial(choose, self._rows))
         self._metrics = self._made(group)
         _say(line)
 

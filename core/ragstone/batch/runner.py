@@ -5,7 +5,7 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
@@ -33,8 +33,6 @@ GIVE_UP_AFTER = 100
 """Samples in a row on which the judge fails: what comes after them would only wait for retries, for hours."""
 _GAVE_UP = f"the judge failed on {GIVE_UP_AFTER} samples in a row"
 _CANCELLED = "not the run but something in the judge's client cancelled the evaluation"
-_RETRY_SECONDS = 0.25
-_LONG_WAIT = 40  # retries
 _LINE_SECONDS = 30.0
 _SLOW_SECONDS = 20.0
 _log = logging.getLogger(__name__)
@@ -82,12 +80,11 @@ class Runner:
     or 403 on three samples without a word of moderation).
 
     Args:
-        rows: What is to be scored. An iterator that may wait (of a file, a pipe, a generator) is read in a thread; a
-            list or an asynchronous iterator on the event loop.
+        rows: What is to be scored. An iterator that may wait (of a file, a pipe, a generator) is read in a thread, a
+            list on the event loop.
         metrics: Each scores every row.
         gate: What the judges are asked through. `Runner` closes it when it is stopped.
-        journal: Where outcomes are looked up before anything is asked, and kept. No outcome is made that another run
-            has claimed; the row waits for it.
+        journal: Where outcomes are looked up before anything is asked, and kept.
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
         in_memory: Whether the rows never wait.
         take: Gets each row's records when the row is done with, and each bad line when it is read. What it raises ends
@@ -108,7 +105,7 @@ class Runner:
 
     def __init__(
         self,
-        rows: Iterable[Item] | AsyncIterator[Item],
+        rows: Iterable[Item],
         metrics: Sequence[Metric],
         gate: RequestGate,
         take: Callable[[Scored | BadLine], object],
@@ -136,10 +133,6 @@ class Runner:
         self._open: dict[_Slot, None] = {}  # rows under way, as they were read
         self._unreadable: Exception | None = None
         self._jobs: deque[tuple[_Slot, int]] = deque()
-        self._claimed: set[str] = set()
-        self._waiting: dict[str, list[tuple[_Slot, int]]] = {}  # by the key that another evaluation or process claimed
-        self._retrying: asyncio.TimerHandle | None = None
-        self._retries = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None
         self._all_read = False
@@ -173,7 +166,6 @@ class Runner:
         """Begin nothing more: calls in flight end, what is scored by then still comes out, then the records end."""
         self.stopped = True
         self._jobs.clear()
-        self._waiting.clear()
         self._gate.close()
         if self._reading is not None:
             self._reading.cancel()
@@ -192,9 +184,7 @@ class Runner:
             JournalError: The journal cannot be read or written.
             Exception: What reading the rows raises, when the rows before it are done with; what `take` raises.
         """
-        rows = self._rows
-        if not isinstance(rows, AsyncIterator):
-            rows = iter(rows) if self._in_memory else _threaded(rows, self._window)
+        rows = iter(self._rows) if self._in_memory else _threaded(self._rows, self._window)
         self._reading = asyncio.ensure_future(self._read(rows))
         try:
             while self._failure is None and not self._ending and not self._over():
@@ -205,15 +195,9 @@ class Runner:
         finally:
             self._ending = True
             self._jobs.clear()
-            if self._retrying is not None:
-                self._retrying.cancel()
             tasks = [self._reading, *self._tasks]
             for task in tasks:
                 task.cancel()
-            # Before anything is awaited: a second cancellation would skip what comes after.
-            if self._journal is not None and self._claimed:
-                with suppress(JournalError):  # whoever put an outcome was told
-                    self._journal.release(self._claimed)
             try:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 if isinstance(rows, AsyncGenerator):
@@ -225,7 +209,7 @@ class Runner:
                 del self._take  # whose owner holds this: no judge's connections wait for a garbage collection
 
     def _over(self) -> bool:
-        return self._all_read and not (self._jobs or self._tasks or self._waiting)
+        return self._all_read and not (self._jobs or self._tasks)
 
     def _deliver(self, item: Scored | BadLine) -> None:
         """Hand out what is done with; what that raises ends the run."""
@@ -236,11 +220,11 @@ class Runner:
             self._failure = self._failure or error
         self._changed.set()
 
-    async def _read(self, rows: Iterator[Item] | AsyncIterator[Item]) -> None:
+    async def _read(self, rows: Iterator[Item] | AsyncGenerator[Item, None]) -> None:
         try:
             while True:
                 await self._room.acquire()
-                item = await anext(rows, None) if isinstance(rows, AsyncIterator) else next(rows, None)
+                item = await anext(rows, None) if isinstance(rows, AsyncGenerator) else next(rows, None)
                 if item is None:
                     return
                 if isinstance(item, Row):
@@ -277,13 +261,11 @@ class Runner:
         row, metric = slot.row, self._metrics[place]
         try:
             if self._journal is None:
-                outcome: Outcome | None = await self._score(slot, metric)
+                outcome = await self._score(slot, metric)
             else:
-                outcome = await self._outcome(self._journal, slot, place)
+                outcome = await self._outcome(self._journal, slot, metric)
         except GateClosed:
             return  # stopped before it was asked: no outcome
-        if outcome is None:
-            return
         self._note_left_out(metric.judge, f" from sample {row.line} on")
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
         slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1)
@@ -292,42 +274,20 @@ class Runner:
             del self._open[slot]
             self._deliver(self._scored(slot))
 
-    async def _outcome(self, journal: "Journal", slot: _Slot, place: int) -> Outcome | None:
-        """Return what the journal has; else score, and keep the outcome. None: another makes it, and this one waits."""
-        sample, metric = slot.row.sample, self._metrics[place]
+    async def _outcome(self, journal: "Journal", slot: _Slot, metric: Metric) -> Outcome:
+        """Return what the journal has; else score, and keep the outcome."""
+        sample = slot.row.sample
         slot.key = slot.key or sample_key(sample)
         given = None if metric.given_in is None else sample.metadata.get(metric.given_in)
-        key = outcome_key(slot.key, self._metric_key(metric), given)
-        outcome = journal.outcome(key, sample)
+        outcome = journal.outcome(outcome_key(slot.key, self._metric_key(metric), given), sample)
         if outcome is not None:
             return outcome
         if self.stopped:
             raise GateClosed
-        if not journal.claim(key):
-            self._waiting.setdefault(key, []).append((slot, place))
-            if self._retrying is None:
-                self._retrying = asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._retry)
-            return None
-        self._claimed.add(key)
         outcome = await self._score(slot, metric)
-        asked_as = outcome_key(slot.key, self._metric_key(metric), given)
-        journal.put_outcome(asked_as, outcome, sample)
-        if asked_as != key:  # a parameter was left out meanwhile
-            journal.release((key,))
-        self._claimed.remove(key)
-        self._jobs.extendleft(self._waiting.pop(key, ()))
+        # By what the judge is asked without now.
+        journal.put_outcome(outcome_key(slot.key, self._metric_key(metric), given), outcome, sample)
         return outcome
-
-    def _retry(self) -> None:
-        """Look what became of the outcomes that others have claimed."""
-        self._retrying = None
-        keys = self._waiting.keys() - self._claimed
-        self._retries += bool(keys)
-        if self._retries == _LONG_WAIT:
-            _log.warning("Waiting for %d outcomes that another run on this journal claimed.", len(keys))
-        for key in keys:
-            self._jobs.extendleft(self._waiting.pop(key))
-        self._begin()
 
     async def _score(self, slot: _Slot, metric: Metric) -> Outcome:
         slot.asked, row = True, slot.row

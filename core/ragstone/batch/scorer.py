@@ -18,7 +18,7 @@ from ragstone.sample import BadLine
 _CALLS = 16
 _DIVIDED = ("requests_per_minute", "tokens_per_minute", "max_cost")
 _DIVIDED_WHOLE = ("max_calls", "max_tokens")
-_ALONE = ("progress", "on_result", "on_bad_row", "total", "name", "stop_on_give_up")
+_ALONE = ("progress", "on_result", "on_bad_row", "total", "name", "stop_on_give_up", "journal")
 _SPARK = {"Int64": "bigint", "Float64": "double", "string": "string", "boolean": "boolean"}
 
 
@@ -36,8 +36,8 @@ class Scorer:
     Args:
         metrics: The metrics' names, or metrics whose judge can be pickled.
         share: How many batches are scored at once, by all workers. Calls in flight, rates and limits are divided by it.
-        **options: As for `evaluate`, without those about progress and callbacks. `max_calls`, `max_tokens` and
-            `max_cost` hold for one batch. A `journal` works where all workers are processes of one machine.
+        **options: As for `evaluate`, without those about progress and callbacks, and without `journal`, which one run
+            at a time may use. `max_calls`, `max_tokens` and `max_cost` hold for one batch.
 
     Attributes:
         columns: The pandas type of each column of what comes out.

@@ -245,7 +245,7 @@ def score(
     mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
     printed = {"--out -": out == "-", "--explain": explain, "--json": as_json}
     check_one_prints(printed)
-    rows = cast("Rows", rows_of(file, mapping, naming="--field {field}={key}"))
+    rows = rows_of(file, mapping, naming="--field {field}={key}")
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     names, rows = (names, rows) if names else _chosen(rows)
     options = parse_settings(settings, names, asking=asking)

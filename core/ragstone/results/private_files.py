@@ -1,12 +1,10 @@
 """Files of one user and, while they are locked, of one process: new ones are readable by their owner alone."""
 
-import math
 import os
 import re
 import secrets
 import stat
 import sys
-import time
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -122,41 +120,106 @@ def _owner_only(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
+class FileLock:
+    """A file that one process holds locked, which the operating system ends however the process does.
+
+    Args:
+        path: The file. It is made, and removed when the lock is closed.
+        text: What it says to others that find it locked.
+
+    Attributes:
+        pid: The process that holds it. A forked child does not.
+
+    Raises:
+        BlockingIOError: It is locked, also by another object in this process; the message is what it says.
+        OSError: It cannot be made, or its disk has no locks.
+    """
+
+    def __init__(self, path: Path, text: str = "") -> None:
+        self.pid = os.getpid()
+        self._file = _locked(path)
+        self._end = weakref.finalize(self, _end, self._file, path, self.pid)
+        _LOCKS.add(self)
+        os.ftruncate(self._file, 0)  # of a process that was killed
+        os.write(self._file, text.encode())
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is not, or no longer, this process's."""
+        return not self._end.alive or self.pid != os.getpid()
+
+    def close(self) -> None:
+        """End the lock."""
+        self._end()
+
+    def disown(self) -> None:
+        """Let go of a lock that is the parent process's, in a forked child."""
+        if self._end.detach() is not None:
+            os.close(self._file)
+
+
+def _locked(path: Path) -> int:
+    """Make a file and lock it. Another process may remove it in between: its own, or a dead one's."""
+    said = ""
+    for _ in range(_TRIES):
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            if not lock_file(file):
+                said = os.read(file, 1_000).decode(errors="replace")
+            elif os.path.samestat(os.fstat(file), path.stat()):
+                return file
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            os.close(file)
+            raise OSError(f"{path}: cannot be locked ({error}); use a local disk for the file beside it") from error
+        os.close(file)
+    raise BlockingIOError(said)
+
+
+def _end(file: int, path: Path, pid: int) -> None:
+    if pid != os.getpid():
+        return
+    if sys.platform == "win32":  # where no open file can be removed
+        os.close(file)
+    with suppress(OSError):
+        path.unlink()
+    if sys.platform != "win32":  # only now: whoever locked it in between would hold a file that is gone
+        os.close(file)
+
+
+_LOCKS: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for lock in list(_LOCKS):
+        lock.disown()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_disown_all)
+
+
 class Lease:
     """A process's name on the rows that it works on. Others can tell whether the work is still its own.
 
     The name is that of a file which the process holds locked. The operating system frees the lock however the
-    process ends, so no process numbers are asked. The lease of a process that was stopped, or hangs, ends when it has
-    not been renewed for some time.
+    process ends, so no process numbers are asked.
 
     Args:
         path: The file whose rows they are; the files of all leases lie beside it.
-        seconds: How long others' leases last without being renewed.
 
     Attributes:
-        name: The name.
-        pid: The process whose lease it is; a forked child needs another.
+        name: The name. A forked child needs a lease of its own.
 
     Raises:
         OSError: The file cannot be made, or its disk has no locks.
     """
 
-    def __init__(self, path: Path, seconds: float = math.inf) -> None:
-        self.pid = os.getpid()
-        self.name = f"{self.pid}-{secrets.token_hex(6)}"
+    def __init__(self, path: Path) -> None:
+        self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._beside = path
-        self._seconds = seconds
-        self._file = self._taken()
-        self._renewed = -math.inf
-        self._end = weakref.finalize(self, _end, self._file, self._path(self.name), self.pid)
-        _LEASES.add(self)
-
-    def renew(self) -> None:
-        """Say that the process still works; often said is noted once a second."""
-        if (now := time.monotonic()) - self._renewed > 1.0:
-            self._renewed = now
-            with suppress(OSError):
-                os.utime(self._path(self.name))
+        self._lock = FileLock(self._path(self.name))
 
     def others(self) -> set[str]:
         """Return the names of the other leases of which there are files."""
@@ -179,7 +242,7 @@ class Lease:
             return True
         try:
             if not lock_file(file):
-                return time.time() - os.fstat(file).st_mtime < self._seconds
+                return True
             with suppress(OSError):
                 path.unlink()  # while it is locked: one that was just made is then made again
         finally:
@@ -188,52 +251,10 @@ class Lease:
 
     def close(self) -> None:
         """End the lease, and forget the files of processes that were killed."""
-        if self._end.alive and self.pid == os.getpid():
+        if not self._lock.closed:
             for name in self.others():
                 self.lives(name)
-        self._end()
-
-    def disown(self) -> None:
-        """Let go of a lock that is the parent process's, in a forked child."""
-        if self._end.detach() is not None:
-            os.close(self._file)
+        self._lock.close()
 
     def _path(self, name: str) -> Path:
         return self._beside.with_name(f"{self._beside.name}.owner-{name}")
-
-    def _taken(self) -> int:
-        """Make the file and lock it. Another process may take it for a dead one's in between, and delete it."""
-        path = self._path(self.name)
-        for _ in range(_TRIES):
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            if _is_locked_at(file, path):
-                return file
-            os.close(file)
-        path.unlink(missing_ok=True)
-        raise OSError(f"{path}: cannot be locked; use a local disk for the file beside it")
-
-
-def _is_locked_at(file: int, path: Path) -> bool:
-    try:
-        return lock_file(file) and os.path.samestat(os.fstat(file), path.stat())
-    except OSError:
-        return False
-
-
-def _end(file: int, path: Path, pid: int) -> None:
-    if pid == os.getpid():
-        os.close(file)
-        with suppress(OSError):
-            path.unlink()
-
-
-_LEASES: "weakref.WeakSet[Lease]" = weakref.WeakSet()
-
-
-def _disown_all() -> None:
-    for lease in list(_LEASES):
-        lease.disown()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_disown_all)
