@@ -166,7 +166,6 @@ def _options(metric: "Metric") -> dict[str, object]:
             names.add(name)
     names -= {"llm"} if metric.writer is not None else {"llm", "writer"}
     options = {name: getattr(metric, name) for name in sorted(names)}
-    options["calibration"] = None  # an option that was: so that keys are what they were
     options["scoring"] = "expected" if metric.expects else "count"
     if "embedder" in options:
         options["embedder"] = metric.judge_embedder
