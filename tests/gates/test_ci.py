@@ -9,7 +9,6 @@ def test_ci_runs_readmes_test_command(repository: Path) -> None:
     blocks = re.findall(
         r"^```bash\n(.*?)^```$", (repository / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
     )
-    assert len(blocks) == 3, "README.md needs three ```bash blocks: the demo, the embedded judge, then the tests"
     script = (repository / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     assert script[-1] == blocks[-1].strip()
     assert script[0] == "#!/usr/bin/env bash"

@@ -67,7 +67,6 @@ def test_the_change_against_another_run(tmp_path):
     [
         (["no.db"], "no.db: no such file; pass a results file, a Monitor's database, or a database URL"),
         (["{path}", "--since", "soon"], "--since: 'soon' is no time; write 30m, 24h or 7d"),
-        (["{path}", "--out", "{path}"], "is the input itself"),
         (["{path}", "--out", "{folder}/no/b.html"], "cannot write: there is no folder"),
         (["{path}", "--out", "{folder}"], "is a directory"),
         ([__file__], "has no results"),
