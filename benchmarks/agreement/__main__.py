@@ -1,7 +1,7 @@
 """How well scores agree with people: scores human-labelled rows and writes one table.
 
 python benchmarks/agreement FOLDER --judge local --out DIR
-python benchmarks/agreement FOLDER --replay FILE --out DIR
+python benchmarks/agreement FOLDER --results FILE --out DIR
 python benchmarks/agreement table DIR
 python benchmarks/agreement summary RESULTS
 """
@@ -9,12 +9,12 @@ python benchmarks/agreement summary RESULTS
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import click
 
 from ragstone import LLM, Embedder
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
-from ragstone.cli.recording import RecordingError, replayed
 from ragstone.registry import is_local, metric_names
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
@@ -23,7 +23,7 @@ if not __package__:  # run as a folder: its modules are a package all the same, 
 
 from .files import OURS
 from .rows import DataError, read_folder
-from .scoring import JudgeError, Settings, embeds, score_folder
+from .scoring import JudgeError, Settings, embeds, keep_results, score_folder
 from .summary import write_summary
 from .table import write_table
 
@@ -35,9 +35,9 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--judge", help=JUDGE_HELP)
 @click.option(
-    "--replay",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Score by the replies that `ragstone score --record` kept, in place of a judge.",
+    "--results",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the scores of a results file of `ragstone score`, in place of a judge.",
 )
 @click.option("--embedder", help=EMBEDDER_HELP)
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder for the results.")
@@ -54,7 +54,7 @@ _AHEAD = 4  # rows for each call in flight, so that few slots are idle while a p
 def _score(
     folder: Path,
     judge: str | None,
-    replay: str | None,
+    results: Path | None,
     embedder: str | None,
     out: Path,
     metrics: Sequence[str],
@@ -70,9 +70,8 @@ def _score(
     Run the same command again after it was stopped: what was judged is not judged again.
     """
     options = parse_settings(settings_of, metric_names())
-    if (judge is None) == (replay is None):
-        raise click.UsageError("name one of --judge and --replay")
-    models, embedding = ({}, None) if replay is None else replayed(replay)
+    if (judge is None) == (results is None):
+        raise click.UsageError("name one of --judge and --results")
     local = judge is not None and is_local(judge)
     settings = Settings(
         name=_file_name(name),
@@ -81,16 +80,15 @@ def _score(
         calls=1 if local else calls,
         at_once=1 if local else _AHEAD * calls,
         options={metric: each for metric, each in options.items() if each},
-        writer=models.get("writer"),
-        embedding=embedding,
     )
     data, scored = read_folder(folder), read_folder(folder, limit)
     if judge is None:
-        llm, vectors = models.get("judge"), models.get("embedder")
-    else:
-        llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
-        wanted = local or embedder is not None or embeds(scored, settings)
-        vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
+        keep_results(data, scored, out, settings, cast("Path", results), _of_floors())
+        _write(out)
+        return
+    llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
+    wanted = local or embedder is not None or embeds(scored, settings)
+    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
     try:
         score_folder(data, scored, out, settings, llm, vectors, _of_floors())
     except (JudgeError, KeyboardInterrupt):
@@ -176,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except (DataError, JudgeError, RecordingError, ValueError, TypeError) as error:
+    except (DataError, JudgeError, ValueError, TypeError) as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
     except click.exceptions.Abort:

@@ -2,7 +2,7 @@
 
 import platform
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,11 +11,13 @@ from typing import Any
 from tqdm import tqdm
 
 import ragstone
-from ragstone import LLM, Embedder, Metric, Outcome, Score, Unscored, evaluate
-from ragstone.registry import metric_class
+from ragstone import LLM, Embedder, Metric, Outcome, Report, Score, Unscored, evaluate
+from ragstone.metrics.setup import setup_of
+from ragstone.registry import NullJudge, make_metric, metric_class
+from ragstone.report import MetricInfo
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records
-from .rows import METRICS, GoldSplitter, Row, judged_places
+from .rows import METRICS, DataError, GoldSplitter, Row, judged_places
 
 FAILED_IN_A_ROW = 20
 _DIGITS = 6
@@ -38,8 +40,6 @@ class Settings:
         at_once: Rows that are scored at the same time. Of one, a row's seconds are its own.
         history: Whether samples keep their history.
         options: Of the metrics, by name and option.
-        writer: What writes where the judge does not.
-        embedding: The metrics that get the embedder; None: all that take one.
     """
 
     name: str = OURS
@@ -48,8 +48,6 @@ class Settings:
     at_once: int = 1
     history: bool = True
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    writer: LLM | None = None
-    embedding: Collection[str] | None = None
 
     def wanted(self, rows: Sequence[Row]) -> list[str]:
         """Return the names of the metrics to score a file's rows by."""
@@ -95,7 +93,9 @@ def score_folder(
         for file, rows in scored.items()
         for name in settings.wanted(rows)
     }
-    keep_run(out / "run.json", settings.name, _run_info(settings, llm, embedder))
+    options = {name: {key: str(value) for key, value in each.items()} for name, each in settings.options.items()}
+    vectors = None if embedder is None else embedder.model
+    keep_run(out / "run.json", settings.name, _run_info(llm.model, vectors, options, history=settings.history))
     _keep_labels(out / "rows.jsonl", data, of_floors)
     scores = out / "scores" / f"{settings.name}.jsonl"
     for (file, name), metric in made.items():
@@ -105,6 +105,49 @@ def score_folder(
                 fresh.append(line)  # noqa: PERF402 - what is there counts when it is broken off
         finally:
             _merge(scores, fresh, file, name, metric.version)
+
+
+def keep_results(
+    data: Mapping[str, list[Row]],
+    scored: Mapping[str, list[Row]],
+    out: Path,
+    settings: Settings,
+    results: Path,
+    of_floors: Embedder | None = None,
+) -> None:
+    """Keep the scores of a results file of `ragstone score` as those of the rows of its ids; else as `score_folder`.
+
+    Raises:
+        DataError: It has scores by several judges or versions, or none of these rows; or `out` holds the scores of
+            another judge or other options.
+        ResultsError: It is no results file.
+    """
+    report = Report.load(results)
+    infos = {info.name: info for info in report.metrics}
+    if len(infos) < len(report.metrics) or len({info.judge for info in report.metrics}) > 1:
+        raise DataError(f"{results}: has scores by several judges or versions; give a file of one run")
+    outcomes = {(record.sample_id, record.outcome.metric): record.outcome for record in report.results()}
+    found: dict[tuple[str, str], list[Line]] = {}
+    for file, rows in scored.items():
+        for name in settings.wanted(rows):
+            if rows[0].task != "sentences":  # `ragstone score` splits sentences otherwise than people did
+                found[file, name] = [_line(row, outcomes[row.id, name]) for row in rows if (row.id, name) in outcomes]
+    if not any(found.values()):
+        raise DataError(f"{results}: has no score of these rows, by their ids, that can stand beside their labels")
+    used = [infos[name] for name in dict.fromkeys(name for (_, name), lines in found.items() if lines)]
+    vectors = next(filter(None, (info.setup.get("embedder") for info in used)), None)
+    options = {info.name: _changed(info) for info in used if _changed(info)}
+    keep_run(out / "run.json", settings.name, _run_info(used[0].judge, vectors, options, history=settings.history))
+    _keep_labels(out / "rows.jsonl", data, of_floors)
+    for (file, name), lines in found.items():
+        _merge(out / "scores" / f"{settings.name}.jsonl", lines, file, name, infos[name].version if lines else "")
+
+
+def _changed(info: MetricInfo) -> dict[str, str]:
+    """Return the options of a metric that are not the default, as its results file has them."""
+    usual = setup_of(make_metric(info.name, {}, NullJudge()))["settings"]
+    settings: Mapping[str, object] = info.setup.get("settings", {})
+    return {key: str(value) for key, value in settings.items() if key != "scoring" and value != usual.get(key)}
 
 
 def _keep_labels(path: Path, data: Mapping[str, list[Row]], of_floors: Embedder | None) -> None:
@@ -131,23 +174,21 @@ def _merge(scores: Path, fresh: Sequence[Line], file: str, name: str, version: s
 
 def _metric(name: str, rows: Sequence[Row], settings: Settings, llm: LLM, embedder: Embedder | None) -> Metric:
     options: dict[str, Any] = dict(settings.options.get(name, {}))
-    takes = name in (_EMBEDDING if settings.embedding is None else settings.embedding)
-    if embedder is not None and takes:
+    if embedder is not None and name in _EMBEDDING:
         options["embedder"] = embedder
     if rows[0].task == "sentences":
         options["splitter"] = GoldSplitter(rows)
     if name == "alignment_coverage":
         options.setdefault("source", "retrieved_contexts")  # `user_input` may be the question that a summary is for
-    return _CLASSES[name](llm=llm, writer=settings.writer, **options)
+    return _CLASSES[name](llm=llm, **options)
 
 
-def _run_info(settings: Settings, llm: LLM, embedder: Embedder | None) -> RunInfo:
-    options = {name: {key: str(value) for key, value in each.items()} for name, each in settings.options.items()}
+def _run_info(judge: str, embedder: str | None, options: Mapping[str, Mapping[str, str]], *, history: bool) -> RunInfo:
     return RunInfo(
-        judge=llm.model,
-        embedder=None if embedder is None else embedder.model,
+        judge=judge,
+        embedder=embedder,
         options=options,
-        history=settings.history,
+        history=history,
         ragstone=ragstone.__version__,
         python=f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
         date=datetime.now(timezone.utc).date().isoformat(),

@@ -100,20 +100,26 @@ def test_whole_command(tmp_path, openai_server):
     asked = len(server.bodies)
     assert run(*arguments).returncode == 0
     assert [body for body in server.bodies[asked:] if body] == []  # a look at the models, and nothing else
-    assert "name one of --judge and --replay" in run(tmp_path, "--out", out).stderr
+    assert "name one of --judge and --results" in run(tmp_path, "--out", out).stderr
 
 
-def test_replies_that_score_recorded_are_a_judge(tmp_path, openai_server):
+def test_a_results_file_stands_for_a_judge(tmp_path, openai_server):
     server = openai_server(reply)
     rows = [row(i, "ResponseRelevancy", "binary", i % 2, response="Seeds.") for i in range(6)]
     data = write(tmp_path / "rows.jsonl", rows)
-    results, recording, out = (tmp_path / name for name in ("results.jsonl", "recording.jsonl", "out"))
-    score = ["score", data, "--metric", "response_relevancy", "--llm", f"test-model@{server.url}", "--out", results]
-    subprocess.run([sys.executable, "-m", "ragstone", *score, "--record", recording], check=True)
+    results, out = tmp_path / "results.jsonl", tmp_path / "out"
+    score = ["score", data, "--metric", "response_relevancy", "--llm", f"test-model@{server.url}", "--no-texts"]
+    strict = ["--set", "response_relevancy.strictness=2", "--out", results]
+    subprocess.run([sys.executable, "-m", "ragstone", *score, *strict], check=True)
     asked = len(server.bodies)
-    done = run(data, "--replay", recording, "--metric", "response_relevancy", "--out", out)
+    done = run(data, "--results", results, "--out", out)
     assert done.returncode == 0, done.stderr
     values = {result.sample_id: result.outcome.value for result in Report.load(results).results()}
     assert {line["id"]: line["value"] for line in scored(out)} == pytest.approx(values, abs=1e-6)
     assert len(server.bodies) == asked
     assert "judge test-model" in (out / "table.md").read_text()
+    info = json.loads((out / "run.json").read_text())["ragstone"]
+    assert info["options"] == {"response_relevancy": {"strictness": "2"}}
+    others = write(tmp_path / "others.jsonl", [row(9, "ResponseRelevancy", "binary", 1, response="No.")])
+    done = run(others, "--results", results, "--out", out)
+    assert (done.returncode, "has no score of these rows, by their ids" in done.stderr) == (2, True)

@@ -9,8 +9,7 @@ import numpy as np
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.demo import RECORDING
-from ragstone.cli.recording import text_key
-from ragstone.identity import reply_key
+from ragstone.identity import digest_of, reply_key
 from ragstone.judge import BaseEmbedder, BaseLLM
 from ragstone.local import LocalEmbedder, LocalLLM
 from ragstone.results.record import encode_reply
@@ -54,7 +53,7 @@ def record():
         "judge": judge.model,
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
         "replies": llm.replies,
-        "places": dict(zip(map(text_key, embedder.vectors), rounded, strict=True)),
+        "places": dict(zip(map(digest_of, embedder.vectors), rounded, strict=True)),
     }
 
 

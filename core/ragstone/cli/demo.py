@@ -1,17 +1,24 @@
 """`ragstone demo`: a small set scored from recorded replies of the embedded judge, with no model and no download."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
-from ragstone.cli.recording import ReplayedEmbedder, ReplayedLLM
+from ragstone.identity import digest_of, reply_key
+from ragstone.judge import BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.report import Report
+from ragstone.results.record import decode_reply
 from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RECORDING = Path(__file__).with_name("demo.json")
 _FOLDER = "ragstone-demo"
@@ -21,12 +28,31 @@ _NEXT = """Next:
   ragstone score shoes.jsonl                                   score them, or your own, by it"""
 
 
+class _RecordedJudge(BaseLLM):
+    asking, gives_probabilities = "one_by_one", True
+
+    def __init__(self, model: str, replies: Mapping[str, str]) -> None:
+        self.model, self._replies = model, replies
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        return cast("LLMReply", decode_reply(self._replies[reply_key(request, "demo")]))
+
+
+class _RecordedEmbedder(BaseEmbedder):
+    def __init__(self, model: str, places: Mapping[str, Sequence[float]]) -> None:
+        self.model, self._places = model, places
+
+    def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+        import numpy as np
+
+        return np.array([self._places[digest_of(text)] for text in texts], dtype=np.float32)
+
+
 def scored(recording: dict[str, Any]) -> Report:
     """Return the report of a recording's samples."""
-    facts = {"model": f"{recording['judge']} (recorded {recording['date']})"}
-    kind = {"asking": "one_by_one", "gives_probabilities": True}
-    judge = ReplayedLLM(RECORDING, "demo", {**facts, **kind}, recording["replies"])
-    embedder = ReplayedEmbedder(RECORDING, "demo", facts, recording["places"])
+    model = f"{recording['judge']} (recorded {recording['date']})"
+    judge = _RecordedJudge(model, recording["replies"])
+    embedder = _RecordedEmbedder(model, recording["places"])
     return evaluate(recording["samples"], "rag", llm=judge, embedder=embedder, progress=False, name="ragstone demo")
 
 

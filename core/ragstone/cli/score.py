@@ -34,7 +34,6 @@ from ragstone.cli.options import (
     scoring_options,
 )
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
-from ragstone.cli.recording import Recorder, replayed_metrics
 from ragstone.errors import JournalError
 from ragstone.metrics import Metric
 from ragstone.plain import printable, to_json
@@ -64,7 +63,7 @@ _SECTIONS = {
         *("concurrency", "requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost"),
         *("price", "call_timeout", "sample_timeout", "dry"),
     ),
-    "Runs that go on, or again": ("journal", "record", "replay"),
+    "Runs that go on": ("journal",),
 }
 
 
@@ -81,18 +80,6 @@ _SECTIONS = {
     "replaced, from the first result on. Default: a new file, ragstone-results-DATE-TIME.jsonl.",
 )
 @click.option("--no-texts", is_flag=True, help="Leave the texts of samples and evidence out of the results file.")
-@click.option(
-    "--record",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Keep the replies of all models by request, for --replay. A file that is there is replaced.",
-)
-@click.option(
-    "--replay",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Take all replies from what --record kept; no model is asked, and none needs to be named.",
-)
 @click.option(
     "--report",
     type=click.Path(dir_okay=False),
@@ -195,8 +182,6 @@ def score(
     dry: bool,
     price: tuple[float, float] | None,
     out: str | None,
-    record: str | None,
-    replay: str | None,
     report: str | None,
     explain: bool,
     verbose: bool,
@@ -229,12 +214,10 @@ def score(
         [
             ("--out", None if out == "-" else out),
             ("--report", report),
-            ("--record", record),
             ("--journal", run_options["journal"]),
         ],
         [
             ("the input FILE", file),
-            ("--replay", replay),
             ("--llm", local_file(llm)),
             ("--writer", local_file(writer)),
             ("--embedder", local_file(embedder)),
@@ -256,25 +239,13 @@ def score(
     rates = parse_limits("--pass-rate", pass_rates, list(own), least=0.0)
     if without := [name for name in rates if name not in limits]:
         raise click.UsageError(f"--pass-rate: {without[0]} has no threshold; add --threshold {without[0]}=X")
-    if replay is None:
-        metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
-    else:
-        metrics = replayed_metrics(replay, options)
+    metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
     if run_options["max_cost"] is not None and price is None:
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
     if dry:
         ctx.exit(_show_estimate(rows, metrics, price))
     if report is not None:
         check_writable("--report", report, replaced=True)
-    if record is not None:
-        if run_options["journal"] is not None:
-            raise click.UsageError(
-                "--record: what --journal has is not asked for, and so not kept; leave one of them out"
-            )
-        check_writable("--record", record, replaced=True)
-        recorder = Recorder(record)
-        ctx.call_on_close(recorder.close)
-        metrics = [recorder.recorded(metric) for metric in metrics]
     run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
     run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
     run_options["total"] = _count_lines(file)
