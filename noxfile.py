@@ -118,7 +118,7 @@ def pythons(session: nox.Session) -> None:
 
 
 @nox.session(tags=["full"], python="3.10")
-@nox.parametrize("release", ["langchain-1.0.0", "llama-index-0.13.0", "llama-index-0.14.9"])
+@nox.parametrize("release", ["langchain-1.0.0", "llama-index-0.14.0"])
 def releases(session: nox.Session, release: str) -> None:
     """Run an integration's tests on an older release of its framework, on the oldest Python."""
     framework = release.rpartition("-")[0]

@@ -26,15 +26,12 @@ from ragstone.run import Run
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.read import AnyResponse, Fields, Mode, Reading
-from ragstone_llama_index.record import is_called_in
-from ragstone_llama_index.streaming import aanswered, answered
+from ragstone_llama_index.streaming import answered
 
 AnyLLM = LLM | ragstone.LLM | ragstone.DecisionModel | str
 AnyWriter = LLM | ragstone.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
-_RETRYING = ("llama_index.core.query_engine.retry",)
-_ENOUGH = 0.5
 _IN_BOTH = ("metric", "version", "usage")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {
     "user_input": "query",
@@ -203,21 +200,16 @@ class MetricEvaluator(BaseEvaluator):
     ) -> MetricResult:
         """Score what a query engine, chat engine or agent returned, blocking.
 
-        A stream is read to its end first, by its own `get_response`, which keeps the text.
+        A stream is left as it is: call its `get_response()` first, which keeps the text.
 
         Raises:
             TypeError: `response` is none of LlamaIndex' responses, and there are no `fields`.
-            ValueError: It is an async stream that is yet to be read: await `aevaluate_response`.
         """
         if response is None:
-            result = self.evaluate(query=query, reference=reference, **kwargs)
-        else:
-            sample, problem = answered(self._run(query, response), self._reading)
-            sample = sample.model_copy(update={"reference": reference})
-            result = MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
-        if result.passing is None and is_called_in(_RETRYING):  # there None would be no
-            result.passing = (result.score or 0.0) >= _ENOUGH
-        return result
+            return self.evaluate(query=query, reference=reference, **kwargs)
+        sample, problem = answered(self._run(query, response), self._reading)
+        sample = sample.model_copy(update={"reference": reference})
+        return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
 
     async def aevaluate_response(
         self,
@@ -229,7 +221,7 @@ class MetricEvaluator(BaseEvaluator):
         """Score what a query engine, chat engine or agent returned; otherwise as `evaluate_response`."""
         if response is None:
             return await self.aevaluate(query=query, reference=reference, **kwargs)
-        sample, problem = await aanswered(self._run(query, response), self._reading)
+        sample, problem = answered(self._run(query, response), self._reading)
         sample = sample.model_copy(update={"reference": reference})
         return MetricResult.of(self._unanswered(problem) or await ascore_safely(self._metric, sample), sample)
 

@@ -3,16 +3,15 @@
 import threading
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
-from llama_index.core.workflow import StopEvent
 from llama_index_instrumentation.span import active_span_id
 
 from ragstone.errors import describe
@@ -28,17 +27,15 @@ from ragstone_llama_index.read import (
     Fields,
     Mode,
     Reading,
-    Streamed,
     Streams,
     Unreadable,
     draft_of,
-    entries_of,
     named,
     question_of,
     said,
 )
 from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, Recorder, is_called_in, recorders
-from ragstone_llama_index.streaming import Pieces, end, is_unread, noting, text_in, why_lost
+from ragstone_llama_index.streaming import Pieces, noting, text_in
 
 Where = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
@@ -144,33 +141,32 @@ class Live(Recorder):
         if before:
             run.inside.append(Run("", "named", output=[*before], open=False))
 
-    def ended(self, run: Run, returned: object) -> None:
+    def ended(self, run: Run) -> None:
         """Submit the sample of a run that has ended; where that answers by a stream, once it has been read."""
         if run.kind in ("model", "retrieval"):
             self.monitor.skip(f"only_{run.kind}")
             if run.output is not None:
                 self._unanswered.append(question_of(run))
         elif run.kind:
-            self._take(run, returned)
+            self._take(run)
         for each in run.walk():
             each.parent = None  # lest what the app returned, such as a stream that it left, waits for the collector
         self._remove_if_done()
 
-    def _take(self, run: Run, returned: object) -> None:
+    def _take(self, run: Run) -> None:
         draft = draft_of(run, self.reading)
         if isinstance(draft, Skipped):
             self.monitor.skip(draft.reason, names=draft.names)
             return
         answer = draft.answer
-        if run.error is not None or not isinstance(answer, Streams):
+        if run.error is not None or draft.sample.response is not None or not isinstance(answer, Streams):
             self.monitor.submit(draft.sample)
             return
         writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
-        stream = cast("object", answer)
-        pieces = self._pieces_of(stream) if writing else Pieces()
+        pieces = self._pieces_of(answer) if writing else Pieces()
         pieces.add_done_callback(partial(self.safely, self._take_pieces, draft.sample))
-        if not writing and not _note(stream, pieces, returned):
-            self.monitor.skip("no_answer", names=(type(stream).__name__,))
+        if not writing:
+            _note(answer, pieces)
 
     def _pieces_of(self, response: object) -> Pieces:
         """Return the pieces of a chat's stream that LlamaIndex reads into its memory."""
@@ -201,33 +197,13 @@ class Live(Recorder):
             self.monitor.submit(sample.model_copy(update={"metadata": metadata}))
 
 
-def _note(answer: object, pieces: Pieces, returned: object = None) -> bool:
-    """Put another stream, which notes its pieces, where one stands in a response or in what a workflow returned.
-
-    False: it cannot be replaced there.
-    """
-    stream, holder, awaited = answer, returned, isinstance(answer, AsyncGenerator)
-    if isinstance(answer, Streamed) and not is_unread(answer):  # the engine itself has read it
-        end(pieces, GeneratorExit() if why_lost(answer) else [answer.response_txt])
-        return True
-    if isinstance(answer, StreamingAgentChatResponse):
-        awaited = answer.achat_stream is not None
-        stream, holder = answer.achat_stream if awaited else answer.chat_stream, answer
-    elif isinstance(answer, Streamed):  # by its class, as a tracer's stream may be read in both ways
-        stream, holder, awaited = answer.response_gen, answer, isinstance(answer, AsyncStreamingResponse)
-    noted = noting(stream, pieces, awaited=awaited)
-    if type(holder) is StopEvent:
-        if holder.result is stream:
-            StopEvent.__init__(holder, noted)
-            return True
-        holder = holder.result
-    names = [name for name, value in entries_of(holder).items() if value is stream]
-    for name in names:
-        if isinstance(holder, dict):
-            holder[name] = noted
-        else:
-            setattr(holder, name, noted)
-    return bool(names)
+def _note(response: Streams, pieces: Pieces) -> None:
+    """Put another stream, which notes its pieces, into a response."""
+    if isinstance(response, StreamingAgentChatResponse):
+        name, awaited = ("chat_stream", False) if response.achat_stream is None else ("achat_stream", True)
+    else:  # by its class, as a tracer's stream may be read in both ways
+        name, awaited = "response_gen", isinstance(response, AsyncStreamingResponse)
+    setattr(response, name, noting(getattr(response, name), pieces, awaited=awaited))
 
 
 def instrument(

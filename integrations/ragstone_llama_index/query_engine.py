@@ -31,7 +31,7 @@ from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, AnyWriter, MetricEvaluator
 from ragstone_llama_index.read import QUESTIONS, Fields, Mode, Reading
 from ragstone_llama_index.record import EVALUATION_TAG, Recorder
-from ragstone_llama_index.streaming import Answered, aanswered
+from ragstone_llama_index.streaming import Answered, read_to_end
 
 Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
@@ -203,7 +203,7 @@ class _App(Recorder):
         self.trees.end(root.id, root.output, root.error)
         active_span_id.set(None)
         run = next((each for each in root.inside if each.output is root.output and root.error is None), root)
-        sample, problem = await aanswered(run, self.reading)
+        sample, problem = await read_to_end(run, self.reading)
         if root.error is not None:
             problem = f"the query engine failed ({describe(root.error)})"
         known = {"user_input": sample.user_input or question.text, "reference": question.reference}

@@ -6,7 +6,7 @@ has its order.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import UnionType
@@ -28,7 +28,7 @@ from ragstone.run import Run, Skipped
 from ragstone.sample import Sample, SampleField, Turn, first_problem
 
 Streamed = StreamingResponse | AsyncStreamingResponse
-Streams = (StreamingResponse, AsyncStreamingResponse, StreamingAgentChatResponse, AsyncGenerator, Generator)
+Streams = Streamed | StreamingAgentChatResponse
 """What is answered piece by piece, as the app reads it."""
 _WithNodes = Response | PydanticResponse | AgentChatResponse | StreamingAgentChatResponse | Streamed
 AnyResponse = _WithNodes | AgentOutput
@@ -43,11 +43,12 @@ Fields = Mapping[str, str] | FieldFunction
 
 Node = NodeWithScore | BaseNode
 Source = Node | str
-Entry = Literal["query", "chat", "workflow", "join"]
-Kind = Entry | Literal["retrieval", "synthesis", "text", "rerank", "named", "model", "tool", "writing", ""]
-"""What a run is. "text": a synthesis of texts; "join": a query of SQL rows and passages; "named": a `contexts(...)`."""
+Kind = Literal[
+    "query", "chat", "workflow", "retrieval", "synthesis", "text", "rerank", "named", "model", "tool", "writing", ""
+]
+"""What a run is. "text": a synthesis of texts; "named": a `contexts(...)`."""
 
-ENTRIES: tuple[Kind, ...] = ("query", "chat", "workflow", "join")
+ENTRIES: tuple[Kind, ...] = ("query", "chat", "workflow")
 QUESTIONS = (  # of a workflow's start event, in this order
     *("user_msg", "query", "question", "message", "input", "prompt", "user_input", "user_message"),
     *("user_query", "user_question", "query_str", "request", "topic"),
@@ -241,7 +242,7 @@ def _last_said(entries: Mapping[str, object], role: str) -> str | None:
 
 def answer_in(output: object) -> object:
     """Return what answers: a text, a response, a message or a stream, by itself or under a usual name."""
-    if isinstance(output, (str, AnyResponse, ChatMessage, ChatResponse, CompletionResponse, *Streams)):
+    if isinstance(output, str | AnyResponse | ChatMessage | ChatResponse | CompletionResponse):
         return output
     entries = entries_of(output)
     for level in (entries, *_only_one(entries, _ANSWERS)):
@@ -277,7 +278,7 @@ def _contexts(run: Run, answer: object, reading: Reading) -> Sequence[str]:
 def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
     if run.kind == "text":
         return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
-    nodes: Sequence[Node] = () if run.kind == "join" else nodes_in(answer)
+    nodes = nodes_in(answer)
     entries: Mapping[str, object] = {} if nodes or isinstance(run.output, AnyResponse) else entries_of(run.output)
     for name in _CONTEXTS:
         if texts := [each for each in as_list(entries.get(name)) if isinstance(each, Source)]:

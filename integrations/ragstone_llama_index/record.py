@@ -14,7 +14,6 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.query_engine import SQLJoinQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.tools import BaseTool
 from llama_index.core.workflow import StopEvent, Workflow
@@ -32,7 +31,6 @@ from ragstone_llama_index.read import ENTRIES, Kind, Reading, converses, entries
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 _KINDS: tuple[tuple[Kind, type, tuple[str, ...]], ...] = (
-    ("join", SQLJoinQueryEngine, ("query", "aquery")),
     ("query", BaseQueryEngine, ("query", "aquery")),
     ("chat", BaseChatEngine, ("chat", "achat", "stream_chat", "astream_chat")),
     ("workflow", Workflow, ("run",)),  # all agents are workflows
@@ -74,8 +72,8 @@ class Recorder:
         """Whether to keep the tree of a topmost run that begins."""
         return False
 
-    def ended(self, run: Run, returned: object) -> None:
-        """Read the tree of a topmost run that has ended. `returned` may be a stop event, around the run's output."""
+    def ended(self, run: Run) -> None:
+        """Read the tree of a topmost run that has ended."""
 
     def given_up(self, run: Run, reason: str) -> None:
         """Count the tree of a topmost run that will not end."""
@@ -118,8 +116,8 @@ class Recorder:
                 self._within.clear()
             self._within[id_] = parent.id
             return
-        if kind in TOPMOST and self._is_beside(parent, parent_id, kind):
-            parent = parent_id = None
+        if parent is None and kind in ENTRIES:  # below a run that has ended
+            parent_id = None
         if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
             return
         run = Run(id_, kind, name)
@@ -132,35 +130,19 @@ class Recorder:
             return
         self.trees.begin(run, parent_id if parent is None else parent.id)
 
-    def _is_beside(self, parent: Run | None, parent_id: str | None, kind: Kind) -> bool:
-        """Whether a call that could begin a run is none of its parent's.
-
-        An engine below a model, which chose it as a tool, answers the app; so does one below a run that has ended. In
-        LlamaIndex 0.13 whatever a task does after it started a workflow has the workflow's span for a parent: what
-        really belongs to it is called by one of its steps.
-        """
-        top = None if parent is None else self.trees.top_of(parent.id)
-        if top is not None and top.kind == "model" and kind != "model":
-            top.kind = ""  # it is not a model alone
-            return True
-        if parent is None and kind in ENTRIES:
-            return True
-        of_workflow = parent_id is not None and parent_id[-UUID - 5 : -UUID - 1] == ".run"
-        return of_workflow and (parent is None or parent is top)
-
-    def end(self, id_: str, instance: object, result: object, error: BaseException | None = None) -> None:
+    def end(self, id_: str, result: object, error: BaseException | None = None) -> None:
         """Close a run; with the topmost one its tree is whole. What a call retrieved before it failed still counts."""
         if self._within.pop(id_, None) is not None or (run := self.trees.get(id_)) is None:
             return
         output = result.result if type(result) is StopEvent else result
-        if run.kind == "workflow" and result is None and error is None and isinstance(instance, Workflow):
-            error = _why_no_result(run)
+        if run.kind == "workflow" and result is None and error is None:  # not even a stop event
+            error = asyncio.CancelledError()
         elif run.kind == "retrieval":
             output = tuple(nodes_in(result)) if error is None else None
         elif run.kind in ("model", ""):
             output = None
         if self.trees.end(id_, output, error) is not None and run.parent is None:
-            self.ended(run, result)
+            self.ended(run)
 
     def rerank(self, event: ReRankStartEvent | ReRankEndEvent) -> None:
         """Keep what a reranker was given, and what it chose."""
@@ -205,23 +187,23 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
         self,
         id_: str,
         bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any = None,  # noqa: ANN401
+        instance: Any = None,  # noqa: ANN401, ARG002
         result: Any = None,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """End a call."""
-        self.recorder.safely(self.recorder.end, id_, instance, result)
+        self.recorder.safely(self.recorder.end, id_, result)
 
     def span_drop(
         self,
         id_: str,
         bound_args: inspect.BoundArguments,  # noqa: ARG002
-        instance: Any = None,  # noqa: ANN401
+        instance: Any = None,  # noqa: ANN401, ARG002
         err: BaseException | None = None,
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """End a call that was left by an exception."""
-        self.recorder.safely(self.recorder.end, id_, instance, None, err or asyncio.CancelledError())
+        self.recorder.safely(self.recorder.end, id_, None, err or asyncio.CancelledError())
 
     def handle(self, event: BaseEvent, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Keep what a reranker did."""
@@ -285,13 +267,3 @@ def _inputs(kind: Kind, instance: object, call: Mapping[str, Any], *, topmost: b
     else:
         given = call
     return {name: [*value] if is_list(value) else value for name, value in given.items()}
-
-
-def _why_no_result(workflow: Run) -> BaseException | None:
-    """Return why a workflow has ended without a stop event: it was cancelled, or is one of LlamaIndex 0.13's.
-
-    There a failed run ends so too, and one that answered None; both show in the step that failed last.
-    """
-    failed = [each.error for each in workflow.walk() if each.kind == "" and each.error is not None]
-    last = failed[-1] if failed else asyncio.CancelledError()
-    return None if type(last).__name__ == "WorkflowDone" else last

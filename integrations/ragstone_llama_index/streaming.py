@@ -1,21 +1,15 @@
-"""Streamed responses: noted while the app reads them, or read for an evaluator."""
+"""Streamed responses: noted while the app reads them, or read for an evaluation."""
 
-import asyncio
-import inspect
-import sys
-import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Sequence
-from concurrent.futures import Future, wait
-from functools import partial
-from types import AsyncGeneratorType, GeneratorType
-from typing import Any, cast
+from concurrent.futures import Future
+from typing import Any
 
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
-from llama_index.core.base.response.schema import StreamingResponse
+from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
-from ragstone.bridge import daemon
+from ragstone.bridge import in_daemon
 from ragstone.errors import describe
 from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
@@ -25,9 +19,6 @@ Answered = tuple[Sample, str | None]
 """A sample of what an app answered, and why it has no answer, where that is known."""
 Pieces = Future[list[object]]
 """All pieces of a stream, or what ended it: `GeneratorExit` where the app left it."""
-_BEGUN = "its stream was read before, and the response kept no text; evaluated first, it stays readable"
-_LOOKING = threading.Lock()  # held while a reading is begun, never while it goes on
-_READINGS: dict[int, Future[object]] = {}  # of evaluators, by the id of the response, which is no key
 
 
 # --- by the app -----------------------------------------------------------------------------------
@@ -36,7 +27,7 @@ _READINGS: dict[int, Future[object]] = {}  # of evaluators, by the id of the res
 def noting(stream: Any, pieces: Pieces, *, awaited: bool) -> object:  # noqa: ANN401
     """Return a stream that passes each piece on as it comes, and notes all of them at its end."""
     passing = (_apassing if awaited else _passing)(stream, pieces)
-    weakref.finalize(passing, end, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
+    weakref.finalize(passing, _end, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
     return passing
 
 
@@ -47,12 +38,12 @@ def _passing(stream: Iterable[object], pieces: Pieces) -> Generator[object, None
             came.append(piece)
             yield piece
     except BaseException as error:
-        end(pieces, error)
+        _end(pieces, error)
         close = getattr(stream, "close", None)
         if isinstance(error, GeneratorExit) and callable(close):  # the app closes what it takes for the stream itself
             close()
         raise
-    end(pieces, came)
+    _end(pieces, came)
 
 
 async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGenerator[object, None]:
@@ -62,14 +53,14 @@ async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGener
             came.append(piece)
             yield piece
     except BaseException as error:
-        end(pieces, error)
+        _end(pieces, error)
         if isinstance(error, GeneratorExit) and isinstance(stream, AsyncGenerator):
             await stream.aclose()
         raise
-    end(pieces, came)
+    _end(pieces, came)
 
 
-def end(pieces: Pieces, came: list[object] | BaseException) -> None:
+def _end(pieces: Pieces, came: list[object] | BaseException) -> None:
     """Note the end of a stream, once: all that came, or what it raised."""
     if not pieces.done():
         pieces.set_exception(came) if isinstance(came, BaseException) else pieces.set_result(came)
@@ -91,93 +82,36 @@ def text_in(pieces: Sequence[object]) -> str | None:
     return text.strip() if of_model else text
 
 
-# --- for an evaluator -----------------------------------------------------------------------------
+# --- for an evaluation ----------------------------------------------------------------------------
 
 
 def answered(run: Run, reading: Reading) -> Answered:
-    """Read what a run answered; a stream to its end, once, whose text the response keeps.
+    """Read what a run answered. A stream is left as it is: its answer is the text that its response has kept."""
+    return _answered(run, read(run, reading))
 
-    ValueError: It is an async stream that is yet to be read.
-    """
+
+async def read_to_end(run: Run, reading: Reading) -> Answered:
+    """Read what a run answered; a stream, which nobody else reads, to its end."""
     draft = read(run, reading)
-    begun = _begin(draft)
-    if begun is not None:
-        wait([begun])
-    return _answered(run, draft, begun)
-
-
-async def aanswered(run: Run, reading: Reading) -> Answered:
-    """Read what a run answered, without holding up the running loop; otherwise as `answered`."""
-    draft = read(run, reading)
-    begun = _begin(draft, asyncio.get_running_loop())
-    if begun is not None:
-        await asyncio.wait([asyncio.wrap_future(begun)])
-    return _answered(run, draft, begun)
-
-
-def _begin(draft: Draft | Skipped, loop: asyncio.AbstractEventLoop | None = None) -> Future[object] | None:
-    """Begin to read a stream, or find who does so for another evaluator; None where there is nothing to read."""
-    answer = None if isinstance(draft, Skipped) else draft.answer
-    if not isinstance(answer, Streamed):
-        return None
-    with _LOOKING:
-        if id(answer) not in _READINGS:
-            if not is_unread(answer):
-                return None
-            if isinstance(answer, StreamingResponse):
-                _READINGS[id(answer)] = daemon(partial(_read_out, answer))
-            elif loop is None:
-                raise ValueError("response: its stream belongs to an event loop; await aevaluate_response(...)")
-            else:
-                _READINGS[id(answer)] = asyncio.run_coroutine_threadsafe(answer.get_response(), loop)
-            weakref.finalize(answer, _READINGS.pop, id(answer)).atexit = False
-        return _READINGS[id(answer)]
-
-
-def _answered(run: Run, draft: Draft | Skipped, begun: Future[object] | None) -> Answered:
-    if isinstance(draft, Skipped):
-        return Sample(user_input=question_of(run)), "was declined by fields="
-    sample, answer = draft.sample, draft.answer
-    if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):
-        return sample, "is still being streamed; read it to its end first"
-    if not isinstance(answer, Streamed):
-        return sample, None
-    problem = why_lost(answer) if begun is None else None
+    if isinstance(draft, Skipped) or not isinstance(draft.answer, Streamed):
+        return _answered(run, draft)
+    stream, text, problem = draft.answer, None, None
     try:
-        if begun is not None:
-            begun.result()
+        if isinstance(stream, AsyncStreamingResponse):
+            text = text_of(await stream.get_response())
+        else:
+            text = text_of(await in_daemon(lambda: stream.get_response()))  # `is_called_in` finds the lambda here
     except Exception as error:
         problem = f"its stream broke off ({describe(error, most=200)})"
-    return sample.model_copy(update={"response": None if problem else text_of(answer)}), problem
+    return draft.sample.model_copy(update={"response": text}), problem
 
 
-def _read_out(response: StreamingResponse) -> None:
-    response.get_response()
-    response.response_gen = (text for text in [response.response_txt or ""])  # the user's to read
-
-
-def is_unread(response: Streamed) -> bool:
-    """Whether nothing was read from a stream yet, as far as it shows."""
-    return response.response_txt is None and why_lost(response) is None
-
-
-def why_lost(response: Streamed) -> str | None:
-    """Return why a stream's text cannot be had any more."""
-    stream: object = response.response_gen
-    if response.response_txt is None:
-        return _BEGUN if _is_begun(stream) else None
-    if isinstance(stream, AsyncGeneratorType) and stream.ag_frame is not None:
-        return "its stream is being read by others, or was left half-read"
-    return None
-
-
-def _is_begun(stream: object) -> bool:
-    """Whether anything was read from a generator; another iterator does not tell."""
-    if isinstance(stream, GeneratorType):
-        return inspect.getgeneratorstate(cast("Generator[object, object, object]", stream)) != inspect.GEN_CREATED
-    if not isinstance(stream, AsyncGeneratorType):
-        return False
-    if sys.version_info >= (3, 12):
-        return inspect.getasyncgenstate(stream) != inspect.AGEN_CREATED
-    frame = stream.ag_frame  # a new one stands in the line of its `def`; one of a single line does not tell
-    return frame is None or frame.f_lineno != frame.f_code.co_firstlineno
+def _answered(run: Run, draft: Draft | Skipped) -> Answered:
+    if isinstance(draft, Skipped):
+        return Sample(user_input=question_of(run)), "was declined by fields="
+    answer = draft.answer
+    if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):
+        return draft.sample, "is still being streamed; read it to its end first"
+    if isinstance(answer, Streamed) and answer.response_txt is None:
+        return draft.sample, "is a stream that is yet to be read; call response.get_response() first"
+    return draft.sample, None

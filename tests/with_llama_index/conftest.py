@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import inspect
-import warnings
 from importlib.util import find_spec
 
 import pytest
@@ -11,10 +10,7 @@ import pytest
 if find_spec("llama_index") is None:  # the extra ragstone[llama-index] is not installed
     collect_ignore_glob = ["*.py"]
 else:
-    with warnings.catch_warnings():
-        # LlamaIndex 0.13 with today's pydantic: a field's option that has no effect where it stands
-        warnings.filterwarnings("ignore", message="The 'validate_default' attribute")
-        from llama_index.core import Settings
+    from llama_index.core import Settings
     from llama_index_instrumentation import root_dispatcher
 
 # BatchEvalRunner calls LlamaIndex's asyncio_module, which LlamaIndex has deprecated. Its agents look at all attributes
@@ -88,7 +84,6 @@ def notes():
 @pytest.fixture
 def openinference():
     """OpenInference's own instrumentation: what starts it, and what it has exported."""
-    pytest.importorskip("workflows.runtime", reason="OpenInference needs a newer llama-index-core")
     instrumentor = pytest.importorskip("openinference.instrumentation.llama_index").LlamaIndexInstrumentor()
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor

@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 from llama_index.core import MockEmbedding, VectorStoreIndex
 from llama_index.core.base.llms.generic_utils import astream_completion_response_to_chat_response
@@ -19,11 +18,8 @@ from llama_index.core.schema import TextNode
 from llama_index_instrumentation import root_dispatcher
 from pydantic import PrivateAttr
 
-from ragstone.run import Run
-from ragstone_llama_index import Reading
 from ragstone_llama_index.handler import Live
 from ragstone_llama_index.record import Handler
-from ragstone_llama_index.streaming import aanswered, answered
 
 ANSWER = "Jane Austen wrote it."
 TEXTS = ("Emma is a novel by Jane Austen.", "Dune is a novel by Frank Herbert.")
@@ -35,19 +31,6 @@ def kept_by_handlers():
     for handler in ours:
         assert (handler.open_spans, handler.completed_spans, handler.dropped_spans) == ({}, [], [])
     return sum(len(handler.recorder.trees) for handler in ours if isinstance(handler.recorder, Live))
-
-
-def read(response):
-    """(text, contexts, problem) of a response, read as an evaluator does."""
-    return _answer(*answered(Run("", "query", output=response), Reading()))
-
-
-async def aread(response):
-    return _answer(*await aanswered(Run("", "query", output=response), Reading()))
-
-
-def _answer(sample, problem):
-    return SimpleNamespace(text=sample.response, contexts=sample.retrieved_contexts, problem=problem)
 
 
 class Speaking(CustomLLM):

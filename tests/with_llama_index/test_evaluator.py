@@ -37,7 +37,7 @@ from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from ..support.noting import Noting  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
-from .monitored import Answering, Speaking, aread, engine, memory, read
+from .monitored import Answering, Speaking, engine, memory
 
 INPUTS = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
 
@@ -156,13 +156,13 @@ def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
         assert evaluator.evaluate(**INPUTS).passing is passing
 
 
-def test_a_retry_takes_half_as_passing_and_asks_once():
-    judge = FakeLLM(truth)
-    evaluator = MetricEvaluator("context_relevancy", judge)
-    texts = ("It has word0 here. It has word1 here.",)
-    RetryQueryEngine(engine(texts=texts), evaluator).query("Which of them say word1?")
-    assert len(judge.requests) == 1
-    assert evaluator.evaluate(query="Which say word1?", contexts=texts).passing is None
+@pytest.mark.parametrize(("threshold", "asked"), [(0.5, 1), (0.6, 2)])
+def test_a_retry_goes_by_the_threshold(threshold, asked):
+    judge, Settings.llm = FakeLLM(truth), Speaking()  # which writes the next question
+    evaluator = MetricEvaluator("context_relevancy", judge, threshold=threshold)
+    app = engine(texts=("It has word0 here. It has word1 here.",))
+    RetryQueryEngine(app, evaluator, max_retries=2).query("Which of them say word1?")
+    assert len(judge.requests) == asked
 
 
 # -------------------------------------------------------------------------------- what cannot be scored
@@ -280,29 +280,18 @@ async def atokens():
         yield piece
 
 
-def broken():
-    yield from PIECES
-    raise ConnectionError("gone")
-
-
-def test_text_and_contexts_of_all_responses():
-    said = "Jane Austen."
-    for make, text in (
-        (lambda: PydanticResponse(Author(name="Jane"), NODES), '{"name":"Jane"}'),
-        (lambda: StreamingResponse(iter(PIECES), NODES), said),
-        (lambda: StreamingResponse(iter(PIECES), NODES, None, said), said),
-        (lambda: AsyncStreamingResponse(atokens(), NODES), said),
-        (lambda: AgentChatResponse(said, source_nodes=NODES), said),
-        (lambda: StreamingAgentChatResponse(response=said, source_nodes=NODES), said),
-    ):
-        answers = [asyncio.run(aread(make()))]
-        if not isinstance(make(), AsyncStreamingResponse):
-            answers.append(read(make()))
-        for answer in answers:
-            assert (answer.text, answer.contexts, answer.problem) == (text, TEXTS, None)
-    streaming = StreamingAgentChatResponse(response="", source_nodes=NODES)
-    assert read(streaming).problem == "is still being streamed; read it to its end first"
-    assert read(Response("x", [NodeWithScore(node=ImageNode(image=""))])).contexts == ()
+@pytest.mark.parametrize(
+    ("response", "text"),
+    [
+        (PydanticResponse(Author(name="Jane"), NODES), '{"name":"Jane"}'),
+        (StreamingResponse(iter(PIECES), NODES, None, "Jane Austen."), "Jane Austen."),
+        (AgentChatResponse("Jane Austen.", source_nodes=NODES), "Jane Austen."),
+        (StreamingAgentChatResponse(response="Jane Austen.", source_nodes=NODES), "Jane Austen."),
+    ],
+)
+def test_text_and_contexts_of_all_responses(response, text):
+    result = evaluate_response(MetricEvaluator("context_relevancy", FakeLLM(truth)), response)
+    assert (result.response, tuple(result.contexts), result.unscored) == (text, TEXTS, None)
 
 
 def evaluate_response(evaluator, response):
@@ -317,20 +306,33 @@ def aevaluate_response(evaluator, response):
 def test_a_response_that_cannot_be_scored_is_an_invalid_result_for_metrics_that_need_it(way):
     llm = FakeLLM(truth)
     alignment, context = MetricEvaluator("alignment_coverage", llm), MetricEvaluator("context_relevancy", llm)
-    gone = "missing_input: response: its stream broke off (ConnectionError: gone)"
+    streamed = "missing_input: response: is still being streamed; read it to its end first"
     for response, reason in (
         (Response(None, NODES), "missing_input: response: "),
         (Response({"answer": 1}, NODES), "missing_input: response: is missing"),
-        (StreamingResponse(iter([]), NODES), "empty_input: response: "),
-        (StreamingResponse(broken(), NODES), gone),
+        (StreamingResponse(iter([]), NODES, None, ""), "empty_input: response: "),
+        (Response("x", [NodeWithScore(node=ImageNode(image=""))]), "empty_input: retrieved_contexts: "),
+        (StreamingAgentChatResponse(response="", source_nodes=NODES), streamed),
     ):
         assert way(alignment, response).invalid_reason.startswith(reason)
     assert way(context, Response("Empty", [])).unscored == "empty_input"
     assert llm.requests == []
-    assert way(context, StreamingResponse(broken(), NODES[:1])).score == 1.0
+    assert way(context, StreamingResponse(iter(PIECES), NODES[:1])).score == 1.0
     assert way(context, None).unscored == "missing_input"
     with pytest.raises(TypeError, match="response: is str; "):
         way(context, "Jane Austen.")
+
+
+@pytest.mark.parametrize("way", [evaluate_response, aevaluate_response])
+def test_a_stream_is_the_apps_to_read_and_is_scored_once_its_response_keeps_the_text(way):
+    evaluator = MetricEvaluator("alignment_coverage", FakeLLM(truth))
+    unread = "missing_input: response: is a stream that is yet to be read; call response.get_response() first"
+    for stream, whole in (
+        (StreamingResponse(iter(PIECES), NODES), lambda stream: stream.get_response()),
+        (AsyncStreamingResponse(atokens(), NODES), lambda stream: asyncio.run(stream.get_response())),
+    ):
+        assert way(evaluator, stream).invalid_reason == unread
+        assert str(whole(stream)) == way(evaluator, stream).response == "Jane Austen."
 
 
 # -------------------------------------------------------------------------------- metadata of documents

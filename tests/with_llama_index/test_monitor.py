@@ -6,7 +6,6 @@ import gc
 import inspect
 import weakref
 from contextvars import copy_context
-from importlib.util import find_spec
 
 import pytest
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
@@ -16,7 +15,6 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.dispatcher import instrument_tags
-from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
 import ragstone
@@ -213,14 +211,6 @@ def test_queries_at_the_same_time(notes):
     assert len({one.id for one in notes.samples}) == 48
 
 
-def test_a_span_id_that_was_left_behind_in_the_context(notes):
-    """LlamaIndex 0.13 leaves that of a run that is over."""
-    token = active_span_id.set("Flow.run-" + "0" * 36)
-    engine().query("Who?")
-    active_span_id.reset(token)
-    assert notes.told == [DONE]
-
-
 async def read_async():
     """What async streams give, each read another way."""
     streams = [(await aask()).async_response_gen(), (await aask()).response_gen]
@@ -308,10 +298,10 @@ def test_a_monitor_scores_an_app_and_none_of_its_judges_calls():
 def test_an_engine_that_found_nothing_has_not_answered(notes, streaming):
     answers = synthesizer(streaming=streaming)
     response = RetrieverQueryEngine(Found(), response_synthesizer=answers).query("Who?")
+    if streaming:
+        assert str(response) == "Empty Response"
     metric = MetricEvaluator("response_relevancy", FakeLLM(truth), FakeEmbedder())
     assert metric.evaluate_response("Who?", response).invalid_reason.startswith("empty_input: response: ")
-    if streaming:
-        assert "".join(response.response_gen) == "Empty Response"
     assert notes.told == [("Who?", (), "")]
 
 
@@ -365,7 +355,6 @@ class Ask(StartEvent):
 
 class Done(StopEvent):
     words: object = None
-    response: object = None
 
 
 class Own(Workflow):
@@ -477,12 +466,10 @@ def test_a_stream_left_half_read_or_unread(notes):
     assert (notes.skipped, notes.told) == ({"abandoned": 3}, [DONE])
 
 
-def test_two_monitors_and_an_evaluator_hear_the_same_stream(notes):
+def test_two_monitors_hear_the_same_stream(notes):
     other = Noting()
     instrument(other)
-    response = ask()
-    assert MetricEvaluator("context_relevancy", FakeLLM(truth)).evaluate_response("Who?", response).response == ANSWER
-    assert list(response.response_gen) == [ANSWER]
+    assert list(ask().response_gen) == WORDS
     assert notes.told == other.told == [DONE]
     assert [one.id for one in notes.samples] == [one.id for one in other.samples]
 
@@ -510,12 +497,10 @@ def test_a_stream_of_another_kind_is_closed_when_the_app_closes_it(notes):
 
 
 def test_a_stream_that_the_engine_itself_read(notes):
-    read, begun = StreamingResponse(iter(WORDS)), StreamingResponse(word for word in WORDS)
+    read = StreamingResponse(iter(WORDS))
     assert str(read) == ANSWER
     assert giving(read).query("Who?") is read
-    next(begun.response_gen)
-    assert list(giving(begun).query("Who?").response_gen) == WORDS[1:]
-    assert (notes.told, notes.skipped) == ([("Who?", (), ANSWER)], {"abandoned": 1})
+    assert notes.told == [("Who?", (), ANSWER)]
     assert list(giving(StreamingResponse(iter([1, 2]))).query("Who?").response_gen) == [1, 2]
     assert (notes.skipped["no_answer"], notes.names) == (1, [("int",)])
 
@@ -566,71 +551,3 @@ async def test_a_stream_that_breaks_or_is_cancelled(notes):
     assert notes.told == [("Who?", TEXTS, None)] * 2
     assert [one.metadata["error"] for one in notes.samples] == ["ConnectionError: the line broke"] * 2
     assert notes.skipped == {"cancelled": 1}
-
-
-# -------------------------------------------------------------------------------- streams that workflows return
-
-
-class OwnStop(Workflow):
-    @step
-    async def answer(self, ev: StartEvent) -> Done:
-        return Done(response=await ev.gives())
-
-
-async def words():
-    for word in ANSWER.split():
-        yield f"{word} "
-
-
-async def numbers():
-    for i in range(3):
-        yield i
-
-
-async def generator():
-    return words()
-
-
-async def completion():
-    return await Speaking().astream_complete("x")
-
-
-async def in_a_mapping():
-    return {"response": words(), "pages": 3}
-
-
-async def read(stream):
-    return "".join([getattr(piece, "delta", piece) async for piece in stream]).strip()
-
-
-def is_old():
-    return find_spec("workflows") is None or find_spec("workflows.runtime") is None
-
-
-newer = pytest.mark.skipif(is_old(), reason="older workflows hand a stream out before it can be listened to")
-
-
-@newer
-@pytest.mark.parametrize(
-    ("flow", "gives", "stream_of"),
-    [
-        (Flow, generator, lambda result: result),
-        (Flow, completion, lambda result: result),
-        (Flow, in_a_mapping, lambda result: result["response"]),
-        (OwnStop, generator, lambda result: result.response),
-    ],
-)
-async def test_a_stream_that_a_workflow_returns_is_read_as_the_app_reads_it(notes, flow, gives, stream_of):
-    result = await flow().run(query="Who?", gives=gives)
-    assert notes.told == []
-    assert await read(stream_of(result)) == ANSWER
-    assert [one.response.strip() for one in notes.samples] == [ANSWER]
-
-
-@newer
-async def test_a_stream_of_no_text_is_no_answer_and_an_unread_one_is_abandoned(notes):
-    assert [piece async for piece in await Flow().run(query="Who?", gives=numbers())] == [0, 1, 2]
-    stream = await Flow().run(query="Who?", gives=generator)
-    await anext(stream)
-    await stream.aclose()
-    assert (notes.told, notes.skipped) == ([], {"no_answer": 1, "abandoned": 1})

@@ -70,6 +70,7 @@ NO_ANSWERS = {
     "two inner mappings": ({"a": {"answer": "One."}, "b": {"answer": "Two."}}, ("a", "b")),
     "a model's other text": (Model(), ("answer", "told")),
     "a stop event's other fields": (Done(), ("final_answer", "pages")),
+    "a stream": ((word for word in ANSWER), ("generator",)),
     "a tuple": ((ANSWER, nodes(*TEXTS)), ("tuple",)),
     "nothing": (None, ("NoneType",)),
     "a response without a text": (Response(None), ("response", "source_nodes", "metadata")),
