@@ -12,6 +12,7 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Respon
 from llama_index.core.chat_engine import ContextChatEngine
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.dispatcher import instrument_tags
@@ -135,7 +136,8 @@ def test_a_streamed_chat_is_scored_after_uninstrument(notes):
 
 def test_a_query_inside_of_a_run_that_has_ended_is_a_run_of_its_own(notes):
     left = []
-    Answering(answer=lambda question: left.append(copy_context()) or ANSWER).query("Who?")
+    tool = FunctionTool.from_defaults(lambda: left.append(copy_context()), name="leave", description="Leave.")
+    Answering(answer=lambda question: tool() and ANSWER).query("Who?")
     left[0].run(engine().query, "Later?")
     assert notes.told == [("Who?", (), ANSWER), ("Later?", TEXTS, ANSWER)]
     assert notes.samples[1].metadata["name"] == "RetrieverQueryEngine.query"

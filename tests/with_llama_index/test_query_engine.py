@@ -229,6 +229,10 @@ async def search(query: str) -> str:  # a plain one is called without its run's 
     return str(await engine().aquery(query))
 
 
+def streaming(question):
+    return StreamingResponse(str(Speaking().complete(each)) for each in (question,))  # asked while it is read
+
+
 async def by_hand(question):
     return str(await engine().aquery(question))
 
@@ -237,6 +241,7 @@ APPS = {
     "a text": (lambda: Answering(answer=lambda asked: str(len(retriever().retrieve(asked)))), TEXTS, "2"),
     "named": (lambda: Answering(answer=lambda asked: contexts(["Named."])[0]), ("Named.",), "Named."),
     "a stream": (lambda: engine(streaming=True), TEXTS, ANSWER),
+    "a stream of its own": (lambda: Answering(answer=streaming), (), ANSWER),
     "a workflow": (Flow, TEXTS, ANSWER),
     "an agent": (lambda: FunctionAgent(tools=[search], llm=Calling(("search", {"query": "x"}), ANSWER)), TEXTS, ANSWER),
     "a function": (lambda: lambda question: str(engine().query(question)), TEXTS, ANSWER),
