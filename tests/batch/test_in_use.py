@@ -70,13 +70,13 @@ def test_a_forked_child_neither_writes_nor_holds_it_nor_ends_the_lock(path):
     if not os.fork():
         for use in (lambda: journal.outcome("key"), lambda: Journal(path)):
             try:
-                use()
+                print(use(), flush=True)
             except JournalError as error:
                 print(error, flush=True)
         journal.close()
         ready()
         os._exit(0)
-    os.wait() if number else sys.stdin.read()
+    sys.stdin.read()
     """
     with start(forks, path) as process:
         said = [process.stdout.readline() for _ in range(3)]
