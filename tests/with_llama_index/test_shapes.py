@@ -15,7 +15,6 @@ from llama_index.core.chat_engine import (
 )
 from llama_index.core.evaluation import (
     BatchEvalRunner,
-    CorrectnessEvaluator,
     DatasetGenerator,
     FaithfulnessEvaluator,
     RelevancyEvaluator,
@@ -330,7 +329,6 @@ def dataset():
 
 EVALUATIONS = {
     "relevancy": (lambda: RelevancyEvaluator(llm=Speaking("YES")).evaluate("Who?", ANSWER, TEXTS), 1),
-    "correctness": (lambda: CorrectnessEvaluator(llm=Speaking("4\nSo.")).evaluate("Who?", ANSWER, reference="x"), 1),
     "batch": (batch, 1),
     "ours": (ours, 2),
     "ours, streaming": (lambda: ours(streaming=True), 2),
@@ -488,7 +486,6 @@ def after_naming():
 
 
 FLOWS = {
-    "a text": (ANSWER, [("Who?", (), ANSWER)]),
     "an engine's answer": (lambda: {"response": engine().query("Within"), "seen": 1}, [DONE]),
     "named contexts": (after_naming, [("Who?", NAMED, ANSWER)]),
     "an agent within": (within, [DONE]),
