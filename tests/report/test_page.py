@@ -44,8 +44,8 @@ def test_what_a_monitor_writes_while_the_page_is_made_is_in_it():
     class Growing(MemoryResults):
         new: tuple[Record, ...] = ()
 
-        def records(self, since=None):
-            yield from super().records(since)
+        def records(self, since=None, *, samples=False):
+            yield from super().records(since, samples=samples)
             yield from self.new
             self.new = tuple(live([0.3], version="2"))
 

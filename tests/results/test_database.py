@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from ragstone.results.read import open_results
 
 from ..report.data import NOON, database, records  # noqa: TID252
 from ..report.reports import data_of  # noqa: TID252
+from ..support.proxy import Proxy  # noqa: TID252
 
 
 @pytest.fixture
@@ -67,6 +69,27 @@ def test_postgresql_says_the_same(postgres, tmp_path):
     assert "p@ss" not in page
     assert "p%40ss" not in page
     assert "ragstone@127.0.0.1" in page
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_a_page_takes_one_connection_and_has_the_texts(postgres, tmp_path, texts):
+    given = [each if texts else replace(each, sample=None) for each in records(30)]
+    with Proxy(postgres.port) as proxy:
+        url = postgres.url(postgres.new_database()).replace(f":{postgres.port}/", f":{proxy.port}/")
+        with closing(SQLSink(url)) as sink:
+            sink.write(given)
+        report = Report.load(url)
+        for write in (report.save, report.to_csv, report.to_json):
+            before = proxy.connections
+            write(tmp_path / "page.html")
+            assert proxy.connections == before + 1
+        report.save(tmp_path / "page.html")
+    here = Report.load(database(tmp_path / "a.db", given))
+    rows = data_of((tmp_path / "page.html").read_text())["rows"]
+    assert rows == data_of(here.html())["rows"]
+    assert [row["records"][0].get("sample", {}).get("response") for row in rows] == [
+        f"Jane Austen wrote it in {1800 + i}." if texts else None for i in range(30)
+    ]
 
 
 def test_a_server_that_does_not_answer():

@@ -99,7 +99,7 @@ class Scorer:
         report = evaluate(rows, self._metrics, progress=False, **options)
         empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
         bad = [empty | _no_sample(line) for line in report.bad_rows]
-        return to_frame([*to_rows(report.results(), report.sample), *bad])
+        return to_frame([*to_rows(report.results(samples=True)), *bad])
 
     def frames(self, batches: Iterable[object]) -> Iterator[Any]:
         """Yield a DataFrame for each batch: what `mapInPandas` takes."""

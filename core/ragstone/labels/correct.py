@@ -155,8 +155,8 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
     """Return the rows that each metric's mean is of, by the sample's id and digest."""
     rows: dict[Key, dict[tuple[str, str], list[_Row]]] = {key: {} for key in wanted}
     weights: set[float] = set()
-    for records in by_row(report.results()):
-        sample = report.sample(records[0]) or Sample()
+    for records in by_row(report.results(samples=True)):
+        sample = records[0].sample or Sample()
         place = records[0].sample_id, sample_digest(sample)
         for key, record in by_metric(records).items():
             value = record.outcome.value

@@ -256,11 +256,11 @@ def match_labels(
 def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:
     """Yield the scores whose sample is there with texts; none has labels yet."""
     infos = {info.key: info for info in report.metrics}
-    for record in report.results():
+    for record in report.results(samples=True):
         score = record.outcome
         if not isinstance(score, Score) or metric not in (None, score.metric):
             continue
-        sample = report.sample(record)
+        sample = record.sample
         if sample is not None and any(sample.all_texts()):
             info = infos[score.metric, score.version, record.judge]
             yield LabelledRecord(record, score, sample, info, ())

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ragstone._version import __version__
 from ragstone.page.page import page
@@ -48,7 +48,7 @@ def report_html(
     also: Sequence[Shown],
     aggregates: Aggregates,
     read: Callable[[Callable[[Sequence[Record]], object]], Aggregates],
-    sample_of: Callable[[Record], Sample | None],
+    samples_of: Callable[[Collection[str]], Iterable[tuple[str, Sample]]],
     *,
     name: str,
     since: float | None,
@@ -61,12 +61,12 @@ def report_html(
         also: What stands before its scores, such as a comparison with another run or means corrected by labels.
         aggregates: All its outcomes added up.
         read: Calls a function with each row's records, and returns all outcomes added up.
-        sample_of: Gives a record's sample.
+        samples_of: Yields the samples of these ids that the records do not hold and that are kept.
         name: What it is called; "" without a name.
         since: When the samples were submitted at the earliest, in seconds since 1970 (UTC); None: at any time.
         bad_rows: The rows of the input that held no sample.
     """
-    samples = Samples(aggregates, sample_of)
+    samples = Samples(aggregates, samples_of)
     aggregates = read(samples.add)
     summaries = aggregates.named() if aggregates.rows else {}
     # Metrics in their order; of one metric the newest first.

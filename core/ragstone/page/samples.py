@@ -1,7 +1,8 @@
 """The page's table of samples: its rows are records as results files hold them, and the viewer reads them."""
 
 import heapq
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,25 +23,29 @@ class Samples:
 
     Args:
         aggregates: All outcomes added up, for the ends of scales, and feedback.
-        sample_of: Gives a record's sample.
+        samples_of: Yields the samples of these ids that the records do not hold and that are kept.
     """
 
-    def __init__(self, aggregates: Aggregates, sample_of: Callable[[Record], Sample | None]) -> None:
-        self._sample_of = sample_of
+    def __init__(
+        self, aggregates: Aggregates, samples_of: Callable[[Collection[str]], Iterable[tuple[str, Sample]]]
+    ) -> None:
+        self._samples_of = samples_of
         self._feedback = aggregates.feedback
         self._infos = {each.info.key: replace(each.info, bounds=each.ends) for each in aggregates}
         self._n = 0
         self._most = _TEXT if aggregates.rows <= _MANY else _TEXT_OF_MANY  # characters of a text
-        self._rows: list[tuple[float, int, str]] = []  # a heap, the best row first
+        self._rows: list[
+            tuple[float, int, str, str]
+        ] = []  # a heap, the best row first, each with the id of a sample that it lacks
 
     def add(self, records: Sequence[Record]) -> None:
         """Take the records of one row."""
         lost = max(self._lost(key, record) for key, record in by_metric(records).items())
         self._n += 1
-        if len(self._rows) < MOST:
-            heapq.heappush(self._rows, (lost, -self._n, self._row(records)))
-        elif lost > self._rows[0][0]:
-            heapq.heapreplace(self._rows, (lost, -self._n, self._row(records)))
+        if len(self._rows) < MOST or lost > self._rows[0][0]:
+            put = heapq.heappush if len(self._rows) < MOST else heapq.heapreplace
+            lacks = records[0].sample_id if records[0].sample is None else ""
+            put(self._rows, (lost, -self._n, lacks, self._row(records)))
 
     def _lost(self, key: Key, record: Record) -> float:
         if key not in self._infos:  # a monitor wrote it since
@@ -50,20 +55,26 @@ class Samples:
 
     def data(self) -> str:
         """Return the rows in their order, and how many there are in all, as entries of a JSON object."""
-        rows = sorted((-n, row) for _, n, row in self._rows)
-        return f'"total": {self._n}, "rows": [{",".join(row for _, row in rows)}]'
+        lacking = {sample_id: row for _, _, sample_id, row in self._rows if sample_id}
+        rows: dict[str, str] = {}
+        for sample_id, sample in self._samples_of(lacking):
+            short = _shortened(sample, self._most)
+            rows[sample_id] = self._finished(json.loads(lacking[sample_id]), sample_id, short)
+        kept = sorted((-n, rows.get(sample_id, row)) for _, n, sample_id, row in self._rows)
+        return f'"total": {self._n}, "rows": [{",".join(row for _, row in kept)}]'
 
     def _row(self, records: Sequence[Record]) -> str:
-        sample, feedback = self._sample_of(records[0]), self._feedback.get(records[0].sample_id)
+        sample = records[0].sample
         short = None if sample is None else _shortened(sample, self._most)
         fields = [_fields(each, short) for each in records]
-        if short is not None:
-            fields[0]["sample"] = sample_fields(short)
-        values: dict[str, object] = {
-            "records": fields,
-            "unanswerable": is_unanswerable(records),
-            "feedback": None if feedback is None else _words(feedback, texts=sample is not None),
-        }
+        values = {"records": fields, "unanswerable": is_unanswerable(records)}
+        return self._finished(values, records[0].sample_id, short)
+
+    def _finished(self, values: dict[str, Any], sample_id: str, sample: Sample | None) -> str:
+        feedback = self._feedback.get(sample_id)
+        if sample is not None:
+            values["records"][0]["sample"] = sample_fields(sample)
+        values["feedback"] = None if feedback is None else _words(feedback, texts=sample is not None)
         return json_of(values)
 
 

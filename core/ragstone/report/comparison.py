@@ -22,7 +22,6 @@ from ragstone.report.statistics import (
 )
 from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number
 from ragstone.results.record import Record
-from ragstone.sample import Sample
 
 _MOVED = 10
 _SURE = 0.05
@@ -257,12 +256,12 @@ class Comparison(Shown):
         def add(records: Sequence[Record]) -> None:
             of = by_metric(records)
             found = [of.get(each.info_a.key) for each in self.metrics.values()]
-            sample = self.a.sample(records[0])
+            sample = records[0].sample
             values = [None if each is None else each.outcome.value for each in found]
             response = None if sample is None or sample.response is None else sample.response[:_RESPONSE]
             rows.setdefault(records[0].sample_id, []).append({"values": values, "response": response})
 
-        self.a.read(add)
+        self.a.read(add, samples=True)
         return rows
 
     def short_names(self) -> tuple[str, str]:
@@ -342,9 +341,9 @@ def compare(
     ]
     if names[0] == names[1]:
         names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    scores = _Scores(reports[0].sample), _Scores(reports[1].sample)
+    scores = _Scores(), _Scores()
     summaries = [
-        {each.info.key: each for each in report.read(of_report.add)}
+        {each.info.key: each for each in report.read(of_report.add, samples=True)}
         for report, of_report in zip(reports, scores, strict=True)
     ]
     pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
@@ -422,17 +421,16 @@ Place = tuple[str, int]
 class _Scores:
     """Each row's score by metric, as rows come, and how many rows have each id."""
 
-    def __init__(self, sample_of: Callable[[Record], Sample | None]) -> None:
+    def __init__(self) -> None:
         self.rows: dict[Key, dict[Place, _Cell]] = {}
         self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
         self.questions: dict[str, str] = {}  # of rows without an id, by their place
-        self._sample_of = sample_of
 
     def add(self, records: Sequence[Record]) -> None:
         sample_id = records[0].sample_id
         of_id = self.places.setdefault(sample_id, [])
         place = sample_id, len(of_id)
-        sample = self._sample_of(records[0])
+        sample = records[0].sample
         if sample is not None and sample.id is None and sample.user_input is not None:
             self.questions[sample_id] = sample.user_input
         of_id.append(records[0].row)

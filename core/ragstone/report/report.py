@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -169,9 +170,9 @@ class Report(Shown):
         self.aggregates()  # the source's are known once it was read to its end
         return (*self._notes, *self._results.notes)
 
-    def results(self) -> Iterator[Record]:
-        """Yield each record, in order."""
-        return self._results.records(self.since)
+    def results(self, *, samples: bool = False) -> Iterator[Record]:
+        """Yield each record, in order; with `samples` each has its sample, where that is kept."""
+        return self._results.records(self.since, samples=samples)
 
     def __iter__(self) -> Iterator[Record]:
         return self.results()
@@ -212,12 +213,16 @@ class Report(Shown):
         """Return all outcomes added up. The source is read once for that."""
         return self._aggregates or self.read(lambda _records: None)
 
-    def read(self, on_row: Callable[[Sequence[Record]], object]) -> Aggregates:
-        """Call a function with each row's records, and return all outcomes added up: one reading for both."""
+    def read(self, on_row: Callable[[Sequence[Record]], object], *, samples: bool = False) -> Aggregates:
+        """Call a function with each row's records, and return all outcomes added up: one reading for both.
+
+        Args:
+            on_row: The function.
+            samples: Whether records of a database have their samples; others always have.
+        """
         aggregates = Aggregates(self._infos, self._results.feedback(), self._facets)
-        for records in by_row(self.results()):
-            in_memory = isinstance(self._results, MemoryResults)
-            sample = self.sample(records[0]) if in_memory else records[0].sample
+        for records in by_row(self.results(samples=samples or isinstance(self._results, MemoryResults))):
+            sample = records[0].sample
             aggregates.add(records, None if sample is None else sample.metadata)
             on_row(records)
         self._aggregates = aggregates
@@ -250,8 +255,8 @@ class Report(Shown):
             ImportError: pandas is not installed.
         """
         if wide:
-            return wide_frame(by_row(self.results()), self.summary(), self.sample)
-        return to_frame(to_rows(self.results(), self.sample))
+            return wide_frame(by_row(self.results(samples=True)), self.summary())
+        return to_frame(to_rows(self.results(samples=True)))
 
     def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
         """Return a polars DataFrame: a row for each sample and metric. What is missing is null, never NaN.
@@ -269,7 +274,7 @@ class Report(Shown):
         Raises:
             OSError: It cannot be written.
         """
-        write_csv(Path(path), to_rows(self.results(), self.sample))
+        write_csv(Path(path), to_rows(self.results(samples=True)))
 
     def to_parquet(self, path: Source) -> None:
         """Write a Parquet file: a row for each sample and metric.
@@ -297,7 +302,7 @@ class Report(Shown):
 
         metrics = [asdict(each) for each in self.metrics]
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
-        write_results(Path(path), self.results(), self.sample, info)
+        write_results(Path(path), self.results(samples=True), info)
 
     def html(self, *also: Shown) -> str:
         """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
@@ -311,16 +316,19 @@ class Report(Shown):
         for each in also:
             if not isinstance(cast("object", each), Shown):
                 raise TypeError(f"html: takes comparisons and corrected means; to write a file, save({each!r})")
-        return report_html(
-            self,
-            also,
-            self.aggregates(),
-            self.read,
-            self.sample,
-            name=self.name,
-            since=self.since,
-            bad_rows=self.bad_rows,
-        )
+        with self._results.held() as results:
+            held = copy(self)
+            held._results = results  # noqa: SLF001 - a copy of itself
+            return report_html(
+                held,
+                also,
+                held.aggregates(),
+                held.read,
+                results.samples,
+                name=self.name,
+                since=self.since,
+                bad_rows=self.bad_rows,
+            )
 
     def save(self, path: Source) -> None:
         """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.

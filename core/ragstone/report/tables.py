@@ -6,7 +6,7 @@ import importlib
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ragstone.report.aggregates import Cost, MetricSummary
     from ragstone.report.statistics import Interval
     from ragstone.results.record import Record
-    from ragstone.sample import Sample
 
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
@@ -131,15 +130,15 @@ class Shown(ABC):
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def to_rows(records: "Iterable[Record]", sample_of: "Callable[[Record], Sample | None]") -> Iterator[dict[str, Cell]]:
-    """Yield each record as cells by column; what is a list or a mapping is JSON.
+def to_rows(records: "Iterable[Record]") -> Iterator[dict[str, Cell]]:
+    """Yield each record, with its sample, as cells by column; what is a list or a mapping is JSON.
 
     `unscored` is the word of an `Unscored`, and `reason` its detail; `reason` of a `Score` is its sentence.
     """
     row, texts = None, dict[str, object]()
     for record in records:
         if (record.row, record.sample_id) != row:
-            row, sample = (record.row, record.sample_id), sample_of(record)
+            row, sample = (record.row, record.sample_id), record.sample
             texts = (
                 {}
                 if sample is None
@@ -199,16 +198,12 @@ def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = CO
     )
 
 
-def wide_frame(
-    rows: "Iterable[Sequence[Record]]",
-    summaries: "Mapping[str, MetricSummary]",
-    sample_of: "Callable[[Record], Sample | None]",
-) -> Any:  # noqa: ANN401 - a pandas.DataFrame
+def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, MetricSummary]") -> Any:  # noqa: ANN401 - a pandas.DataFrame
     """Return a pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
     names = {each.info.key: name for name, each in summaries.items()}
     kept: list[dict[str, Cell]] = []
     for records in rows:
-        sample = sample_of(records[0])
+        sample = records[0].sample
         texts = {} if sample is None else sample.model_dump()
         values: dict[str, Cell] = dict.fromkeys(summaries)
         for record in records:

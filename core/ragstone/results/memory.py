@@ -1,7 +1,9 @@
 """The records of a run with their samples: what all kinds of results give, and results in memory."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +30,26 @@ class Results(ABC):
     notes: tuple[str, ...] = ()
 
     @abstractmethod
-    def records(self, since: float | None = None) -> Iterator[Record]:
+    def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:
         """Yield the records in their order, those of a row together.
 
         Args:
             since: Leave out samples submitted before, in seconds since 1970 (UTC).
+            samples: Whether they hold their samples, where these are kept; they may anyway.
         """
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where it is not kept."""
         return record.sample
+
+    def samples(self, ids: Collection[str]) -> Iterable[tuple[str, Sample]]:  # noqa: ARG002
+        """Yield the samples of these ids that are kept, and that `records` does not give."""
+        return ()
+
+    @contextmanager
+    def held(self) -> "Generator[Results, None, None]":
+        """Give results that read all of one moment, by one connection."""
+        yield self
 
     def feedback(self) -> "Mapping[str, Feedback]":
         """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
@@ -66,9 +78,11 @@ class MemoryResults(Results):
         lines = b"\n".join(encode(each, sample).encode() for each in records) if packed else records
         self._rows.append((row, lines))
 
-    def records(self, since: float | None = None) -> Iterator[Record]:
+    def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:
         """Yield the records."""
-        return (record for record in self._all() if since is None or record.submitted_at >= since)
+        for record in self._all():
+            if since is None or record.submitted_at >= since:
+                yield replace(record, sample=self.sample(record)) if samples else record
 
     def _all(self) -> Iterator[Record]:
         yield from self._records

@@ -10,8 +10,9 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -41,15 +42,12 @@ class ResultsError(RagstoneError, ValueError):
 _KIND = results_database(ResultsError)
 
 
-def write_results(
-    path: Path, records: Iterable[Record], sample_of: Callable[[Record], Sample | None], info: Mapping[str, object]
-) -> None:
+def write_results(path: Path, records: Iterable[Record], info: Mapping[str, object]) -> None:
     """Write a results file, which takes the place of one that is there when all is written.
 
     Args:
         path: The file.
-        records: The records, those of a row together.
-        sample_of: Gives a record's sample.
+        records: The records with their samples, those of a row together.
         info: What is known of the run: name, metrics, bad_rows.
 
     Raises:
@@ -58,7 +56,7 @@ def write_results(
     with replacing(path) as target:
         head = json.dumps(to_plain({_MARK: _VERSION, **info}), ensure_ascii=False)
         target.write(f"{head}\n".encode("utf-8", "backslashreplace"))
-        for line in encode_rows(records, sample_of):
+        for line in encode_rows(records):
             target.write(f"{line}\n".encode())
 
 
@@ -84,13 +82,14 @@ def open_results(source: str | os.PathLike[str]) -> Results:
             url = read_url(text)
         except ValueError as error:
             raise ResultsError(str(error)) from None
-        return DatabaseResults(shown_url(url), partial(reading, url, _KIND))
+        listed = "json_array_elements_text(CAST(:ids AS json))"
+        return DatabaseResults(shown_url(url), partial(reading, url, _KIND), listed)
     if not path.is_file():  # SQLite would make one
         problem = "is not a file" if path.exists() else "no such file"
         raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
     with path.open("rb") as file:
         is_database = file.read(16) == b"SQLite format 3\x00"
-    return DatabaseResults(text, partial(_reading_file, path)) if is_database else FileResults(path)
+    return DatabaseResults(text, partial(_reading_file, path), "json_each(:ids)") if is_database else FileResults(path)
 
 
 class FileResults(Results):
@@ -118,7 +117,7 @@ class FileResults(Results):
                 version = f"version {printable(repr(self.info[_MARK]), 40)}, this ragstone reads {_VERSION}"
                 raise ResultsError(f"{self.path}: is of {version}; update ragstone")
 
-    def records(self, since: float | None = None) -> Iterator[Record]:
+    def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:  # noqa: ARG002
         """Yield the records in the file's order.
 
         Raises:
@@ -173,32 +172,42 @@ class DatabaseResults(Results):
     Args:
         name: What to call it.
         opened: Opens it; what it gives answers queries, all of one moment.
+        listed: How its SQL has the parameter `ids`, a list as JSON, as rows with a column `value`.
 
     Raises:
         ResultsError: It is another program's, it cannot be read, or another ragstone wrote it.
     """
 
-    def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Query]]) -> None:
+    def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Query]], listed: str) -> None:
         self.name = name
         self._opened = opened
+        self._listed = listed
         with opened():
             pass
 
-    def records(self, since: float | None = None) -> Iterator[Record]:
+    @contextmanager
+    def held(self) -> Generator[Results, None, None]:
+        """Give results that read all of one moment, by one connection."""
+        with self._opened() as query:
+            yield DatabaseResults(self.name, lambda: nullcontext(query), self._listed)
+
+    def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:
         """Yield the records, those of a sample together; all are of one moment. Rows are counted from 0.
 
         Raises:
             ResultsError: The database cannot be read.
         """
-        columns, order = ", ".join(_READ), "sample_id, metric, version"
+        columns = ", ".join([*_READ, "sample" if samples else "NULL"])
+        order = "sample_id, metric, version"
         sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
         place, last, damaged = -1, None, list[str]()
         with self._opened() as query:
-            for row in query(sql, {"since": _LEAST if since is None else since}):
+            for *row, text in query(sql, {"since": _LEAST if since is None else since}):
                 if row[0] != last:
                     place, last = place + 1, row[0]
                 try:
-                    yield from_row(dict(zip(_READ, row, strict=True)), place)
+                    record = from_row(dict(zip(_READ, row, strict=True)), place)
+                    yield replace(record, sample=_sample(text)) if text else record
                 except ValueError:
                     damaged.append(f"{row[0]} by {row[1]}")
         some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
@@ -207,13 +216,18 @@ class DatabaseResults(Results):
 
     def sample(self, record: Record) -> Sample | None:
         """Return the sample of a record; None where texts are not stored."""
-        key = {"sample_id": record.sample_id, "metric": record.outcome.metric, "version": record.outcome.version}
-        sql = "SELECT sample FROM outcomes WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
+        return dict(self.samples([record.sample_id])).get(record.sample_id)
+
+    def samples(self, ids: Collection[str]) -> Iterator[tuple[str, Sample]]:
+        """Yield the samples of these ids that are stored."""
+        sql = (
+            "SELECT sample_id, min(sample) FROM outcomes WHERE sample IS NOT NULL "  # noqa: S608 - of ours
+            f"AND sample_id IN (SELECT value FROM {self._listed}) GROUP BY sample_id"
+        )
         with self._opened() as query:
-            texts = [text for (text,) in query(sql, key) if text]
-        with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
-            return Sample(**json.loads(texts[0])) if texts else None
-        return None
+            for sample_id, text in query(sql, {"ids": json.dumps(list(ids))}):
+                if (sample := _sample(text)) is not None:
+                    yield sample_id, sample
 
     def feedback(self) -> Mapping[str, Feedback]:
         """Return what people said of answers, the latest by the sample's id."""
@@ -225,6 +239,12 @@ class DatabaseResults(Results):
                     each = Feedback.model_validate(dict(zip(names, row, strict=True)))
                     found[each.sample_id] = each
         return found
+
+
+def _sample(text: str) -> Sample | None:
+    with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+        return Sample(**json.loads(text))
+    return None
 
 
 @contextmanager
