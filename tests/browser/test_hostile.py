@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from ragstone import Sample, Score, Verdict
+from ragstone import Evidence, Sample, Score, Verdict
 from ragstone.live import Feedback, Health, Record, SQLiteSink
 from ragstone.live.traffic import read_traffic
-from ragstone.report import Report, compare
+from ragstone.report import MetricInfo, Report, compare
 
 from ..report.data import NOON, database, records  # noqa: TID252
-from ..report.reports import data_of, report, rich  # noqa: TID252
+from ..report.reports import data_of, report, rich, scored  # noqa: TID252
 from .conftest import open_all
 
 pytestmark = pytest.mark.browser
@@ -110,6 +110,43 @@ def test_what_comes_from_outside_stays_text(show, hostile, compared, kind, title
     assert shown.count("<img src=http://evil.example/a.png") > 30
     assert page.evaluate(UNISOLATED) == []
     assert page.inner_text("#sample").count("<img src=http://evil.example/a.png") > 10
+
+
+def test_the_names_that_every_object_has_are_names_like_others(show):
+    names = show("").evaluate("Object.getOwnPropertyNames(Object.prototype)")
+    infos = [MetricInfo(name, "1", "j", question=f"Is it {name}?") for name in names]
+
+    def made(ids):
+        given, samples = [], []
+        for row, name in enumerate(ids):
+            metadata = {**dict.fromkeys(names, "uv"[row % 2]), "tag": "uv"[row % 2]}
+            samples.append(Sample(user_input="q?", response=f"It is {name}.", metadata=metadata))
+            place = Evidence(field="response", start=0, end=2, text="It")
+            verdict = Verdict(id=name, kind=name, text="x", verdict=name, lowers_score=True, evidence=[place])
+            given += [
+                Record(name, scored(row / 20, metric, verdicts=[verdict]), "j", row, run_name=name, tags=(name,))
+                for metric in names
+            ]
+        return Report.of(given, infos, samples=samples)
+
+    after = made(names)
+    page = show(after.html(compare(made(names[1:]), after)))
+    open_all(page)
+    assert page.locator("#samples thead button").all_inner_texts() == names
+    assert "Is it constructor?" in page.inner_text("#scores")
+    rows = page.locator("#samples tbody button")
+    for label in (*names, "metadata.tag"):
+        page.get_by_label(label, exact=True).first.select_option("v")
+        assert rows.count() == len(names) // 2
+        page.get_by_label(label, exact=True).first.select_option("")
+    for label in ("tag", "run name"):
+        assert page.get_by_label(label, exact=True).locator("option").all_inner_texts() == ["all", *sorted(names)]
+    for name in names:
+        page.get_by_role("button", name=name, exact=True).last.click()
+        words = page.locator("#sample .verdicts .word")
+        assert words.first.text_content() == name.replace("_", " ")
+        assert words.first.get_attribute("title") is None
+        assert page.locator("#sample mark").all_inner_texts() == ["It"]
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -1,7 +1,9 @@
 "use strict";
 // Shows what a page's JSON holds: a report (alone, against another one, of live traffic), or samples to label.
-// Every text from outside becomes a text node or an attribute's value, never markup.
+// Every text from outside becomes a text node or an attribute's value, never markup, and is the key of a Map only: an
+// object knows "constructor", too.
 const data = JSON.parse(document.getElementById("data").textContent);
+const meanings = new Map(Object.entries(data.meanings));
 const main = document.querySelector("main");
 
 // --- Elements ---------------------------------------------------------------------------------------------------
@@ -99,7 +101,7 @@ function report() {
   const { metrics } = data;
   const HUES = [200, 35, 280, 330, 60, 240, 15, 175, 300, 100]; // a green mark would look like praise
   metrics.forEach((metric, i) => { metric.hue = HUES[i % HUES.length]; });
-  const against = data.also.find((each) => each.old);
+  const against = data.also.find((each) => each.old), old = new Map(Object.entries(against ? against.old : {}));
   const alarms = data.also.flatMap((each) => each.alarms || []);
 
   // 0 is the worst value of the metric's scale, 1 the best.
@@ -236,7 +238,7 @@ function report() {
       });
       row.slices = slicesOf(row, first);
       if (against) {
-        const before = against.old[row.id] || [], n = seen.get(row.id) || 0;
+        const before = old.get(row.id) || [], n = seen.get(row.id) || 0;
         seen.set(row.id, n + 1);
         row.before = before[n] || null;
         row.changes = metrics.map((metric, i) => change(row, metric, i));
@@ -244,7 +246,7 @@ function report() {
     }
 
     function change(row, metric, i) {
-      const at = against.metrics.findIndex((each) => String(each.key) === String(metric.key));
+      const at = against.metrics.findIndex((each) => JSON.stringify(each.key) === JSON.stringify(metric.key));
       const was = row.before && at >= 0 ? row.before.values[at] : null;
       return was === null || !scored(row.cells[i]) ? null : (metric.up ? 1 : -1) * (row.cells[i].value - was);
     }
@@ -263,8 +265,13 @@ function report() {
     const orders = { "": "worst score first", row: "order of the input", id: "sample id" };
     if (against) orders.change = "largest loss first";
     metrics.forEach((metric, i) => { orders[`${i}+`] = `${metric.name}: worst first`; orders[`${i}-`] = `${metric.name}: best first`; });
-    const values = {};
-    for (const row of rows) for (const [name, own] of Object.entries(row.slices)) own.forEach((value) => (values[name] ||= new Set()).add(value));
+    const values = new Map();
+    for (const row of rows) {
+      for (const [name, own] of row.slices) {
+        if (!values.has(name)) values.set(name, new Set());
+        own.forEach((value) => values.get(name).add(value));
+      }
+    }
 
     const form = make("form", { class: "controls" });
     function control(name, label, element) {
@@ -272,10 +279,10 @@ function report() {
       form.append(make("div", null, make("label", { for: id }, bdi(label)), fill(element, { id, name }, [])));
     }
     const choice = (name, label, options) => control(name, label, make("select", null, options.map(([value, text]) => make("option", { value }, text))));
-    const filters = Object.keys(values).filter((name) => values[name].size > 1 && values[name].size <= 50);
+    const filters = [...values.keys()].filter((name) => values.get(name).size > 1 && values.get(name).size <= 50);
     control("find", "Find text", make("input", { type: "search" }));
     choice("show", "Show", Object.entries(kinds).filter(([, [, of]]) => rows.some(of)).map(([name, [text]]) => [name, text]));
-    for (const name of filters) choice(`by.${name}`, name, [["", "all"], ...[...values[name]].sort().map((value) => [value, value])]);
+    for (const name of filters) choice(`by.${name}`, name, [["", "all"], ...[...values.get(name)].sort().map((value) => [value, value])]);
     choice("sort", "Sort by", Object.entries(orders));
     form.append(folded("Hide columns", metrics.map(({ name }) => (
       make("div", null, make("label", null, make("input", { type: "checkbox", name: "hide", value: name }), " ", bdi(name)))))));
@@ -312,7 +319,7 @@ function report() {
 
     function matches(row) {
       return kinds[chosen("show")][1](row)
-        && filters.every((name) => !chosen(`by.${name}`) || (row.slices[name] || []).includes(chosen(`by.${name}`)))
+        && filters.every((name) => !chosen(`by.${name}`) || (row.slices.get(name) || []).includes(chosen(`by.${name}`)))
         && (!chosen("find") || wordsOf(row).includes(chosen("find").toLowerCase()));
     }
     function sorted(of) {
@@ -405,7 +412,7 @@ function report() {
       const texts = make("div", null), outcomes = make("div", null);
       const drawTexts = (here) => {
         const marks = marksOf(row, here);
-        texts.replaceChildren(...row.texts.map(([place, name, text]) => passageOf(name, marked(text, marks[place] || []))), ...answersOf(row));
+        texts.replaceChildren(...row.texts.map(([place, name, text]) => passageOf(name, marked(text, marks.get(place)))), ...answersOf(row));
         if (!row.texts.length) texts.append(soft("The texts are not stored."));
         const found = here && texts.querySelector("mark.here");
         if (found) found.scrollIntoView({ block: "center" });
@@ -429,17 +436,17 @@ function report() {
 
     // By place, what to mark and why: the passages of verdicts that lowered a score.
     function marksOf(row, here) {
-      const marks = {};
+      const marks = new Map(row.texts.map(([place]) => [place, []]));
       const add = (place, start, end, title, hue, id) => {
         const attributes = { title, style: `--hue:${hue}` };
-        (marks[place] ||= []).push([start, end, attributes, () => {
+        marks.get(place)?.push([start, end, attributes, () => {
           const item = document.getElementById(id);
           item.closest("details")?.setAttribute("open", "");
           item.focus();
           item.scrollIntoView({ block: "center" });
         }]);
       };
-      for (const [place, start, end] of here || []) (marks[place] ||= []).push([start, end, { class: "here", style: "--hue:50" }]);
+      for (const [place, start, end] of here || []) marks.get(place)?.push([start, end, { class: "here", style: "--hue:50" }]);
       row.cells.forEach((cell, i) => {
         (cell && cell.record.verdicts ? cell.record.verdicts : []).forEach(([id, kind_, word, lowers, evidence], v) => {
           if (lowers) evidence.forEach(([place, start, end]) => add(place, start, end, `${metrics[i].name}: ${words(kind_)} ${id} ${words(word)}`, metrics[i].hue, `verdict-${i}-${v}`));
@@ -467,7 +474,7 @@ function report() {
       const text = given || (evidence.length ? quoted(row, evidence[0]) : "");
       const see = evidence.length && row.texts.length ? button("show it", () => drawTexts(evidence), { class: "link" }) : "";
       return make("li", { id: name, tabindex: -1 },
-        bdi(`${words(kind_)} ${id}`), " ", make("span", { class: lowers ? "word" : "", title: data.meanings[word] || null }, bdi(words(word))),
+        bdi(`${words(kind_)} ${id}`), " ", make("span", { class: lowers ? "word" : "", title: meanings.get(word) }, bdi(words(word))),
         text ? ": " : "", text ? bdi(text) : "", " ", see);
     }
 
@@ -491,9 +498,9 @@ function report() {
     return record.metric === name && record.version === version && (record.judge || "") === judge;
   }
   function slicesOf(row, first) {
-    const found = { tag: first.tags || [], "run name": first.run_name ? [first.run_name] : [], feedback: row.feedback ? [row.feedback[0]] : [] };
+    const found = new Map([["tag", first.tags || []], ["run name", first.run_name ? [first.run_name] : []], ["feedback", row.feedback ? [row.feedback[0]] : []]]);
     for (const [name, value] of Object.entries((first.sample || {}).metadata || {})) {
-      if (["string", "number", "boolean"].includes(typeof value) && value !== "") found[name] = [String(value).slice(0, 100)];
+      if (["string", "number", "boolean"].includes(typeof value) && value !== "") found.set(found.has(name) ? `metadata.${name}` : name, [String(value).slice(0, 100)]);
     }
     return found;
   }
@@ -610,12 +617,12 @@ function labels() {
     const choices = kind.choices.map((word, at) => (
       keyed(`${i}:${word}`, words(word), answer(i, word), { shortcut: i === current ? at + 1 : null, pressed: said.answers[i] === word })));
     const name = `${words(item.kind)} ${item.item}`;
-    const meant = i === current ? kind.choices.filter((word) => data.meanings[word]) : [];
+    const meant = i === current ? kind.choices.filter((word) => meanings.has(word)) : [];
     return make("li", { "aria-current": i === current ? "step" : null, "data-item": i },
       make("p", { dir: "auto" }, item.text),
       item.text === kind.question ? null : soft(bdi(kind.question)),
       make("div", { class: "choices", role: "group", "aria-label": name }, ...choices),
-      meant.map((word) => soft(`${words(word)}: ${data.meanings[word]}`)));
+      meant.map((word) => soft(`${words(word)}: ${meanings.get(word)}`)));
   }
 
   function scoreOf(said) {
