@@ -50,6 +50,8 @@ _LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something
 _DEEPEVAL_CONTEXTS = "retrievalcontext"  # DeepEval writes the texts of this column with "|" between them
 _SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
 _CHUNK = 16  # rows of Arrow and Parquet that are unpacked at a time
+_DENSEST = 1_000  # no texts are packed so densely, but one that says the same over and over is
+_BLANK_LINES = 1_000_000  # one after the other
 _LONGEST_LITERAL = 1_000_000  # characters of a list that Python wrote: its syntax tree is 50 times as large
 _SPLIT = "split it, or read it by rows_of(..., largest=...)"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
@@ -464,11 +466,14 @@ def _rows_in(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
 
 def _lines(file: IO[AnyStr], largest: int) -> Iterator[AnyStr]:
     """Yield a file's lines; none is read that is longer than `largest`."""
-    number = 0
+    number = blank = 0
     while line := file.readline(largest + 1):
         number += 1
+        blank = blank + 1 if line.isspace() else 0
         if len(line) > largest:
             raise SourceError(f"line {number:,} is longer than {largest:,} bytes; {_SPLIT}")
+        if blank > _BLANK_LINES:
+            raise SourceError(f"line {number:,} is blank, as are the {_BLANK_LINES:,} before it; take them out")
         yield line
 
 
@@ -563,9 +568,25 @@ def _pyarrow(name: str, module: str) -> Any:  # noqa: ANN401
 def _parquet_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     with _pyarrow(name, "parquet").ParquetFile(file) as table:
         columns = reader.columns(table.schema_arrow.names, name)
+        _check_sizes(table.metadata, columns, reader.largest)
         items = _arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader.largest)
         for number, item in enumerate(items, 1):
             yield reader.row(number, item, table=True)
+
+
+def _check_sizes(footer: Any, columns: Sequence[str], largest: int) -> None:  # noqa: ANN401 - pyarrow's
+    """Refuse rows that are too large before they are unpacked."""
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        parts = [part for i in range(group.num_columns) if _root(part := group.column(i)) in columns]
+        size = sum(part.total_uncompressed_size for part in parts)
+        packed = sum(part.total_compressed_size for part in parts)
+        rows = group.num_rows if size < _DENSEST * packed else 1
+        if size > largest * rows:
+            raise SourceError(f"{group.num_rows:,} rows have {size:,} bytes, and one may have {largest:,}; {_SPLIT}")
+
+
+def _root(part: Any) -> str:  # noqa: ANN401 - of pyarrow's footer
+    return str(part.path_in_schema).partition(".")[0]
 
 
 def _folder_rows(path: Path, reader: RowReader) -> Rows:

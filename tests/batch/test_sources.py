@@ -344,6 +344,8 @@ def test_a_bad_line_is_named_and_the_next_one_read(file, line, said):
         ("a.jsonl", "", r"a\.jsonl: is empty: it holds no rows"),
         ("a.csv.gz", "\r\n\r\n", r"a\.csv\.gz: is empty"),
         ("a.csv", "question,answer\n", r"a\.csv: is empty"),
+        ("a.jsonl", gzip.compress(b"\n" * 1_000_002), "line 1,000,001 is blank, as are the 1,000,000 before it"),
+        ("a.csv", gzip.compress(b"question\n" + b" \n" * 1_000_002), "line 1,000,002 is blank"),
         ("a.json", "nonsense", r"a\.json: no sample in its first 1 row\(s\); line 1: not JSON: Expecting value"),
         ("a.jsonl", CSV * 30, r"a\.jsonl: no sample in its first 20 row\(s\); line 1: not JSON: Expecting value"),
         ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV, Parquet nor Arrow"),
@@ -623,6 +625,19 @@ def test_a_row_of_arrow_has_a_largest_size():
     with pytest.raises(SourceError, match=r"a row is larger than 5,000 bytes; split it"):
         list(rows_of(table, largest=5_000))
     assert len(read(table)) == 3
+
+
+@pytest.mark.parametrize("texts", [["x" * 5_000_000], ["x" * 5_000_000, *"abc"]])
+def test_a_row_of_parquet_has_a_largest_size_that_its_footer_tells(tmp_path, texts):
+    pyarrow, path = pytest.importorskip("pyarrow"), tmp_path / "a.parquet"
+    table = pyarrow.table({"answer": texts, "picture": ["y" * 9_000_000] * len(texts)})
+    pytest.importorskip("pyarrow.parquet").write_table(table, path, compression="zstd", use_dictionary=False)
+    assert len(read(path)) == len(texts)
+    body = bytearray(path.read_bytes())
+    body[4:400] = bytes(396)  # so that whoever unpacks it fails
+    path.write_bytes(body)
+    with pytest.raises(SourceError, match=rf"{len(texts)} rows have 5,000,\d+ bytes, and one may have 1,000,000"):
+        list(rows_of(path, largest=1_000_000))
 
 
 def test_without_pyarrow_what_to_install_is_said(tmp_path, monkeypatch):
