@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import openai
 import pytest
@@ -20,6 +21,7 @@ from ..support.openai_server import (  # noqa: TID252 - under importlib mode tes
     error,
 )
 
+SELF_SIGNED = str(Path(__file__).parents[1] / "support" / "self_signed.pem")
 PLAIN = LLMRequest("demo.ask", "sys", "user", {"type": "object", "properties": {}})
 CHOICE = LLMRequest("demo.ask", "sys", "user", {}, choices=("yes", "no"))
 
@@ -80,6 +82,15 @@ def test_nobody_there():
         llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{port}/v1", max_retries=0)
         with pytest.raises(openai.APIConnectionError, match=f"127.0.0.1:{port}/v1 .*is the server running"):
             ask(llm)
+
+
+def test_a_certificate_that_is_not_trusted_is_no_server_that_does_not_run(openai_server, monkeypatch):
+    server = openai_server(lambda _: "yes", certificate=SELF_SIGNED)
+    llm = OpenAICompatible("m", base_url=server.url, max_retries=0)
+    with pytest.raises(openai.APIConnectionError, match=r"certificate.* certificate in SSL_CERT_FILE\?$"):
+        ask(llm)
+    monkeypatch.setenv("SSL_CERT_FILE", SELF_SIGNED)
+    assert ask(llm).text == "yes"
 
 
 REFUSALS = {

@@ -14,6 +14,7 @@ As a script it answers every chat completion with its argument: python openai_se
 
 import json
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -79,7 +80,9 @@ NO_SYSTEM = [
 
 
 class OpenAIServer:
-    def __init__(self, reply: Callable[[dict[str, Any]], Any], models: Sequence[str] = ("test-model",)) -> None:
+    def __init__(
+        self, reply: Callable[[dict[str, Any]], Any], models: Sequence[str] = ("test-model",), certificate: str = ""
+    ) -> None:
         self.reply = reply
         self.models: Any = {"object": "list", "data": [{"id": name, "object": "model"} for name in models]}
         self.seen: list[Seen] = []
@@ -89,11 +92,16 @@ class OpenAIServer:
         self._over = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.owner = self
+        self._scheme = "https" if certificate else "http"
+        if certificate:  # a PEM file, with its key
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/v1"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/v1"
 
     @property
     def bodies(self) -> list[dict[str, Any]]:

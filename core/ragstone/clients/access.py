@@ -1,6 +1,8 @@
 """Which server is asked, with which key, and what it answers: JSON objects, with nothing taken for granted."""
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
@@ -11,6 +13,10 @@ from ragstone.plain import as_dict
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"  # the openai package insists on a key; servers without authentication ignore it
+_NOT_OF_A_KEY = r"[^!-~]|[\"'`]"
+_NOT_OF_A_HEADER = r"[^\n -~]"
+_SENT_ALONG = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")  # the first to every server
+_NOT_OF_AN_ADDRESS = r"[^\w!#-&(-/:;=?@\[\]~]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str
     sets one sets both), but never to another `base_url` that was given in code.
 
     Raises:
-        ValueError: `base_url` is no http(s) address.
+        ValueError: `base_url` is no http(s) address, or what is sent has a character that cannot be sent.
         MissingKeyError: The server is OpenAI's and there is no key.
     """
     url = check_url(base_url or environ.get("OPENAI_BASE_URL") or OPENAI_URL)
@@ -53,11 +59,22 @@ def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str
     key = api_key or (environ.get("OPENAI_API_KEY") if ambient else None)
     if not key and ours:
         raise MissingKeyError("no API key for OpenAI: set OPENAI_API_KEY or pass api_key or base_url")
+    _check_characters("api_key" if api_key else "OPENAI_API_KEY", key or "", _NOT_OF_A_KEY)
+    for name in _SENT_ALONG[: None if ambient else 1]:
+        _check_characters(name, environ.get(name, ""), _NOT_OF_A_HEADER)
     return Access(url, key or NO_KEY, ambient)
+
+
+def _check_characters(name: str, text: str, wrong: str) -> None:
+    """Refuse a text with a character that it cannot have, without showing more of it."""
+    if found := re.search(wrong, text):
+        character = unicodedata.name(found[0], f"U+{ord(found[0]):04X}")
+        raise ValueError(f"{name}: character {found.start() + 1} of {len(text)} is {character}; copy it anew")
 
 
 def check_url(url: str) -> str:
     """Return `url` if it is an http(s) address with a host; else it is a ValueError."""
+    _check_characters("base_url", url, _NOT_OF_AN_ADDRESS)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"base_url must look like http://127.0.0.1:8080/v1, not {url[:100]!r}")
