@@ -45,7 +45,10 @@ def test_what_is_no_address_and_who_needs_a_key():
         ({"base_url": "http://me:SECRET1@h/v1\r"}, r"base_url: character 23 of 23 is U\+000D; "),
         ({"base_url": "\u201chttp://h/v1\u201d"}, "base_url: character 1 of 13 is LEFT DOUBLE QUOTATION MARK; "),
         ({"OPENAI_ORG_ID": "org-SECRET1\xa0"}, "OPENAI_ORG_ID: character 12 of 12 is NO-BREAK SPACE; "),
-        ({"OPENAI_CUSTOM_HEADERS": "a: b\nc: SECRET1\u2013", "base_url": "http://h"}, "CUSTOM_HEADERS: .* is EN DASH; "),
+        (
+            {"OPENAI_CUSTOM_HEADERS": "a: b\nc: SECRET1\u2013", "base_url": "http://h"},
+            "CUSTOM_HEADERS: .* is EN DASH; ",
+        ),
     ],
 )
 def test_what_cannot_be_sent_is_refused_by_its_place_and_not_shown(monkeypatch, given, said):

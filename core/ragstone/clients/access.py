@@ -13,7 +13,7 @@ from ragstone.plain import as_dict
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "none"  # the openai package insists on a key; servers without authentication ignore it
-_NOT_OF_A_KEY = r"[^!-~]|[\"'`]"
+_NOT_OF_A_KEY = r"[^ -~]|[\"'`]|^ | $"
 _NOT_OF_A_HEADER = r"[^\n -~]"
 _SENT_ALONG = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")  # the first to every server
 _NOT_OF_AN_ADDRESS = r"[^\w!#-&(-/:;=?@\[\]~]"

@@ -172,7 +172,9 @@ class Client:
             message = f"no answer from {self._access.shown} within {self._timeout:g} s: raise timeout?"
         elif isinstance(error, load_openai().APIConnectionError):
             cause = self._access.redact(str(error.__cause__ or message))
-            way_out = "is it https, and its certificate in SSL_CERT_FILE?" if "SSL" in cause else "is the server running?"
+            way_out = (
+                "is it https, and its certificate in SSL_CERT_FILE?" if "SSL" in cause else "is the server running?"
+            )
             message = f"no answer from {self._access.shown} ({cause}): {way_out}"
             if self._answered:  # it broke, and may come back
                 vars(error)["retry_after"] = 0
