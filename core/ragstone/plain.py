@@ -17,6 +17,7 @@ from itertools import islice
 from numbers import Integral, Real
 from pathlib import PurePath
 from typing import TypeGuard, TypeVar, cast
+from unicodedata import category
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -32,7 +33,18 @@ _UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 _LARGEST_INTEGER = 2**63 - 1
 _LARGEST_REAL = 1.7976931348623157e308
 _DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"  # of Hangul and Braille: letters and a symbol by category, and empty
 _JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
+
+
+def is_visible(text: str) -> bool:
+    r"""Whether a text shows something: a letter, a number, punctuation or a symbol.
+
+    Example:
+        >>> is_visible("?"), is_visible("\u0301\ufe0f \u200b")
+        (True, False)
+    """
+    return any(category(letter)[0] in "LNPS" and letter not in _FILLERS for letter in text)
 
 
 def clean_text(text: str) -> str:

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from ragstone import (
     ContextRelevancy,
+    Faithfulness,
     LLMRequest,
     Sample,
     Score,
@@ -20,6 +21,7 @@ from ragstone import (
     Unscored,
 )
 from ragstone.judging import fence
+from ragstone.testing import FakeLLM
 
 from .judges import fenced, metrics, obliging
 
@@ -152,7 +154,10 @@ def test_a_sample_is_made_of_known_fields_and_any_run_of_texts():
         assert metric.score({"response": ""}).reason == metric.score(Sample(response="")).reason
 
 
-BLANK = ["", " ", "\n\t\r\n", "\u200b\u200c", "\u2800", "\u3164\uffa0", "\u115f\u1160", "\x00\x01", "\u3000", "\ufeff"]
+BLANK = [
+    "", " ", "\n\t\r\n", "\u200b\u200c", "\u2800", "\u3164\uffa0", "\u115f\u1160", "\x00\x01", "\u3000", "\ufeff",
+    "\ufe0f\ufe00", "\u0301\u0489", "\u034f \u17b4", "\U000e0100\U000e0041",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
@@ -173,6 +178,14 @@ def test_missing_and_empty_are_told_apart_and_cost_nothing(asking):
         needed = {name: value for name, value in FULL.items() if name in metric.required_fields}
         assert isinstance(metric.score(Sample(**needed)), Score), "a field that is not needed may be absent"
         assert not any("None" in request.user for request in metric.llm.requests)
+
+
+def test_a_text_that_shows_nothing_is_no_sentence_and_no_item():
+    sample = Sample(user_input="Who?", retrieved_contexts=["Ann did. It rained.", "\u200b\ufe0f"])
+    outcome = ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]})).score(sample)
+    assert (outcome.value, [v.text for v in outcome.verdicts]) == (0.5, ["Ann did.", "It rained."])
+    judge = FakeLLM(lambda _: {"claims": ["\u200b", "It rained."]})
+    assert "a claim is blank" in Faithfulness(llm=judge).score(Sample(**FULL)).detail
 
 
 @pytest.mark.parametrize("field", ["user_input", "retrieved_contexts", "response"])

@@ -50,7 +50,7 @@ def test_it_is_average_precision(seed):
 def test_equal_contexts_count_at_their_own_ranks_and_blank_ones_are_not_asked_about():
     llm = saying([1, 0, 1])
     outcome = ContextPrecision(llm=llm).score(
-        Sample(user_input="Who?", retrieved_contexts=["Ann did.", " \n", "It rained.", "Ann did."], response="Ann.")
+        Sample(user_input="Who?", retrieved_contexts=["Ann did.", " \u200b", "It rained.", "Ann did."], response="Ann.")
     )
     assert [v.verdict for v in outcome.verdicts] == ["useful", "useless", "useless", "useful"]
     assert outcome.value == pytest.approx((1 + 2 / 4) / 2)
@@ -68,6 +68,8 @@ def test_equal_contexts_count_at_their_own_ranks_and_blank_ones_are_not_asked_ab
     [
         ({}, {"reference": "Bob."}, "Bob."),
         ({}, {}, "Ann."),
+        ({}, {"reference": ""}, "Ann."),
+        ({}, {"reference": " \u200b"}, "Ann."),
         ({"against": "response"}, {"reference": "Bob."}, "Ann."),
         ({"against": "reference"}, {"reference": "Bob."}, "Bob."),
     ],
@@ -82,7 +84,7 @@ def test_contexts_are_useful_for_the_reference_else_for_the_response(options, mo
     ("options", "given", "detail"),
     [
         ({}, {"response": None}, "reference, response: are missing"),
-        ({}, {"reference": " ", "response": "Ann."}, "reference, response: are missing"),
+        ({}, {"reference": " ", "response": ""}, "reference, response: are missing"),
         ({"against": "reference"}, {}, "reference: is missing"),
         ({}, {"retrieved_contexts": []}, "retrieved_contexts"),
     ],

@@ -107,6 +107,7 @@ def summary(**options):
          [False] * 5 + [True, True]),
         (covering(3, "agreement"), of_coverage([M], [Y, N, C], [Y, Y, C]), 0, {"alignment": 0, "coverage": 2 / 3},
          [True] + [False] * 4 + [True, False]),
+        (covering(2), of_coverage([X, M], [N, C], [N, C]), 0, {"alignment": 0}, [True] * 2 + [False] * 4),
         (covering(3, "agreement"), of_coverage([S], [N, N, C], [Y, N, Y]), 1 / 3, {"alignment": 1, "coverage": 1 / 3},
          [False] * 4 + [True, False, True]),
     ],

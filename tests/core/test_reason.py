@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstone import Faithfulness, Sample
+from ragstone import ContextPrecision, Faithfulness, Sample
 from ragstone.batch import estimate
 from ragstone.registry import make_metric
 from ragstone.testing import FakeDecisions, FakeLLM
@@ -34,6 +34,14 @@ def test_the_reason_ends_with_the_judges_sentence():
     assert "contradicted" in asked.user
     assert "Bob" not in asked.system
     assert "name Ann" in str(score)
+
+
+@pytest.mark.parametrize(("more", "seen"), [({}, "Bob wrote it."), ({"reference": "Eve did."}, "Eve did.")])
+def test_it_rests_on_the_answer_that_was_judged(more, seen):
+    judge = FakeLLM(lambda request: {"why": "So."} if request.task.endswith(".why") else {"answers": {"1": "no"}})
+    ContextPrecision(llm=judge, reason=True).score(SAMPLE.model_copy(update=more))
+    asked = judge.requests[-1].user
+    assert [text in asked for text in ("Bob wrote it.", "Eve did.")] == [seen == "Bob wrote it.", seen == "Eve did."]
 
 
 @pytest.mark.parametrize("why", ["no JSON", {"why": 3}, {"because": "x"}])

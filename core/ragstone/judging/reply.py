@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any
 
 from ragstone.outcome import Evidence
-from ragstone.plain import is_mapping
+from ragstone.plain import is_mapping, is_visible
 
 Schema = dict[str, Any]
 
@@ -214,7 +214,7 @@ def distinct(items: Sequence[str], what: str) -> tuple[str, ...]:
         ('A?',)
     """
     bare = [item.strip() for item in items]
-    if not all(bare):
+    if not all(map(is_visible, bare)):
         raise BadReply(f"a {what} is blank")
     return tuple(dict.fromkeys(bare))
 

@@ -51,6 +51,17 @@ def coverage_counts(pairs: Sequence[tuple[str, str]], rule: CoverageRule) -> tup
     return list(pairs).count(("yes", "yes")), sum(a == "yes" for a, _ in pairs)
 
 
+def lower(alignment: float | None, coverage: float | None) -> float | None:
+    """Return the lower of the two; 0 where one of them is, whatever the other; None where it cannot be told.
+
+    Example:
+        >>> lower(0.5, 1.0), lower(0.0, None), lower(0.5, None)
+        (0.5, 0.0, None)
+    """
+    known = [share for share in (alignment, coverage) if share is not None]
+    return min(known) if len(known) > 1 or 0.0 in known else None
+
+
 def expected_coverage(on_source: Sequence[Answer], on_summary: Sequence[Answer], rule: CoverageRule) -> float | None:
     """Return coverage with probabilities in place of answers; None where one is missing or it is 0 of 0.
 
@@ -79,7 +90,7 @@ class AlignmentCoverage(SplittingMetric):
         alignment = claims supported / claims
         coverage  = questions answered yes on both / questions answered yes on the original    ("both_yes")
                   = questions answered the same on both / questions                            ("agreement")
-        score = min(alignment, coverage)
+        score = min(alignment, coverage)      (0 where alignment is, whatever coverage is)
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share; `threshold` is 0.5 by default.
@@ -96,7 +107,8 @@ class AlignmentCoverage(SplittingMetric):
         `alignment_expected`, `coverage_expected` and `alignment_least` (that of the least supported claim). Verdicts:
         each claim with the original's sentences that show it (asked one by one with its place in the summary), and
         each question's "source_answer" and "summary_answer".
-        `Unscored("undefined")` when a part is 0 of 0: no claims, or, counted, no question answered yes by the original.
+        `Unscored("undefined")` when there are no claims or, counted, the original supports one and answers no question
+        with yes (0 of 0).
 
     Source:
         DeepEval's SummarizationMetric; here claims are judged against the original, not against an extract of
@@ -176,7 +188,7 @@ class AlignmentCoverage(SplittingMetric):
             kind: [v.verdict for v in verdicts if v.kind == kind] for kind in ("source_answer", "summary_answer")
         }
         covered, asked = coverage_counts(list(zip(*answers.values(), strict=True)), options["coverage_rule"])
-        return min(alignment, covered / asked) if alignment is not None and asked else None
+        return lower(alignment, covered / asked if asked else None)
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
@@ -203,9 +215,8 @@ class AlignmentCoverage(SplittingMetric):
             same = "answered yes on both" if rule == "both_yes" else "answered the same on both"
             coverage = f"{covered} of {asked} questions are {same}"
         by_judge = expected_share(checks, "supported"), expected_coverage(on_source, on_summary, rule)
-        expected = None
+        expected = lower(*by_judge)
         if by_judge[0] is not None and by_judge[1] is not None:
-            expected = min(by_judge[0], by_judge[1])
             breakdown |= {"alignment_expected": by_judge[0], "alignment_least": least(checks, "supported")}
             breakdown["coverage_expected"] = by_judge[1]
         uncovered = [a != b and (a == "yes" or rule == "agreement") for a, b in pairs]

@@ -29,6 +29,7 @@ from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, ba
 from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Flag, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
+from ragstone.plain import is_visible
 from ragstone.registry import OBJECTS, NullJudge, gets_embedder
 from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW
@@ -68,7 +69,6 @@ _STANDALONE = record(topic=TEXT, standalone_question=TEXT)
 _NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
-_BLANK = " \u115f\u1160\u2800\u3164\uffa0"  # space, fillers of Hangul, the empty Braille cell: all printable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,6 +262,10 @@ class Metric(ABC):
         """The field that holds the original of which the response is a summary; None where there is no original."""
         return None
 
+    def judged_by(self, sample: Sample) -> Sequence[SampleField]:  # noqa: ARG002
+        """Return the fields that the score of a sample rests on: the required ones, unless the sample decides."""
+        return self.required_fields
+
     @property
     def source_chosen(self) -> bool:
         """Whether the user named the source field, so that an integration takes the original from nowhere else."""
@@ -358,7 +362,7 @@ class Metric(ABC):
             writes=True,
             whose="history",
         )
-        question = meant if meant.strip() else asked
+        question = meant if is_visible(meant) else asked
         score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"
@@ -368,7 +372,7 @@ class Metric(ABC):
         """Add why, in the judge's words; what cannot be asked for or read is left out."""
         from ragstone.metrics import why  # loaded when first used
 
-        texts = {str(name): "\n".join(sample.texts(name)) for name in self.required_fields}
+        texts = {str(name): "\n".join(sample.texts(name)) for name in self.judged_by(sample)}
         prompts = why.prompts(texts, score.verdicts, texts_first=self.writes_alone)
         if (self.decides and self.writer is None) or tokens(*prompts) > self.input_limit:
             return score
@@ -387,7 +391,7 @@ class Metric(ABC):
             texts = sample.texts(name)
             if not texts and (name != "retrieved_contexts" or name not in sample.model_fields_set):
                 raise CannotScore("missing_input", f"{name}: is missing; {self.name} needs it")
-            if not any(letter.isprintable() and letter not in _BLANK for text in texts for letter in text):
+            if not any(map(is_visible, texts)):
                 raise CannotScore("empty_input", f"{name}: has no visible text; {self.name} needs it")
 
     def _fits(self, sample: Sample, *fields: SampleField) -> None:

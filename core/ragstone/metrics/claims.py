@@ -10,6 +10,7 @@ from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_sentences
 
@@ -99,7 +100,7 @@ class SplittingMetric(Metric):
                     yield ()
                 piece = text[start:end]
                 bare = piece.strip()
-                if bare:
+                if is_visible(bare):
                     left = start + len(piece) - len(piece.lstrip())
                     sentences.append(Evidence(field=field, chunk=chunk, start=left, end=left + len(bare), text=bare))
         return sentences

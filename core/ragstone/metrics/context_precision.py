@@ -9,6 +9,7 @@ from ragstone.metrics.asking import ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.claims import whole_context
 from ragstone.outcome import Score, Verdict
+from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 
 _USEFUL = (
@@ -74,6 +75,12 @@ class ContextPrecision(Metric):
         """The contexts."""
         return (ItemKind("context", "Was it useful for arriving at the answer?", ("useful", "useless"), "text"),)
 
+    def judged_by(self, sample: Sample) -> Sequence[SampleField]:
+        """Return the required fields, and the answer that contexts are useful for at the end."""
+        if self.against is not None:
+            return self.required_fields
+        return (*self.required_fields, "reference" if is_visible(sample.reference or "") else "response")
+
     @classmethod
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:  # noqa: ARG003
         """Return the average precision of the contexts' verdicts."""
@@ -82,11 +89,11 @@ class ContextPrecision(Metric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        against = self.against or ("response" if sample.reference is None else "reference")
-        if not (answer := getattr(sample, against) or "").strip():
+        *_, against = self.judged_by(sample)
+        if not is_visible(answer := getattr(sample, against) or ""):
             raise CannotScore("missing_input", f"reference, response: are missing; {self.name} needs one of them")
         contexts = sample.retrieved_contexts
-        asked = [i for i, context in enumerate(contexts) if context.strip()]
+        asked = [i for i, context in enumerate(contexts) if is_visible(context)]
         found = yield from ask_items(
             self,
             "useful",

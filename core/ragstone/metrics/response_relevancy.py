@@ -14,6 +14,7 @@ from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.metrics.values import cosines_to_first
 from ragstone.options import Count
 from ragstone.outcome import Score, Verdict
+from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
@@ -186,7 +187,7 @@ class ResponseRelevancy(Metric):
         def read(value: Mapping[str, Any]) -> list[tuple[str, bool]]:
             items: list[Any] = value["questions"]
             pairs = [(item["question"], item["noncommittal"]) if flagged else (item, False) for item in items]
-            if not all(question.strip() for question, _ in pairs):
+            if not all(is_visible(question) for question, _ in pairs):
                 raise BadReply("a question is blank")
             return pairs
 
