@@ -1,6 +1,7 @@
 """Decision models over HTTP: a loopback server that speaks OpenAI's form and System One's, rightly and wrongly."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -133,6 +134,30 @@ def test_a_question_that_is_refused_is_refused_alone(client):
     _, model = client("openai", lambda body: reply(body, refused))
     outcome = Faithfulness(llm=model).score(SAMPLE)
     assert (outcome.reason, "refused question 1" in outcome.detail) == ("judge_unparseable", True)
+
+
+@pytest.mark.parametrize(
+    ("form", "change", "said"),
+    [
+        (
+            "openai",
+            lambda text: text.replace('"probability": 0.75', '"probability": 0.1, "probability": 0.75'),
+            "twice",
+        ),
+        ("openai", lambda text: text.replace('"answers": [', '"answers": [], "answers": ['), "'answers' stands twice"),
+        ("openai", lambda text: text.replace('"name": "2"', '"name": "1"'), "'1' is given twice"),
+        ("systemone", lambda text: text.replace('"yes": 0.75', '"yes": 0.1, "yes": 0.75'), "'yes' stands twice"),
+        ("systemone", lambda text: text.replace('"2": {', '"1": {'), "the key '1' stands twice"),
+        ("systemone", lambda text: text.replace('"probabilities"', '"shares"'), "'probabilities' is missing"),
+        ("systemone", lambda text: re.sub(r'"probabilities": {.*?}', '"probabilities": [["yes", 1]]', text), "form"),
+        ("openai", lambda _: '{"error": {"message": "overloaded"}}', "without 'answers': overloaded"),
+        ("systemone", lambda _: '{"error": "overloaded"}', "without 'answers': overloaded"),
+    ],
+)
+def test_what_is_said_twice_or_an_error_in_a_200_is_no_answer(client, form, change, said):
+    _, model = client(form, lambda body: Answer(change(json.dumps(reply(body))).encode()))
+    with pytest.raises(AnswerError, match=said):
+        Faithfulness(llm=model).score(SAMPLE)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -137,15 +137,31 @@ class Replying(BaseDecisionModel):
     [
         (lambda good: {}, "did not answer question 1"),
         (lambda good: {**good, "9": {"yes": 1.0, "no": 0.0}}, "answered a question '9' that was not asked"),
-        (lambda good: {**good, "1": None}, "refused question 1"),
+        (lambda good: {**good, 9: {"yes": 1.0, "no": 0.0}, "8": None}, "answered a question '8' that was not asked"),
+        (lambda good: {**good, None: None, 9: None}, "answered a question 9 that was not asked"),
+        (lambda good: {**good, "1": None}, "^faithfulness.verdict: the decision model refused question 1"),
         (lambda good: {**good, "1": {"yes": 0.5, "no": 0.4}}, "do not add up to 1"),
-        (lambda good: {**good, "1": {"yes": 0.75}}, "not those of the choices"),
+        (
+            lambda good: {**good, "1": {"yes": 0.75}},
+            "^faithfulness.verdict: the decision model's probabilities of question 1: they are not those",
+        ),
     ],
 )
 def test_answers_that_cannot_be_used_are_no_number(change, said):
     outcome = Faithfulness(llm=Replying(change)).score(SAMPLE)
     assert outcome.reason == "judge_unparseable"
     assert re.search(said, outcome.detail), outcome.detail
+
+
+def test_a_question_is_named_by_its_task_and_its_number_in_the_metric():
+    class LastRefused(FakeDecisions):
+        def decide(self, request, /):
+            answers = {**super().decide(request).probabilities}
+            return DecisionReply(answers | dict.fromkeys([max(answers)]))
+
+    asked = {"assessment_questions": ["Is it?", "Was it?"], "source": "retrieved_contexts"}
+    outcome = AlignmentCoverage(llm=LastRefused(likely), **asked).score(SAMPLE)
+    assert outcome.detail == "alignment_coverage.source_answer: the decision model refused question 2"
 
 
 def test_what_a_provider_raises_is_raised_and_a_judge_error_in_a_run():

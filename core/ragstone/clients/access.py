@@ -9,6 +9,7 @@ from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
 from ragstone.errors import without_keys
+from ragstone.judging.reply import BadReply, no_duplicates
 from ragstone.plain import as_dict
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -101,8 +102,8 @@ class AnswerError(RuntimeError):
     """The server answered "200 OK" with something that is not an answer; the message says what and who."""
 
 
-def read_json(content: bytes, server: Access) -> dict[str, object]:
-    """Return the JSON object that is the body of a server's answer.
+def read_json(content: bytes, server: Access, *, strict: bool = False) -> dict[str, object]:
+    """Return the JSON object that is the body of a server's answer. If `strict`, no key stands twice in an object.
 
     Raises:
         AnswerError: It is not UTF-8 (or another Unicode form that JSON allows), not JSON, or no object.
@@ -110,7 +111,9 @@ def read_json(content: bytes, server: Access) -> dict[str, object]:
     excerpt = repr(content[:80].decode("utf-8", "backslashreplace")) if content.strip() else "empty"
     start = server.redact(excerpt)
     try:
-        value = json.loads(content)
+        value = json.loads(content, object_pairs_hook=no_duplicates if strict else None)
+    except BadReply as bad:
+        raise AnswerError(f"{server.shown} answered with JSON in which {server.redact(str(bad))}") from None
     except (ValueError, RecursionError):
         raise AnswerError(
             f"{server.shown} did not answer with JSON ({start}):"

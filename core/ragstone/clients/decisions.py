@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ragstone.clients.access import AnswerError, read_json, resolve, with_path
+from ragstone.clients.access import AnswerError, missing, read_json, resolve, with_path
 from ragstone.clients.compatible import OpenAICompatible
 from ragstone.clients.connection import Ask, Client
 from ragstone.judge import DecisionReply, DecisionRequest
@@ -63,13 +63,15 @@ class _Decisions(Client, ABC):
 
     async def _decided(self, request: DecisionRequest, ask: Ask) -> DecisionReply:
         server = self._access
-        body = read_json(await ask(self._path, {"model": self.model, **self._questions(request)}), server)
+        asked = {"model": self.model, **self._questions(request)}
+        body = read_json(await ask(self._path, asked), server, strict=True)
+        if "answers" not in body:
+            raise missing(body, "answers", server)
         try:
             answers = self._answers(body)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise AnswerError(
-                f"{server.shown}{self._path} answered in another form ({type(error).__name__}: {error})"
-            ) from None
+            why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise AnswerError(f"{server.shown}{self._path} answered in another form: {why}") from None
         used = as_dict(body.get("usage"))
         return DecisionReply(answers, as_count(used.get("input_tokens")), as_count(used.get("output_tokens")))
 
@@ -119,8 +121,10 @@ class OpenAIDecisions(_Decisions):
         found: dict[str, Probabilities] = {}
         for answer in body["answers"]:
             name, kind = str(answer["name"]), answer["type"]
-            if name in found or kind not in ("choice", "refusal"):
-                raise ValueError(f"answer {name!r} is of the type {kind!r}, or given twice")
+            if name in found:
+                raise ValueError(f"answer {name!r} is given twice")
+            if kind not in ("choice", "refusal"):
+                raise ValueError(f"answer {name!r} is of the type {kind!r}, not choice or refusal")
             shares: list[Any] = [] if kind == "refusal" else answer["probabilities"]
             values = {str(each["value"]): each["probability"] for each in shares}
             if len(values) < len(shares):
@@ -171,7 +175,7 @@ class SystemOne(_Decisions):
         return {"state": dict(request.texts), "questions": questions}
 
     def _answers(self, body: Mapping[str, Any]) -> Mapping[str, Probabilities]:
-        return {name: dict(answer["probabilities"]) for name, answer in body["answers"].items()}
+        return {name: {**answer["probabilities"]} for name, answer in body["answers"].items()}
 
 
 _MODEL_AT = re.compile(r"(?:(?P<model>.+)@)?(?P<url>https?://.*)")

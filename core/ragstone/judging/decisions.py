@@ -1,6 +1,7 @@
 """Questions for a decision model: those of a round on the same texts share requests."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,9 +28,11 @@ def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
             round_ = flow.send(replies)
             groups = _same_texts(round_, most)
             sent = [_joined([round_[i] for i in group]) for group in groups]
+            names = _names(round_)
             answers: dict[int, object] = {}
             for group, request, reply in zip(groups, sent, (yield tuple(sent)), strict=True):
-                decided = _answers(request, reply) if isinstance(request, DecisionRequest) else [reply]
+                asked = [names[i] for i in group]
+                decided = _answers(request, asked, reply) if isinstance(request, DecisionRequest) else [reply]
                 answers.update(zip(group, decided, strict=True))
             replies = tuple([answers[i] for i in range(len(round_))])
     except StopIteration as stop:
@@ -48,6 +51,17 @@ def _same_texts(round_: Round, most: int) -> list[list[int]]:
     return [group[at : at + most] for group in groups.values() for at in range(0, len(group), most)]
 
 
+def _names(round_: Round) -> list[tuple[str, int]]:
+    """Return each request's task, and which of the round's questions of this task it is: the number of its item."""
+    asked: Counter[str] = Counter()
+    names: list[tuple[str, int]] = []
+    for request in round_:
+        task = request.task if isinstance(request, DecisionRequest) else ""
+        asked[task] += 1
+        names.append((task, asked[task]))
+    return names
+
+
 def _joined(requests: Sequence[Request]) -> Request:
     asked = [request for request in requests if isinstance(request, DecisionRequest)]
     if not asked:
@@ -57,24 +71,26 @@ def _joined(requests: Sequence[Request]) -> Request:
     return DecisionRequest(task, asked[0].texts, {str(n): question for n, question in enumerate(questions, 1)})
 
 
-def _answers(request: DecisionRequest, reply: DecisionReply) -> list[Answer]:
-    given = reply.probabilities
+def _answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: DecisionReply) -> list[Answer]:
+    given, task, answers = reply.probabilities, request.task, list[Answer]()
     try:
-        if unknown := given.keys() - request.questions.keys():
-            raise BadReply(f"the decision model answered a question {min(unknown)!r} that was not asked")
-        return [_answer(name, given, question.choices) for name, question in request.questions.items()]
+        if unknown := sorted(map(repr, given.keys() - request.questions.keys())):  # of any type, from an adapter
+            raise BadReply(f"the decision model answered a question {unknown[0]} that was not asked")
+        for (task, number), (name, question) in zip(names, request.questions.items(), strict=True):
+            answers.append(_answer(name, number, given, question.choices))
     except BadReply as bad:
         said = one_line(sendable(str(bad)))[:300]
-        raise CannotScore("judge_unparseable", f"{request.task}: {said}") from None
+        raise CannotScore("judge_unparseable", f"{task}: {said}") from None
+    return answers
 
 
-def _answer(name: str, given: Any, choices: tuple[str, ...]) -> Answer:  # noqa: ANN401 - of an adapter
+def _answer(name: str, number: int, given: Any, choices: tuple[str, ...]) -> Answer:  # noqa: ANN401 - of an adapter
     if name not in given:
-        raise BadReply(f"the decision model did not answer question {name}")
+        raise BadReply(f"the decision model did not answer question {number}")
     if given[name] is None:
-        raise BadReply(f"the decision model refused question {name}")
-    shares = as_shares(given[name], choices)
+        raise BadReply(f"the decision model refused question {number}")
+    shares = as_shares(given[name], choices, f"the decision model's probabilities of question {number}: ")
     if not math.isclose(sum(map(float, given[name].values())), 1, abs_tol=_ROUNDING):
-        raise BadReply(f"the probabilities of question {name} do not add up to 1")
+        raise BadReply(f"the probabilities of question {number} do not add up to 1")
     # of equally probable choices the last: a tie is no yes
     return Answer(max(reversed(choices), key=shares.__getitem__), shares)

@@ -170,8 +170,17 @@ def _problems(value: Any, schema: Schema, path: str) -> Iterator[str]:  # noqa: 
         yield f"{where}: is not one of {', '.join(schema['enum'])}"
 
 
-def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dict[str, float]:
+def as_shares(
+    probabilities: Mapping[str, float],
+    choices: Sequence[str],
+    fault: str = "the judge's adapter filled LLMReply.probabilities wrongly: ",
+) -> dict[str, float]:
     """Return the probabilities that a judge's adapter gave, brought to a sum of 1.
+
+    Args:
+        probabilities: Of each choice.
+        choices: Those that were asked about.
+        fault: The beginning of what is said of those that cannot be used.
 
     Raises:
         BadReply: They are not those of the choices, one is no number from 0 up and finite, or all are 0.
@@ -181,7 +190,6 @@ def as_shares(probabilities: Mapping[str, float], choices: Sequence[str]) -> dic
         {'yes': 0.5, 'no': 0.5}
     """
     given: object = probabilities
-    fault = "the judge's adapter filled LLMReply.probabilities wrongly: "
     if not is_mapping(given) or set(probabilities) != set(choices):
         raise BadReply(f"{fault}they are not those of the choices ({', '.join(choices)}), each once")
     numbers: dict[str, float] = {}
@@ -245,7 +253,8 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
         raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON by its pairs, as `json`'s `object_pairs_hook`; BadReply: a key stands twice."""
     value = dict(pairs)
     if len(value) != len(pairs):
         ((twice, _),) = Counter(key for key, _ in pairs).most_common(1)
@@ -257,7 +266,7 @@ def _no_constant(name: str) -> float:
     raise BadReply(f"{name} is not JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=no_duplicates, parse_constant=_no_constant)
 
 
 def unfence(text: str) -> str:
