@@ -76,7 +76,8 @@ def _answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: 
     try:
         if unknown := sorted(map(repr, given.keys() - request.questions.keys())):  # of any type, from an adapter
             raise BadReply(f"the decision model answered a question {unknown[0]} that was not asked")
-        for (task, number), (name, question) in zip(names, request.questions.items(), strict=True):
+        for own, (name, question) in zip(names, request.questions.items(), strict=True):
+            task, number = own
             answers.append(_answer(name, number, given, question.choices))
     except BadReply as bad:
         said = one_line(sendable(str(bad)))[:300]

@@ -6,11 +6,16 @@ from operator import attrgetter
 from typing import Any
 
 from ragstone.judging import Answer, Flow, each, listing, numbered, one_of, record, whole
+from ragstone.judging.prompt import filled
 from ragstone.judging.reply import Schema
 from ragstone.metrics.base import Metric
 from ragstone.metrics.fitted import Fitted
 from ragstone.metrics.values import log_odds
 from ragstone.outcome import Evidence
+
+
+MOST_ITEMS = 50
+"""The most verdicts of one call; of more, a provider may cut the reply, and all of them would be lost."""
 
 
 def by_map(
@@ -65,8 +70,8 @@ def ask_items(
 ) -> Flow[list[Answer]]:
     """Ask about each item over shared texts, as suits the judge.
 
-    An LLM is asked about all in one call, or about each in its own, which begins with the texts, so that it reads them
-    once. A decision model gets all questions in one request.
+    An LLM is asked about all in one call, of 50 at most, or about each in its own, which begins with the texts, so that
+    it reads them once. A decision model gets all questions in one request.
 
     Args:
         metric: Whose prompts and judge.
@@ -76,7 +81,7 @@ def ask_items(
         words: The answers to choose from.
         kind: What the prompt calls an item.
         alone: The step, when they are asked one by one; None: the same.
-        task: What to do with all of them; None: answer each from the text alone.
+        task: What to do with all {n} of them; None: answer each from the text alone.
         reply: What the reply to all is called.
         sentences: Of the text. The judge that is asked about all points to some by number, as evidence.
         item_first: Whether one that is asked by itself stands before the texts.
@@ -88,27 +93,32 @@ def ask_items(
         asking = [ask_word(metric, step, texts, words, {kind: item}, item_first=item_first) for item in items]
         return by_map(metric, fitted, (yield from each(asking)), more)
     name, *_ = texts
-    task = task or f"Answer each of the {len(items)} {kind}s from the {name} alone"
+    task = task or f"Answer each of the {{n}} {kind}s from the {name} alone"
     if sentences is None:
         task = f"{task}: {', '.join(words[:-1])} or {words[-1]}."
     else:
         task = f"{task}. evidence: numbers of the {name}'s sentences that show it, [] if none."
-    return (
-        yield from metric.ask_json(
+    if len(items) > MOST_ITEMS:  # a list without end is refused as a whole, not asked about in thousands of calls
+        metric.request(step, {**texts, f"{kind}s": numbered(items)}, task, {})
+    calls: list[Flow[list[Answer]]] = []
+    for at in range(0, len(items), MOST_ITEMS):
+        part = items[at : at + MOST_ITEMS]
+        call = metric.ask_json(
             step,
-            {**texts, f"{kind}s": numbered(items)},
-            task,
-            record(**{reply: form_of(len(items), words, sentences)}),
+            {**texts, f"{kind}s": numbered(part, at + 1)},
+            filled(task, {"n": str(len(part))}),
+            record(**{reply: form_of(len(part), words, sentences, at + 1)}),
             lambda value: answers_in(value[reply], sentences),
             names={reply: "ANSWER"} if sentences is None else None,
         )
-    )
+        calls.append(call)
+    return [answer for answers in (yield from each(calls)) for answer in answers]
 
 
-def form_of(items: int, words: tuple[str, ...], sentences: Sequence[Evidence] | None) -> Schema:
+def form_of(items: int, words: tuple[str, ...], sentences: Sequence[Evidence] | None, first: int = 1) -> Schema:
     """Return the schema of an answer to each item, by its number."""
     one = one_of(words) if sentences is None else pointing_form(words, sentences)
-    return record(**{str(i): one for i in range(1, items + 1)})
+    return record(**{str(i): one for i in range(first, first + items)})
 
 
 def pointing_form(words: tuple[str, ...], sentences: Sequence[Evidence]) -> Schema:
@@ -118,7 +128,7 @@ def pointing_form(words: tuple[str, ...], sentences: Sequence[Evidence]) -> Sche
 
 def answers_in(value: Mapping[str, Any], sentences: Sequence[Evidence] | None) -> list[Answer]:
     """Return the answers of a reply of `form_of`, in the order of the items."""
-    replies = [value[str(i)] for i in range(1, len(value) + 1)]
+    replies = [value[number] for number in sorted(value, key=int)]
     return [Answer(each) if sentences is None else pointing(each, sentences) for each in replies]
 
 

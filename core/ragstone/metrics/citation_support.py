@@ -156,12 +156,10 @@ class CitationSupport(SplittingMetric):
                 data, more = {"text": text}, {"length": length(text)}
                 alone.append(ask_items(self, "verdict", data, [claim], kind="claim", fitted=SUPPORTED, more=more))
             return [answer for (answer,) in (yield from each(alone))]
-        if not claims:
-            return []
         used = sorted({n for _, group in claims for n in group})
         listed = "\n".join(numbered([contexts[n - 1]], n) for n in used)
         items = [f"{claim} (cites {', '.join(map(str, group))})" for claim, group in claims]
-        task = f"Say of each of the {len(items)} claims whether the contexts that it cites support it"
+        task = "Say of each of the {n} claims whether the contexts that it cites support it"
         return (yield from ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task))
 
 

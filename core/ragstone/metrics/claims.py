@@ -136,7 +136,7 @@ class SplittingMetric(Metric):
                 texts,
                 CLAIM_WORDS,
                 kind="claim",
-                task=f"Check each of the {len(claims)} claims",
+                task="Check each of the {n} claims",
                 reply="verdicts",
                 sentences=sentences,
             )

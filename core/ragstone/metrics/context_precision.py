@@ -101,7 +101,7 @@ class ContextPrecision(Metric):
             [contexts[i] for i in asked],
             kind="context",
             alone="context",
-            task=f"Say of each of the {len(asked)} contexts whether it was useful for arriving at the answer",
+            task="Say of each of the {n} contexts whether it was useful for arriving at the answer",
         )
         answers = [Answer("no")] * len(contexts)
         for i, each in zip(asked, found, strict=True):

@@ -15,7 +15,7 @@ from ragstone.judging import (
     numbered,
     record,
 )
-from ragstone.metrics.asking import answers_in, form_of, listed
+from ragstone.metrics.asking import MOST_ITEMS, answers_in, form_of, listed
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, SUPPORT_EXAMPLES, Claim, SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
@@ -50,7 +50,8 @@ class FactualCorrectness(SplittingMetric):
         recall    = claims of the reference that the response supports / claims of the reference
         score     = F1 = 2 * precision * recall / (precision + recall)
 
-    The judge lists the claims of both texts in one call, and checks each against the other text in a second one.
+    The judge lists the claims of both texts in one call, and checks each against the other text in a second one;
+    more than 50 claims in several, of one text each.
     Asked one by one, the claims are the sentences, and each is "supported" or "unsupported".
 
     Args:
@@ -105,12 +106,14 @@ class FactualCorrectness(SplittingMetric):
             claims = yield from both(
                 self.sentence_claims(sample, "response"), self.sentence_claims(sample, "reference")
             )
+        else:
+            claims = yield from self._list(sample)
+        if self.asks_one_by_one or sum(map(len, claims)) > MOST_ITEMS:
             checks = yield from both(
                 self.check_claims(claims[0], "reference", sample, "reference"),
                 self.check_claims(claims[1], "response", sample, "response"),
             )
         else:
-            claims = yield from self._list(sample)
             checks = yield from self._check(sample, *claims)
         supported = [sum(check.choice == "supported" for check in of_text) for of_text in checks]
         precision, recall = (n / len(of_text) for n, of_text in zip(supported, claims, strict=True))

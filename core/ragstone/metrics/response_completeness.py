@@ -116,7 +116,7 @@ class ResponseCompleteness(Metric):
             {"response": sample.response or ""},
             parts,
             alone="part",
-            task=f"Say of each of the {len(parts)} questions whether the response answers it",
+            task="Say of each of the {n} questions whether the response answers it",
             item_first=True,
             fitted=ANSWERED,
         )
