@@ -13,7 +13,6 @@ from ragstone.metrics.fitted import Fitted
 from ragstone.metrics.values import log_odds
 from ragstone.outcome import Evidence
 
-
 MOST_ITEMS = 50
 """The most verdicts of one call; of more, a provider may cut the reply, and all of them would be lost."""
 
