@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from ragstone import Metric, Monitor, Sample, Score
 from ragstone.cli.main import cli
 from ragstone.live import Alarm, Alert, Record, Sampling, SQLiteSink
-from ragstone.live.alarms import Tally, alerts_in
+from ragstone.live.alarms import Tally, alerts_in, count_new
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
 from ragstone.results.connection import SqliteFile
@@ -61,11 +61,13 @@ def give(monitor: Monitor, scores: list[float], first: int = 0, **metadata: Any)
 
 def counted(path: str = RESULTS) -> dict[tuple[str, float], int]:
     with closing(SQLiteSink(path)) as sink:
+        count_new(sink.database)
         return {(metric, below): samples for metric, below, samples, *_ in alerts_in(sink.database)}
 
 
 def alarms_of(path: str = RESULTS) -> list[Alarm]:
     with closing(SQLiteSink(path)) as sink:
+        count_new(sink.database)
         return [alarm for *_, alarm in alerts_in(sink.database) if alarm is not None]
 
 

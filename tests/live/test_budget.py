@@ -275,10 +275,12 @@ def test_a_day_begins_at_midnight_in_what_is_stored_and_in_what_runs(store: Case
 
 @contextmanager
 def locked(sink: SQLiteSink) -> Iterator[None]:
-    """Another process holds the sink's file."""
+    """Another process holds the sink's file, which cannot even be read."""
     sink.write([score(scored_at=0.0)])
+    sink.close()
     with closing(sqlite3.connect(sink.path)) as other:
-        other.execute("BEGIN IMMEDIATE")
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
         yield
 
 

@@ -9,14 +9,15 @@ from click.testing import CliRunner, Result
 
 from ragstone import Sample
 from ragstone.cli.main import cli
-from ragstone.live import Health, SQLiteSink
+from ragstone.live import Health, SQLiteSink, SQLSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched
 
 from ..report.reports import data_of  # noqa: TID252
-from .cases import Case, score, unscored
+from .cases import Case, make_case, score, unscored
 from .live_app import OUTBOX, RESULTS, change
+from .postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
@@ -92,6 +93,32 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
     shown = data_of(live)
     assert shown["conclusion"] == "1 alarm: a metric's mean has fallen below what was wanted."
     assert len(shown["also"][0]["alarms"]) == 1
+
+
+def test_a_role_that_may_only_read_reads_and_is_told_what_is_not_counted(
+    postgres: PostgresServer, postgres_url: str, tmp_path: Path
+) -> None:
+    reader, schema = f"reader{postgres.port}", postgres_url.rpartition("%3D")[2]
+    url = postgres_url.replace("ragstone:", f"{reader}:")
+    with closing(SQLSink(postgres_url)):
+        fill(make_case("postgres", tmp_path, postgres_url))
+        import psycopg
+
+        with psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute(f"CREATE ROLE {reader} LOGIN PASSWORD '{PASSWORD}'")
+            connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {reader}")
+            connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {reader}")
+        said = [run("stats", url), run("alarms", url), run("report", url, "--out", str(tmp_path / "page.html"))]
+        assert [each.exit_code for each in said] == [0, 0, 0], [each.output for each in said]
+        for text in (said[0].stdout, said[1].stderr, (tmp_path / "page.html").read_text()):
+            assert "Not counted since 1970-01-01 00:16 UTC" in text
+            assert "permission denied" in text
+        assert json.loads(run("stats", url, "--json").stdout)["scored"] == 21
+        assert run("alarms", url, "--reset").exit_code == 2
+        assert run("alarms", postgres_url).exit_code == 1
+        counted = run("alarms", url)
+        assert (counted.exit_code, counted.stderr) == (1, "")
+        assert run("stats", url).stdout.count("Alarm of") == 1
 
 
 def test_counters_that_a_hand_has_changed_are_left_out() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from ragstone.errors import RagstoneError
 from ragstone.plain import printable
 from ragstone.results.connection import Database, Transaction
 from ragstone.results.record import Watched
@@ -29,6 +30,7 @@ _NEW = (
     "SELECT sample_id, metric, version, value, scored_at, watched FROM outcomes WHERE counted IS NULL "
     "AND watched IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
 )
+_NOT_COUNTED = "SELECT min(scored_at) FROM outcomes WHERE counted IS NULL AND watched IS NOT NULL AND status = 'scored'"
 _COUNTED = "UPDATE outcomes SET counted = 1 WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
 _TALLY = "SELECT tally, raised FROM tallies WHERE metric = :metric AND watched = :watched"
 _WRITE = (
@@ -170,17 +172,29 @@ def raise_alarms(database: Database) -> list[Alarm]:
         return alarms
 
 
+def count_new(database: Database) -> str:
+    """Count what is new; where it cannot be, return since when nothing was counted, and why, in a sentence."""
+    try:
+        _count(database)
+    except RagstoneError as error:
+        with database.reading() as connection:
+            ((since,),) = connection.execute(_NOT_COUNTED).fetchall()
+        at = "" if since is None else f"{datetime.fromtimestamp(since, timezone.utc):%Y-%m-%d %H:%M}"
+        return at and f"Not counted since {at} UTC: {printable(error, 1_000)}"
+    return ""
+
+
 def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, float, int, float, Alarm | None]]:
     """Return each alert's metric and lowest mean, the number of scores, their sum, and the alarm if one was raised.
 
     Args:
-        database: The database. What is not counted yet is counted before.
+        database: The database. What was counted is in; `count_new` counts the rest.
         reset: Whether those that raised an alarm start anew afterwards.
     """
-    _count(database)
     found: list[tuple[str, float, int, float, Alarm | None]] = []
-    with database.transaction() as connection:
-        connection.execute(ALONE)
+    with database.transaction() if reset else database.reading() as connection:
+        if reset:
+            connection.execute(ALONE)
         for metric, watched, text, raised in connection.execute(_TALLIES).fetchall():
             tally = Tally(**json.loads(text))
             alarm = None if raised is None else _alarm(connection, metric, watched, text, raised)

@@ -104,7 +104,7 @@ class Account:
             if self._unread is None:
                 return
             now = self.clock()
-            with self._unread.transaction() as connection:
+            with self._unread.reading() as connection:
                 used = used_since(connection, now - now % _SECONDS["day"])
             self._unread = None
             self._sums(now)["day"].update(used)

@@ -67,12 +67,12 @@ class DatabaseSink(Sink):
 
     def has(self, sample_id: str) -> bool:
         """Return whether an outcome of a sample is there."""
-        with self.database.transaction() as connection:
+        with self.database.reading() as connection:
             return outcomes.has_outcome(connection, sample_id)
 
     def samples_of(self, user: str) -> set[str]:
         """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
-        with self.database.transaction() as connection:
+        with self.database.reading() as connection:
             return set(map(restored_text, outcomes.samples_of(connection, user)))
 
     def forget(self, *, before: float | None = None, ids: Collection[str] = (), user: str = "") -> dict[str, int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragstone.live.alarms import Alarm, alerts_in
+from ragstone.live.alarms import Alarm, alerts_in, count_new
 from ragstone.live.health import read_health
 from ragstone.live.outcomes import outcomes_by_reason
 from ragstone.report.tables import Shown, count, moment
@@ -37,6 +37,7 @@ class Traffic(Shown):
         seen: When the last one did, likewise.
         longest_queue: The most samples that ever waited at once in one of them.
         alarms: The alarms that stand.
+        not_counted: Since when alerts have not counted, and why, in a sentence; "" where they have counted all.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Traffic(Shown):
     seen: float | None
     longest_queue: int
     alarms: Sequence[Alarm]
+    not_counted: str
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table of numbers."""
@@ -64,6 +66,8 @@ class Traffic(Shown):
     def remarks(self) -> Iterator[str]:
         """Yield the alarms, and what else there is to say."""
         yield from map(str, self.alarms)
+        if self.not_counted:
+            yield self.not_counted
         if self.oldest is not None:
             yield f"The oldest sample waits since {moment(self.oldest)} UTC."
         if self.seen is not None:
@@ -93,8 +97,9 @@ def read_traffic(name: str, database: "Database", outbox: "Contents | None" = No
     Raises:
         SinkError: The database cannot be read.
     """
+    not_counted = count_new(database)
     alarms = [alarm for *_, alarm in alerts_in(database) if alarm is not None]
-    with database.transaction() as connection:
+    with database.reading() as connection:
         outcomes, processes = outcomes_by_reason(connection), read_health(connection)
     counts: Counter[str] = Counter()
     not_judged: dict[str, Counter[str]] = {}
@@ -116,4 +121,5 @@ def read_traffic(name: str, database: "Database", outbox: "Contents | None" = No
         seen=max((each.at for each in processes), default=None),
         longest_queue=max((each.longest_queue for each in processes), default=0),
         alarms=alarms,
+        not_counted=not_counted,
     )

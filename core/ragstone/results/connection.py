@@ -12,7 +12,7 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -112,6 +112,10 @@ class Database(Protocol):
         """
         ...
 
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """Read what is of one moment, also where nothing may be written."""
+        ...
+
     def vacuum(self, *tables: str) -> None:
         """Remove what was deleted: from a file and its log, without a table from its log; a server reuses the space."""
 
@@ -164,6 +168,16 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         with self._used() as connection, _begun(connection):
             if removing:
                 connection.execute("PRAGMA secure_delete = ON")
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection, None, None]:
+        """Read what is of one moment; who writes is not waited for."""
+        if self.path.exists() and not os.access(self.path.parent, os.W_OK):
+            with reading_file(self.path, self._kind) as connection:
+                yield connection
+            return
+        with self._used() as connection, _begun(connection, "BEGIN"):
             yield connection
 
     def vacuum(self, *tables: str) -> None:
@@ -241,6 +255,39 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             else:
                 problem = explain(self.path, text)
             raise self._kind.error(f"{self.path}: {problem}") from error
+
+
+@contextmanager
+def reading_file(path: Path, kind: Kind) -> Generator[sqlite3.Connection, None, None]:
+    """Open a database that is there for reading alone, all of one moment; its folder may be read-only."""
+    uri = path.absolute().as_uri()
+    try:
+        try:
+            connection = _opened(f"{uri}?mode=ro")
+        except sqlite3.OperationalError:
+            # Even a reader writes beside a file in WAL mode. In a read-only folder no other process writes either.
+            log = path.with_name(f"{path.name}-wal")
+            if os.access(path.parent, os.W_OK) or not os.access(path, os.R_OK) or (log.exists() and log.stat().st_size):
+                raise
+            connection = _opened(f"{uri}?immutable=1")
+        with closing(connection):
+            if not is_made(connection, path, kind):
+                raise kind.error(f"{path}: is empty; a Monitor's SQLiteSink or SQLSink writes results")
+            yield connection
+    except sqlite3.Error as error:
+        raise kind.error(f"{path}: cannot be read: {error}") from error
+
+
+def _opened(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
+    connection.text_factory = text_of
+    try:
+        connection.execute("BEGIN")  # all that is read is of one moment
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # here the file is really opened
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:

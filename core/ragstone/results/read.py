@@ -8,10 +8,9 @@ holds its sample, and each of its records has it when it is read. A first line m
 import gzip
 import json
 import os
-import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable, to_plain
-from ragstone.results.connection import Query, is_made, text_of
+from ragstone.results.connection import Query, reading_file
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
@@ -249,34 +248,8 @@ def _sample(text: str) -> Sample | None:
 
 @contextmanager
 def _reading_file(path: Path) -> Generator[Query, None, None]:
-    uri = path.absolute().as_uri()
-    try:
-        try:
-            connection = _begun(f"{uri}?mode=ro")
-        except sqlite3.OperationalError:
-            # Even a reader writes beside a file in WAL mode. In a read-only folder no other process writes either.
-            log = path.with_name(f"{path.name}-wal")
-            if os.access(path.parent, os.W_OK) or not os.access(path, os.R_OK) or (log.exists() and log.stat().st_size):
-                raise
-            connection = _begun(f"{uri}?immutable=1")
-        with closing(connection):
-            if not is_made(connection, path, _KIND):
-                raise ResultsError(f"{path}: is empty; a Monitor's SQLiteSink or SQLSink writes results")
-            yield connection.execute
-    except sqlite3.Error as error:
-        raise ResultsError(f"{path}: cannot be read: {error}") from error
-
-
-def _begun(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10.0)
-    connection.text_factory = text_of
-    try:
-        connection.execute("BEGIN")  # all that is read is of one moment
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # here the file is really opened
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+    with reading_file(path, _KIND) as connection:
+        yield connection.execute
 
 
 def _unpacked(file: IO[bytes]) -> Iterator[bytes]:

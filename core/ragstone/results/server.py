@@ -68,6 +68,17 @@ class ServerDatabase(ForkSafe[Connection]):
                 connection.execute(f"LOCK TABLE {removing}".encode())
             yield _Statements(connection)
 
+    @contextmanager
+    def reading(self) -> Generator[_Statements, None, None]:
+        """Read what is of one moment, as a role may that cannot write, too.
+
+        Raises:
+            SinkError: As for `transaction`.
+        """
+        with self._used() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield _Statements(connection)
+
     def vacuum(self, *tables: str) -> None:
         """Let what was deleted from the tables be written over."""
         if tables:  # by a connection of its own: it may take minutes, and holds up no write

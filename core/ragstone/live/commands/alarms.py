@@ -5,7 +5,7 @@ from contextlib import closing
 import click
 
 from ragstone.cli.options import json_option
-from ragstone.live.alarms import Alarm, alerts_in
+from ragstone.live.alarms import Alarm, alerts_in, count_new
 from ragstone.live.commands.options import database_sink
 from ragstone.plain import printable, to_json
 from ragstone.text.plain import text_table
@@ -31,6 +31,8 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
       2    the database cannot be read
     """  # noqa: D301 - click's mark for lines that stay as they are
     with closing(database_sink(db)) as sink:
+        if note := count_new(sink.database):
+            click.echo(note, err=True)
         every = alerts_in(sink.database, reset=reset)
     raised = [alarm for *_, alarm in every if alarm is not None]
     if as_json:
