@@ -153,5 +153,5 @@ def test_a_line_of_time_has_few_buckets_whatever_it_spans_and_loses_none():
         widths.append(line.width)
     assert widths == sorted(widths)
     assert (widths[0], widths[-1]) == (MINUTE, WEEK)
-    assert sum(mean.n for mean in line.buckets.values()) == len(times)
+    assert sum(mean.rows.n for mean in line.buckets.values()) == len(times)
     assert {bucket_start(at, WEEK) for at in times} == set(line.buckets)

@@ -24,6 +24,7 @@ def evaluate(
     writer: "LLM | str | object | None" = None,
     embedder: "Embedder | str | object | None" = None,
     fields: "Mapping[str, str] | str | None" = None,
+    group: str | None = None,
     max_concurrency: int = 16,
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
@@ -70,6 +71,10 @@ def evaluate(
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
             whose `reference` is the context.
+        group: What rows depend on each other by: a field's name ("user_input", "thread_id"), or "metadata.NAME". Means,
+            intervals, comparisons and the gate then draw groups, not rows; a row without the field is a group of its
+            own. By default rows of one `thread_id` in their metadata are a group, and rows of which one's history holds
+            the other's question and response.
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
@@ -107,7 +112,7 @@ def evaluate(
 
     Raises:
         ValueError: An argument is out of range, names nothing, or two metrics have one name; or none is named, and
-            the rows do not say which.
+            the rows do not say which; or none of the first 100 rows has the field that `group` names.
         TypeError: `samples` or `metrics` is no such thing, or there is no such option.
         SourceError: The samples cannot be read; its `report` holds what was scored.
         JournalError: The journal cannot be read or written; what it holds is safe.
@@ -131,6 +136,7 @@ def evaluate(
         "writer": writer,
         "embedder": embedder,
         "fields": fields,
+        "group": group,
         "max_concurrency": max_concurrency,
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
@@ -160,6 +166,7 @@ async def aevaluate(
     writer: "LLM | str | object | None" = None,
     embedder: "Embedder | str | object | None" = None,
     fields: "Mapping[str, str] | str | None" = None,
+    group: str | None = None,
     max_concurrency: int = 16,
     requests_per_minute: float | None = None,
     tokens_per_minute: float | None = None,
@@ -200,6 +207,7 @@ async def aevaluate(
         "writer": writer,
         "embedder": embedder,
         "fields": fields,
+        "group": group,
         "max_concurrency": max_concurrency,
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,

@@ -37,6 +37,7 @@ from ragstone.registry import (
     make_metric,
     metric_names,
 )
+from ragstone.results.groups import group_name, group_of
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Source, SourceError, rows_of
@@ -70,6 +71,7 @@ class RunOptions(TypedDict, total=False):
     writer: LLM | str | object | None
     embedder: Embedder | str | object | None
     fields: Mapping[str, str] | str | None
+    group: str | None
     max_concurrency: int
     requests_per_minute: float | None
     tokens_per_minute: float | None
@@ -140,6 +142,8 @@ class Run:
         self._spending = Spending(options.get("price"), expected=_expected, **limits)
         self._metrics = [] if metrics is None else self._made(metrics)
         self._samples = samples
+        group = options.get("group")
+        self._group = None if group is None else group_name(group)
         self._rows = rows_of(samples, options.get("fields"))
         self._bad_rows: list[BadLine] = []
         self._runner: Runner | None = None
@@ -199,6 +203,8 @@ class Run:
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             SHORT_LOOPS.add(self._loop)
             self._beat()
+        if self._group is not None:
+            self._rows = await in_daemon(partial(check_group, self._group, self._rows))
         if not self._metrics:
             await self._choose()
         path: Path | None = checked("journal", options.get("journal"), Path | None)
@@ -325,6 +331,8 @@ class Run:
             self._tell("on_bad_row", item)
             return
         records, sample = item.records, item.row.sample
+        if (group := self._group) is not None:
+            records = tuple([replace(record, group=group_of(group, record, sample)) for record in records])
         self._unread = self._unread or item.row.unread
         unscored = 0
         for record in records:
@@ -383,6 +391,26 @@ def _say(line: str) -> None:
     with above_bar(sys.stderr), contextlib.suppress(OSError, AttributeError):  # the stream may be closed
         sys.stderr.write(f"{line}\n" * bool(line))
         sys.stderr.flush()
+
+
+def check_group(group: str, rows: Iterator[Item]) -> Iterator[Item]:
+    """Return all the rows, if one of the first 100 has the field that `group` names.
+
+    Raises:
+        ValueError: None has; the message says what their metadata have.
+    """
+    seen = list(islice(rows, _LOOKED_AT))
+    samples = [item.sample for item in seen if isinstance(item, Row)]
+    nothing = Record("", Unscored(metric="", reason="undefined", detail="", version=""))
+    if samples and not any(group_of(group, nothing, sample) for sample in samples):
+        known = dict.fromkeys(f"metadata.{name}" for sample in samples for name in sample.metadata)
+        have = (
+            f"; they have {printable(', '.join(known), 300)}"
+            if known
+            else ", and no metadata; for a column's, pass fields={'metadata': COLUMN}"
+        )
+        raise ValueError(f"group: none of the first {len(samples)} row(s) has {group}{have}")
+    return chain(seen, rows)
 
 
 def choose(rows: Iterator[Item]) -> tuple[str, str, Iterator[Item]]:

@@ -9,7 +9,7 @@ from ragstone.page.page import page
 from ragstone.page.samples import Samples
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
 from ragstone.report.statistics import DAY, bucket_width
-from ragstone.report.tables import Shown, count, interval, moment, number, percent
+from ragstone.report.tables import Shown, count, interval, moment, number, of_groups, percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
 
@@ -118,7 +118,8 @@ def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
 
 
 def _facts(aggregates: Aggregates, period: tuple[float, float] | None) -> Iterator[str]:
-    yield f"{count(aggregates.rows, 'sample')}, {count(aggregates.cost.outcomes, 'outcome')}"
+    rows = of_groups(count(aggregates.rows, "sample"), aggregates.groups)
+    yield f"{rows}, {count(aggregates.cost.outcomes, 'outcome')}"
     if period is not None:
         yield f"submitted from {moment(period[0])} to {moment(period[1])}"
     if judges := dict.fromkeys(each.info.judge or "unknown" for each in aggregates):
@@ -137,7 +138,7 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "up": info.higher_is_better,
         "mean": summary.mean,
         "interval": summary.interval,
-        "ends": interval(summary.low, summary.high, of=summary.scored),
+        "ends": interval(summary.low, summary.high, of=summary.scored, groups=summary.groups),
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),

@@ -12,7 +12,7 @@ from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Score, UnscoredReason, Usage, cause_of
 from ragstone.plain import printable
 from ragstone.registry import NullJudge, make_metric, metric_names
-from ragstone.report.statistics import Interval, Mean, Timeline
+from ragstone.report.statistics import GroupedMean, Interval, Mean, Timeline
 from ragstone.results.record import Record, row_of
 
 if TYPE_CHECKING:
@@ -206,11 +206,11 @@ class MetricSummary:
         self.causes: dict[str, tuple[int, float]] = {}
         self._example = (-1.0, "")  # of what lowers a score without a verdict: the loss, and the cause
         self._examples: dict[UnscoredReason, tuple[float, str]] = {}
-        self._values = Mean()
+        self._values = GroupedMean()
         self._passed = Mean()
 
-    def add(self, record: "Record") -> None:
-        """Count the outcome of one row."""
+    def add(self, record: "Record", group: str | None = None) -> None:
+        """Count the outcome of one row, and the group that it depends on."""
         outcome, submitted = record.outcome, record.submitted_at
         self._chosen_by.add(record.chosen_by)
         self.cost.add(outcome.usage)
@@ -225,7 +225,7 @@ class MetricSummary:
             return
         self._note_vectors(outcome)
         weight = weight_of(record)
-        self._values.add(outcome.value, weight)
+        self._values.add(outcome.value, weight, group)
         if len(self.spread) <= STEPS:
             step = math.floor(round(20 * outcome.value, 9))
             self.spread[step] = self.spread.get(step, 0.0) + weight
@@ -233,7 +233,7 @@ class MetricSummary:
         if outcome.passed is not None:
             self._passed.add(float(outcome.passed), weight)
         if at is not None:
-            self.over_time.add(at, outcome.value, weight)
+            self.over_time.add(at, outcome.value, weight, group)
 
     def _note_vectors(self, score: Score) -> None:
         cosines = [value for name, value in score.breakdown.items() if name.startswith("cosine_")]
@@ -273,18 +273,23 @@ class MetricSummary:
     @property
     def scored(self) -> int:
         """How many rows have a score: those that the mean is of."""
-        return self._values.n
+        return self._values.rows.n
 
     @property
     def mean(self) -> float | None:
         """The mean over rows, each weighing 1 / `Record.rate`; None where none is scored."""
-        return self._values.mean
+        return self._values.rows.mean
 
     @property
     def interval(self) -> tuple[float, float] | None:
         """Its 95 % interval; None where `Mean.estimate` gives none, as with fewer than two rows."""
         e = self._values.estimate(self.info.bounds)
         return None if e is None or e.low is None or e.high is None else (e.low, e.high)
+
+    @property
+    def groups(self) -> str:
+        """Of how many groups they are, such as "20 documents"; "" where each row is one of its own."""
+        return self._values.groups
 
     @property
     def low(self) -> float | None:
@@ -314,12 +319,12 @@ class MetricSummary:
     @property
     def weighted(self) -> bool:
         """Whether rows had different chances to be sampled, so that they weigh differently."""
-        return self._values.weighted
+        return self._values.rows.weighted
 
     @property
     def ends(self) -> tuple[float, float]:
         """The ends between which its values are shown: by its bounds, or by the values where those are not known."""
-        least, greatest = self._values.least, self._values.greatest
+        least, greatest = self._values.rows.least, self._values.rows.greatest
         if self.info.bounds is not None or (least >= -1.0 and greatest <= 1.0):
             return scale(self.info.bounds or (0.0, 1.0))
         return scale((min(0.0, least), max(0.0, greatest)))
@@ -349,14 +354,21 @@ class Aggregates:
     ) -> None:
         self.facets = tuple(facets)
         self.feedback = feedback or {}
-        self._slices: dict[Slicing, dict[Key, dict[str, Mean]]] = {}
+        self._slices: dict[Slicing, dict[Key, dict[str, GroupedMean]]] = {}
         self.cost = Cost()
         self.rows = self.unanswerable = 0
+        self._groups = GroupedMean()
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
-    def add(self, records: "Sequence[Record]", metadata: "Mapping[str, object] | None" = None) -> None:
-        """Count what the metrics gave for one row, and by what its sample's metadata say."""
+    def add(
+        self,
+        records: "Sequence[Record]",
+        metadata: "Mapping[str, object] | None" = None,
+        group: str | None = None,
+    ) -> None:
+        """Count what the metrics gave for one row, by what its sample's metadata say, and with its group."""
         self.rows += 1
+        self._groups.add(0.0, group=group)
         for record in records:
             self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(records)
@@ -364,9 +376,9 @@ class Aggregates:
         for key, record in by_metric(records).items():
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(record))
-            self._by_key[key].add(record)
+            self._by_key[key].add(record, group)
             if isinstance(record.outcome, Score):
-                self._slice(record.outcome.value, weight_of(record), key, values)
+                self._slice(record.outcome.value, weight_of(record), key, values, group)
 
     def _values_of(self, record: "Record", metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
         """Return the values that a row counts for, by what slices it; "" stands for none."""
@@ -383,7 +395,9 @@ class Aggregates:
                 values[True, key] = (text,)
         return values
 
-    def _slice(self, score: float, weight: float, key: Key, by: Mapping[Slicing, Iterable[str]]) -> None:
+    def _slice(
+        self, score: float, weight: float, key: Key, by: Mapping[Slicing, Iterable[str]], group: str | None
+    ) -> None:
         for slicing, values in by.items():
             if slicing not in self._slices and len(self._slices) >= _MANY:
                 continue
@@ -391,7 +405,18 @@ class Aggregates:
             most = _VALUES + 1 if slicing[0] else _MANY  # of metadata one more tells that there are too many
             for value in values:
                 if value in means or len(means) < most:
-                    means.setdefault(value, Mean()).add(score, weight)
+                    of = None if group and group.endswith(f"={value}") else group  # within one, rows are drawn
+                    means.setdefault(value, GroupedMean()).add(score, weight, of)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a row has a group."""
+        return self._groups.grouped
+
+    @property
+    def groups(self) -> str:
+        """Of how many groups the rows are, such as "20 documents"; "" where each is one of its own."""
+        return self._groups.groups
 
     def slicings(self) -> list[Slicing]:
         """Return what slices the rows: facets, and the first 20 keys of metadata with two to fifty values."""

@@ -19,6 +19,7 @@ from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
     COSTS,
     DASH,
+    FEW_GROUPS,
     INTERVAL,
     Shown,
     cost_cells,
@@ -27,14 +28,16 @@ from ragstone.report.tables import (
     interval,
     money,
     number,
+    of_groups,
     percent,
     to_frame,
     to_rows,
     wide_frame,
     write_csv,
 )
+from ragstone.results.groups import Place, conversation_of, conversations, group_name, group_of
 from ragstone.results.memory import MemoryResults, Results
-from ragstone.results.record import Record
+from ragstone.results.record import Record, row_of
 from ragstone.sample import BadLine, Sample
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ class Report(Shown):
         name: What to call it.
         notes: What else is to be said of the run, in sentences.
         since: Samples submitted before are left out, in seconds since 1970 (UTC).
+        group: As for `evaluate`; it goes before what the records say of their groups.
 
     Attributes:
         name: What it is called; "" without a name.
@@ -94,8 +98,11 @@ class Report(Shown):
         name: str = "",
         notes: Iterable[str] = (),
         since: float | None = None,
+        group: str | None = None,
     ) -> None:
         self._results = results
+        self._group = None if group is None else group_name(group)
+        self._conversations: Mapping[Place, str] | None = None
         self._infos = tuple(map(MetricInfo.of, metrics))
         self._aggregates: Aggregates | None = None
         self._facets = FACETS
@@ -116,6 +123,7 @@ class Report(Shown):
         samples: Mapping[int, Sample] | Sequence[Sample | None] | None = None,
         bad_rows: Iterable[BadLine] = (),
         name: str = "",
+        group: str | None = None,
     ) -> "Report":
         """Return the report of records that are at hand.
 
@@ -126,11 +134,12 @@ class Report(Shown):
                 worst scores.
             bad_rows: The rows that held no sample.
             name: What to call it.
+            group: As for `evaluate`.
         """
-        return cls(MemoryResults(records, samples), metrics, bad_rows=bad_rows, name=name)
+        return cls(MemoryResults(records, samples), metrics, bad_rows=bad_rows, name=name, group=group)
 
     @classmethod
-    def load(cls, source: Source, *, since: Since = None) -> "Report":
+    def load(cls, source: Source, *, since: Since = None, group: str | None = None) -> "Report":
         """Return the report of a results file or of a monitor's database.
 
         The records stay where they are, and are read from there when they are asked for: a file must stay as it is. A
@@ -143,14 +152,15 @@ class Report(Shown):
                 URL of its `SQLSink`.
             since: Leave out samples submitted before: "30m", "24h" or "7d" ago, a timedelta ago, or a date and time
                 (ISO 8601 or a datetime; UTC where it names no zone). None: all.
+            group: As for `evaluate`. None: what the records say.
 
         Raises:
             ResultsError: There is nothing of ours, it cannot be read, or a newer ragstone wrote it.
             ImportError: A URL needs a package that is not installed; the message says which.
             OSError: The file cannot be read.
-            ValueError: `since` is no time.
+            ValueError: `since` is no time, or no row has the field that `group` names.
         """
-        report = open_report(source, since)
+        report = open_report(source, since).grouped(group)
         report.aggregates()  # a source that holds no results is refused here
         return report
 
@@ -216,17 +226,56 @@ class Report(Shown):
     def read(self, on_row: Callable[[Sequence[Record]], object], *, samples: bool = False) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both.
 
+        Where a sample has a history, all are read twice more: for what it holds, and to add up by conversation. That
+        takes memory by the number of rows. Of a database, conversations are known by their `thread_id` alone.
+
         Args:
             on_row: The function.
             samples: Whether records of a database have their samples; others always have.
         """
-        aggregates = Aggregates(self._infos, self._results.feedback(), self._facets)
-        for records in by_row(self.results(samples=samples or isinstance(self._results, MemoryResults))):
-            sample = records[0].sample
-            aggregates.add(records, None if sample is None else sample.metadata)
-            on_row(records)
+        aggregates, have_history = self._added_up(on_row, samples=samples)
+        if have_history and self._conversations is None and self._group is None and self._results.at_hand:
+            rows = by_row(self.results(samples=True))
+            self._conversations = conversations((row_of(records[0]), records[0].sample) for records in rows)
+            if self._conversations:
+                aggregates, _ = self._added_up(lambda _records: None)
+        if self._group is not None and aggregates.rows and not aggregates.grouped:
+            raise ValueError(
+                f"group: no row has {self._group}; name what they have, or score them with group={self._group!r}"
+            )
         self._aggregates = aggregates
         return aggregates
+
+    def _added_up(
+        self, on_row: Callable[[Sequence[Record]], object], *, samples: bool = False
+    ) -> tuple[Aggregates, bool]:
+        aggregates, have_history = Aggregates(self._infos, self._results.feedback(), self._facets), False
+        wanted = samples or self._results.at_hand or self._group is not None
+        for records in by_row(self.results(samples=wanted)):
+            sample = records[0].sample
+            have_history = have_history or bool(sample and sample.history)
+            aggregates.add(records, None if sample is None else sample.metadata, self.group_of(records[0]))
+            on_row(records)
+        return aggregates, have_history
+
+    def group_of(self, record: Record) -> str | None:
+        """Return the group of a record's row; None where it is one of its own. Conversations once they were read."""
+        if self._group is not None:
+            return group_of(self._group, record, record.sample)
+        known = self._conversations or {}
+        return record.group or conversation_of(record, record.sample) or known.get(row_of(record))
+
+    def grouped(self, group: str | None) -> "Report":
+        """Return the report with rows grouped by a field's name or `metadata.NAME`; None: as they are.
+
+        Raises:
+            ValueError: There is no such field. The rows are looked at when they are read.
+        """
+        if group is None:
+            return self
+        report = copy(self)
+        vars(report).update(_group=group_name(group), _aggregates=None)
+        return report
 
     def by(self, facet: Facet) -> dict[str, dict[str, Interval]]:
         """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
@@ -362,7 +411,7 @@ class Report(Shown):
         if self.bad_rows and not n:
             nothing = f"nothing was scored: {count(len(self.bad_rows), 'row')}, and none held a sample"
             return f"{self.name}: {nothing}" if self.name else nothing, (), []
-        rows = count(n, "row")
+        rows = of_groups(count(n, "row"), self.aggregates().groups)
         summaries = self.summary()
         passes = any(each.passed is not None for each in summaries.values())
         head = (
@@ -378,7 +427,7 @@ class Report(Shown):
             (
                 name,
                 number(each.mean),
-                interval(each.low, each.high, of=each.scored),
+                interval(each.low, each.high, of=each.scored, groups=each.groups),
                 f"{each.scored:,}/{each.total:,}",
                 *([DASH if each.passed is None else percent(each.passed)] if passes else []),
                 *cost_cells(each.cost),
@@ -398,6 +447,7 @@ class Report(Shown):
                 "passed": each.passed,
                 "scored": each.scored,
                 "total": each.total,
+                "groups": each.groups or None,
                 "unscored": dict(each.failures),
                 "version": each.info.version,
                 "judge": each.info.judge,
@@ -413,6 +463,8 @@ class Report(Shown):
             if each.rules:
                 rules = " and ".join(each.rules)
                 yield f"{name}: only samples that {rules} chose are in; the mean says nothing of the others"
+            if each.groups and each.interval is None and each.scored:
+                yield f"{name}: no interval: {FEW_GROUPS.format(each.groups)}"
             if each.one_vector:
                 yield (
                     f"{name}: the embedder gave one vector for different texts, so its similarities say nothing: name "

@@ -6,7 +6,7 @@ same answer.
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ TIE = 1e-9
 """Two scores that differ by less are the same."""
 NORMAL_95 = 1.959964
 """How many standard deviations to either side hold 95 of 100 normally distributed numbers."""
+LEAST_GROUPS = 5
+"""Fewer groups say too little of others for an interval."""
 _CHUNK = 1 << 22  # numbers held at once: 32 MB
 _SEED = 20_260_101
 _PERMUTATIONS = 10_000
@@ -46,12 +48,14 @@ class Interval:
         mean: Their mean, weighted where they have weights.
         low: The interval's lower end; None where there is no interval (one score).
         high: Its upper end, likewise.
+        groups: Of how many groups they are, such as "20 documents"; "" where each is one of its own.
     """
 
     n: int
     mean: float
     low: float | None = None
     high: float | None = None
+    groups: str = ""
 
 
 class Mean:
@@ -174,6 +178,85 @@ class Mean:
         return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
 
 
+class GroupedMean:
+    """A weighted mean of numbers of which some depend on each other: its interval is of groups.
+
+    A group counts with the mean of its numbers, and weighs as much as they do together. Numbers without a group are
+    each one of their own. It takes memory by the number of groups, and none for numbers without one. There is no
+    interval of fewer than five groups.
+
+    Attributes:
+        rows: The mean of the numbers, as if none depended on another.
+        alone: That of those without a group.
+        sums: By group: that of the weights, and of the weighted numbers.
+
+    Example:
+        >>> mean = GroupedMean()
+        >>> for number, value in enumerate((0.5, 0.7, 0.9) * 4):
+        ...     mean.add(value, group=f"document={number // 2}")
+        >>> estimate = mean.estimate((0.0, 1.0))
+        >>> round(estimate.mean, 3), estimate.n, estimate.groups
+        (0.7, 12, '6 documents')
+    """
+
+    __slots__ = ("alone", "rows", "sums")
+
+    def __init__(self) -> None:
+        self.rows, self.alone = Mean(), Mean()
+        self.sums: dict[str, tuple[float, float]] = {}
+
+    def add(self, value: float, weight: float = 1.0, group: str | None = None) -> None:
+        """Count a number. The weight is greater than 0; the group begins with what it is, and "="."""
+        self.rows.add(value, weight)
+        if group is None:
+            self.alone.add(value, weight)
+        else:
+            self._add(group, weight, weight * value)
+
+    def _add(self, group: str, w: float, wx: float) -> None:
+        before = self.sums.get(group, (0.0, 0.0))
+        self.sums[group] = before[0] + w, before[1] + wx
+
+    def merge(self, other: "GroupedMean") -> None:
+        """Count all numbers of another mean."""
+        self.rows.merge(other.rows)
+        self.alone.merge(other.alone)
+        for group, sums in other.sums.items():
+            self._add(group, *sums)
+
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return self.alone.n + len(self.sums)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a number has a group."""
+        return bool(self.sums)
+
+    @property
+    def groups(self) -> str:
+        """How many groups there are, in words ("20 documents"); "" where each number is one of its own."""
+        if self.size == self.rows.n:
+            return ""
+        nouns = {group.partition("=")[0] for group in self.sums}
+        noun = nouns.pop() if len(nouns) == 1 else "group"
+        return f"{self.size:,} {noun}" + ("" if self.size == 1 else "s")
+
+    def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Interval | None:
+        """Return the mean with its interval, as `Mean.estimate` does; the numbers are those of the groups."""
+        if not self.groups:
+            return self.rows.estimate(bounds, times=times)
+        drawn = Mean()
+        drawn.merge(self.alone)
+        for w, wx in self.sums.values():
+            drawn.add(wx / w, w)
+        found = drawn.estimate(bounds, times=times)
+        if found is None or self.size < LEAST_GROUPS:
+            found = Interval(0, self.rows.mean or 0.0)
+        return replace(found, n=self.rows.n, groups=self.groups)
+
+
 def _end(bound: float, furthest: float, mean: float, variance: float, size: float, more: float, reach: float) -> float:
     """Return the end of an interval of numbers and of `more` of one more at the bound on that side."""
     span = furthest - bound
@@ -266,14 +349,14 @@ class Timeline:
 
     def __init__(self) -> None:
         self.width = MINUTE
-        self.buckets: dict[int, Mean] = {}
+        self.buckets: dict[int, GroupedMean] = {}
         self._ends = math.inf, -math.inf
 
-    def add(self, at: float, value: float, weight: float = 1.0) -> None:
+    def add(self, at: float, value: float, weight: float = 1.0, group: str | None = None) -> None:
         """Count a number of some time."""
         self._ends = min(self._ends[0], at), max(self._ends[1], at)
         self.widen(bucket_width(*self._ends))
-        self.buckets.setdefault(bucket_start(at, self.width), Mean()).add(value, weight)
+        self.buckets.setdefault(bucket_start(at, self.width), GroupedMean()).add(value, weight, group)
 
     def widen(self, width: int) -> None:
         """Merge buckets into wider ones."""
@@ -281,7 +364,7 @@ class Timeline:
             return
         narrow, self.width, self.buckets = self.buckets, width, {}
         for start, bucket in narrow.items():
-            self.buckets.setdefault(bucket_start(start, width), Mean()).merge(bucket)
+            self.buckets.setdefault(bucket_start(start, width), GroupedMean()).merge(bucket)
 
 
 def bucket_width(first: float, last: float) -> int:

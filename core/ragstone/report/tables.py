@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
+FEW_GROUPS = "{} say too little of others; 5 are the least"
 _NAME = 100
 
 Cell = str | int | float | bool | None
@@ -30,6 +31,7 @@ Cell = str | int | float | bool | None
 _TEXT, _COUNT, _REAL, _FLAG = "string", "Int64", "Float64", "boolean"
 COLUMNS: Mapping[str, str] = {
     "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "chosen_by": _TEXT,
+    "group": _TEXT,
     "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
     "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
     "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT, "reference": _TEXT,
@@ -37,7 +39,7 @@ COLUMNS: Mapping[str, str] = {
 # As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
-_OF_RECORD = ("row", "sample_id", "judge", "chosen_by")
+_OF_RECORD = ("row", "sample_id", "judge", "chosen_by", "group")
 _SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
 
 
@@ -47,17 +49,28 @@ def number(value: float | None, sign: str = "") -> str:
 
 
 def interval(
-    low: float | None, high: float | None, sign: str = "", *, of: int = 0, otherwise: str = "bounds unknown"
+    low: float | None,
+    high: float | None,
+    sign: str = "",
+    *,
+    of: int = 0,
+    otherwise: str = "bounds unknown",
+    groups: str = "",
 ) -> str:
     """Return an interval; of some values that give none, why; of no values, a dash."""
     if low is None or high is None:
-        return DASH if not of else f"no interval: {'one value' if of == 1 else otherwise}"
+        return DASH if not of else f"no interval: {groups or ('one value' if of == 1 else otherwise)}"
     return f"{number(low, sign)} {DASH} {number(high, sign)}"
 
 
 def percent(share: float) -> str:
     """Return a share as percent."""
     return f"{100 * share:.1f} %"
+
+
+def of_groups(rows: str, groups: str) -> str:
+    """Return how many rows there are, and of how many groups, where these are fewer."""
+    return f"{rows} of {groups}" if groups else rows
 
 
 def count(n: int, noun: str) -> str:
@@ -90,7 +103,8 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
 def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
     """Return the value, n, mean and interval of the first ones, and how many more there are."""
     cells = [
-        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n)) for value, e in means.items()
+        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n, groups=e.groups))
+        for value, e in means.items()
     ]
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 

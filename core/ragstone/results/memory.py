@@ -21,11 +21,13 @@ class Results(ABC):
 
     Attributes:
         name: What they are called; "" without a name.
+        at_hand: Whether samples come with their records for nothing.
         info: What the source says of the run: "metrics" and "bad_rows", each a list of objects.
         notes: What was wrong with the source, in sentences. Complete once `records` has been read to its end.
     """
 
     name = ""
+    at_hand = True
     info: Mapping[str, Any] = {}
     notes: tuple[str, ...] = ()
 

@@ -177,6 +177,8 @@ class DatabaseResults(Results):
         ResultsError: It is another program's, it cannot be read, or another ragstone wrote it.
     """
 
+    at_hand = False
+
     def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Query]], listed: str) -> None:
         self.name = name
         self._opened = opened

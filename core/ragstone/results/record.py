@@ -35,6 +35,7 @@ COLUMNS = {
     "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
     "trace_id": "text", "span_id": "text", "sample": "json",
     "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text", "watched": "json",
+    "of_group": "text",
 }  # fmt: skip
 """The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
 
@@ -70,6 +71,7 @@ class Record:
         tags: The run's tags.
         user_id: Whose question it was, by the app's metadata.
         thread_id: The conversation that it belongs to, likewise.
+        group: What its row depends on by `group=`, such as "document=handbook.pdf"; None without one.
         watched: What the monitor's alert watches, if it counts the outcome.
 
     Example:
@@ -94,6 +96,7 @@ class Record:
     tags: tuple[str, ...] = ()
     user_id: str | None = None
     thread_id: str | None = None
+    group: str | None = None
     watched: Watched | None = None
 
     @property
@@ -229,6 +232,7 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
     """
     values = {**_origin(record.origin), **to_fields(record), **dict(record.outcome.usage)}
     values |= {name: getattr(record, name) for name in ("sample_id", *_TRAFFIC)}
+    values["of_group"] = record.group  # SQL has a word "group" of its own
     return {name: None if values.get(name) is None else _CELLS[kind](values[name]) for name, kind in COLUMNS.items()}
 
 
@@ -261,6 +265,7 @@ def from_row(row: Mapping[str, Any], place: int) -> Record:
     except _DAMAGE as error:
         raise ValueError(f"no record: {error}") from None
     facts = {"id": row["sample_id"], "row": place, "usage": usage, "origin": _origin(values)}
+    facts["group"] = row.get("of_group")
     return record_of({**values, **facts})
 
 

@@ -8,4 +8,4 @@ def results_database(error: type[Exception], *tables: str) -> Kind:
 
     Who writes names the tables to make; who names none only reads.
     """
-    return Kind("results database", 0x72616752, 4, tables, error)  # "ragR"
+    return Kind("results database", 0x72616752, 5, tables, error)  # "ragR"
