@@ -43,6 +43,10 @@ class RagstoneError(Exception):
     """Something that whoever uses ragstone can mend; the message says how."""
 
 
+class GroupError(RagstoneError, ValueError):
+    """No row has what `group=` names; the message says what they have."""
+
+
 class JournalError(RagstoneError):
     """A journal cannot be read or written; the message says why, what is safe, and what to do.
 

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.batch.spending import Spending, cost_of
 from ragstone.bridge import SHORT_LOOPS, daemon, in_daemon
-from ragstone.errors import JournalError
+from ragstone.errors import GroupError, JournalError
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.limits.gate import RequestGate
 from ragstone.metrics.base import Metric
@@ -397,7 +397,7 @@ def check_group(group: str, rows: Iterator[Item]) -> Iterator[Item]:
     """Return all the rows, if one of the first 100 has the field that `group` names.
 
     Raises:
-        ValueError: None has; the message says what their metadata have.
+        GroupError: None has; the message says what their metadata have.
     """
     seen = list(islice(rows, _LOOKED_AT))
     samples = [item.sample for item in seen if isinstance(item, Row)]
@@ -409,7 +409,7 @@ def check_group(group: str, rows: Iterator[Item]) -> Iterator[Item]:
             if known
             else ", and no metadata; for a column's, pass fields={'metadata': COLUMN}"
         )
-        raise ValueError(f"group: none of the first {len(samples)} row(s) has {group}{have}")
+        raise GroupError(f"group: none of the first {len(samples)} row(s) has {group}{have}")
     return chain(seen, rows)
 
 

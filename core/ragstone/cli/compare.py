@@ -2,7 +2,7 @@
 
 import click
 
-from ragstone.cli.options import check_apart, json_option
+from ragstone.cli.options import check_apart, group_option, json_option
 from ragstone.plain import printable, to_json
 from ragstone.report import Comparison
 from ragstone.report import compare as compared
@@ -24,6 +24,7 @@ markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown,
 @click.argument("a", type=click.Path(exists=True, dir_okay=False))
 @click.argument("b", type=click.Path(exists=True, dir_okay=False))
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
+@group_option
 @drop_option
 @markdown_option
 @json_option
@@ -33,6 +34,7 @@ def compare(
     a: str,
     b: str,
     any_version: bool,
+    group: str | None,
     drops: tuple[str, ...],
     markdown: bool,
     as_json: bool,
@@ -60,7 +62,7 @@ def compare(
       2    a file holds no results, the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart([("B", b)], [("A", a)])
-    ctx.exit(conclude(compared(a, b, any_version=any_version), drops, markdown=markdown, as_json=as_json))
+    ctx.exit(conclude(compared(a, b, any_version=any_version, group=group), drops, markdown=markdown, as_json=as_json))
 
 
 def conclude(comparison: Comparison, drops: tuple[str, ...], *, markdown: bool, as_json: bool = False) -> int:

@@ -18,7 +18,7 @@ from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.report import explain, report
 from ragstone.cli.score import score
-from ragstone.errors import JournalError, RagstoneError, without_keys
+from ragstone.errors import GroupError, JournalError, RagstoneError, without_keys
 from ragstone.identity import NoKeyError
 from ragstone.plain import printable
 
@@ -102,6 +102,8 @@ class _Commands(click.Group):
             raise
         except (JournalError, NoKeyError) as error:
             raise _told(f"--journal {error}") from error
+        except GroupError as error:
+            raise _told(f"--{error}") from error
         except (RagstoneError, ImportError) as error:
             raise _told(str(error)) from error
         except KeyboardInterrupt:

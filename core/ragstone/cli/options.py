@@ -123,6 +123,12 @@ def check_one_prints(printed: Mapping[str, bool]) -> None:
         raise click.UsageError(f"{' and '.join(names)} both write to standard output; leave one out")
 
 
+group_option = click.option(
+    "--group",
+    metavar="FIELD",
+    help="What rows depend on each other by: metadata.NAME, or a field such as user_input. Means, intervals and "
+    "comparisons then draw groups, not rows. Default: rows of one thread_id, and a conversation's by their histories.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables and sentences.")
 field_option = click.option(
     "--field",

@@ -6,11 +6,21 @@ from typing import get_args
 
 import click
 
-from ragstone.cli.options import NotThere, check_apart, check_suffix, database_file, json_option, name_of_scores, unused
+from ragstone.cli.options import (
+    NotThere,
+    check_apart,
+    check_suffix,
+    database_file,
+    group_option,
+    json_option,
+    name_of_scores,
+    unused,
+)
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
+from ragstone.errors import RagstoneError
 from ragstone.plain import printable, to_json
 from ragstone.registry import GROUPS
-from ragstone.report import Report, ResultsError, compare
+from ragstone.report import Report, compare
 from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells
 from ragstone.results.read import open_results
@@ -29,6 +39,7 @@ _IDS = 5  # that an error names
 )
 @click.option("--against", metavar="SOURCE", help="Show the change against another run over the same samples.")
 @click.option("--by", type=click.Choice(get_args(Facet)), multiple=True, help="Print and show the means by this, too.")
+@group_option
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -41,6 +52,7 @@ def report(
     since: str | None,
     against: str | None,
     by: tuple[Facet, ...],
+    group: str | None,
     out: str | None,
     as_json: bool,
 ) -> None:
@@ -61,10 +73,10 @@ def report(
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
     check_apart([("--out", None if out == "-" else out)], inputs)
     check_suffix("--out", out, ".html", ".htm")
-    page = loaded(source, since)
+    page = loaded(source, since, group)
     page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
-    changes = [] if against is None else [compare(against, page)]
+    changes = [] if against is None else [compare(against, page, group=group)]
     write_page("--out", out, page.html(*changes))
     if as_json:
         figures = {"page": out, **page.figures(), **({"by": _means(page, by)} if by else {})}
@@ -86,11 +98,11 @@ def report(
         click.echo("\n".join([f"\n{printable(name, 200)}", *lines]), err=out == "-")
 
 
-def loaded(source: str, since: str | None) -> Report:
+def loaded(source: str, since: str | None, group: str | None = None) -> Report:
     """Return the report of what an argument names; a wrong time of --since is an error of its use."""
     try:
-        return Report.load(source, since=since)
-    except ResultsError:
+        return Report.load(source, since=since, group=group)
+    except RagstoneError:
         raise
     except ValueError as error:
         raise click.UsageError(f"--{error}") from None

@@ -25,6 +25,7 @@ from ragstone.cli.options import (
     check_suffix,
     check_writable,
     field_option,
+    group_option,
     json_option,
     local_file,
     make_metrics,
@@ -56,6 +57,7 @@ _SECTIONS = {
         "asking",
         "settings",
         "fields",
+        "group",
     ),
     "What comes out": ("out", "no_texts", "report", "explain", "verbose", "as_json"),
     "When it fails": ("thresholds", "pass_rates"),
@@ -110,6 +112,7 @@ _SECTIONS = {
     "nothing of the mean.",
 )
 @field_option
+@group_option
 @click.option(
     "--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight at most."
 )

@@ -10,7 +10,7 @@ from ragstone.plain import printable
 from ragstone.report.aggregates import scale
 from ragstone.report.comparison import Comparison, MetricComparison, difference_bounds, p_value
 from ragstone.report.statistics import NORMAL_95, TIE
-from ragstone.report.tables import DASH, INTERVAL, count, interval, number
+from ragstone.report.tables import DASH, FEW_GROUPS, INTERVAL, count, interval, number, of_groups
 from ragstone.text.plain import markdown_code, markdown_table
 
 Status = Literal[0, 1, 3]
@@ -133,10 +133,13 @@ def _change(each: MetricComparison) -> _Change | str:
         return _Change(mean, low, high, each.people.labels, "labelled pair", by, high < 0)
     if each.pairs < 2:
         return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
+    if (groups := each.differences.groups) and each.low is None:
+        return FEW_GROUPS.format(groups)
     if each.difference is None or each.low is None or each.high is None:
         return "most differences are alike, and the metric's bounds, which say what that hides, are not known"
     mean, low, high = _turned(each, each.difference, each.low, each.high)
-    return _Change(mean, low, high, each.pairs, "sample", "by this judge", each.better == "a")
+    size, noun = each.differences.size, each.differences.noun or "sample"
+    return _Change(mean, low, high, size, noun, "by this judge", each.better == "a")
 
 
 def _turned(each: MetricComparison, mean: float, low: float, high: float) -> tuple[float, float, float]:
@@ -161,7 +164,10 @@ def _check(each: MetricComparison, allowed: float) -> DropCheck:
         word, verdict = "worse, but allowed", f"worse {change.by}, but no more than allowed"
     mean, low, high = _turned(each, change.mean, change.low, change.high)
     moved, drop = number(mean, "+"), "drop" if each.higher_is_better else "rise"
-    sentences = [f"{verdict}: {moved} ({INTERVAL} {interval(low, high, '+')}), and a {drop} of {allowed:g} is allowed."]
+    ends = interval(low, high, "+")
+    if each.people is None and (groups := each.differences.groups):
+        ends += f"; {of_groups(count(each.pairs, 'sample'), groups)}"
+    sentences = [f"{verdict}: {moved} ({INTERVAL} {ends}), and a {drop} of {allowed:g} is allowed."]
     if by_chance:
         p = p_value(each.permutation_p, "= ")
         sentences.append(f"Chance alone can move them that far (p {p}).")

@@ -14,14 +14,10 @@ from ragstone.errors import RagstoneError
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
-from ragstone.report.statistics import (
-    TIE,
-    Interval,
-    Mean,
-    permutation_p,
-)
-from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number
-from ragstone.results.record import Record
+from ragstone.report.statistics import TIE, GroupedMean, Interval, permutation_p
+from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, of_groups
+from ragstone.results.groups import Place as RowPlace
+from ragstone.results.record import Record, row_of
 
 _MOVED = 10
 _SURE = 0.05
@@ -58,13 +54,14 @@ class NotComparableError(RagstoneError, ValueError):
 
 
 class Moved(NamedTuple):
-    """A sample whose score differs: its id, its rows (from 0), and its scores."""
+    """A sample whose score differs: its id, its rows (from 0), its scores, and what it is grouped with."""
 
     sample_id: str
     row_a: int
     row_b: int
     a: float
     b: float
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class MetricComparison:
         low: Lower end of the difference's 95 % interval; None with fewer than two pairs, and where most differences are
             alike while the metric's bounds are not known.
         high: Its upper end, likewise.
-        differences: The pairs' differences, added up.
+        differences: The pairs' differences, added up, with their groups.
         permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
         wins: Samples on which b is better.
         ties: Samples whose scores differ by less than 1e-9.
@@ -104,7 +101,7 @@ class MetricComparison:
     difference: float | None
     low: float | None
     high: float | None
-    differences: Mean
+    differences: GroupedMean
     permutation_p: float | None
     wins: int
     ties: int
@@ -129,11 +126,11 @@ class MetricComparison:
         """Return a row of the table."""
         return (
             self.name,
-            f"{self.pairs:,}",
+            of_groups(f"{self.pairs:,}", self.differences.groups),
             number(self.mean_a),
             number(self.mean_b),
             number(self.difference, "+"),
-            interval(self.low, self.high, "+", of=self.pairs),
+            interval(self.low, self.high, "+", of=self.pairs, groups=self.differences.groups),
             p_value(self.permutation_p),
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
         )
@@ -142,9 +139,11 @@ class MetricComparison:
         """Return what the numbers say, in a sentence or two; the arguments say what the systems are called."""
         if self.difference is None:
             return "no sample has a score in both."
-        ends = interval(self.low, self.high, "+", of=self.pairs)
+        groups = self.differences.groups
+        ends = interval(self.low, self.high, "+", of=self.pairs, groups=groups)
         ends = ends if self.low is None else f"{INTERVAL} {ends}"
         numbers = f"{number(self.difference, '+')} ({ends}), p {p_value(self.permutation_p, '= ')}"
+        numbers += f", {of_groups(count(self.pairs, 'pair'), groups)}" if groups else ""
         if self.better is None:
             hidden = self.permutation_p is not None and self.permutation_p < _SURE
             why = "; pairs that were not seen may have moved the other way" if hidden else ""
@@ -234,6 +233,7 @@ class Comparison(Shown):
         numbers = {
             name: {
                 "pairs": each.pairs,
+                "groups": each.differences.groups or None,
                 "mean_a": each.mean_a,
                 "mean_b": each.mean_b,
                 "difference": each.difference,
@@ -304,6 +304,7 @@ def compare(
     b: Source,
     *,
     any_version: bool = False,
+    group: str | None = None,
     people: People | None = None,
 ) -> Comparison:
     """Compare two systems on the samples that both have a score of, paired by the samples' ids.
@@ -316,11 +317,14 @@ def compare(
         b: The other one.
         any_version: Compare scores of different versions of a metric, or by different judges, all the same. What
             differs is then not only the systems.
+        group: As for `evaluate`, by the rows of a. None: what the records say. The interval and the permutation test
+            then draw groups: all pairs of a group change their sign together.
         people: Gives what people would say of the difference, by their labels of some pairs: it stands first. See
             `ragstone.labels.corrected_comparison`.
 
     Raises:
         NotComparableError: A metric's versions or judges differ, or no metric is in both.
+        GroupError: No row of a has the field that `group` names, or there is no such field.
         ResultsError: A file holds no results.
         OSError: A file cannot be read.
 
@@ -335,16 +339,21 @@ def compare(
         (0.1875, 7, 1, None)
     """
     reports = [each if isinstance(each, Report) else open_report(each) for each in (a, b)]
+    reports[0] = reports[0].grouped(group)
     names = [
         report.name or (otherwise if isinstance(source, Report) else Path(source).name)
         for source, report, otherwise in zip((a, b), reports, "ab", strict=True)
     ]
     if names[0] == names[1]:
         names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    scores = _Scores(), _Scores()
+    scores = _Scores(reports[0]), _Scores(reports[1])
     summaries = [
         {each.info.key: each for each in report.read(of_report.add, samples=True)}
         for report, of_report in zip(reports, scores, strict=True)
+    ]
+    groups: list[Mapping[RowPlace, str]] = [
+        {**(report.conversations or {}), **of.groups} if group is None or report is reports[0] else {}
+        for report, of in zip(reports, scores, strict=True)
     ]
     pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
     before, after = (of.questions for of in scores)
@@ -368,7 +377,7 @@ def compare(
     for x, y in pairs:
         name = full_name(x.info, infos)
         rows_a, rows_b = (of.of(each.info.key) for of, each in zip(scores, (x, y), strict=True))
-        metrics[name] = _compared(name, x, y, rows_a, rows_b, people)
+        metrics[name] = _compared(name, x, y, rows_a, rows_b, groups, people)
     repeated = {sample_id for of in scores for sample_id, rows in of.places.items() if len(rows) > 1}
     return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
 
@@ -421,16 +430,20 @@ Place = tuple[str, int]
 class _Scores:
     """Each row's score by metric, as rows come, and how many rows have each id."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Report) -> None:
+        self.groups: dict[RowPlace, str] = {}
         self.rows: dict[Key, dict[Place, _Cell]] = {}
         self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
         self.questions: dict[str, str] = {}  # of rows without an id, by their place
+        self._report = report
 
     def add(self, records: Sequence[Record]) -> None:
         sample_id = records[0].sample_id
         of_id = self.places.setdefault(sample_id, [])
         place = sample_id, len(of_id)
         sample = records[0].sample
+        if (group := self._report.group_of(records[0])) is not None:
+            self.groups[row_of(records[0])] = group
         if sample is not None and sample.id is None and sample.user_input is not None:
             self.questions[sample_id] = sample.user_input
         of_id.append(records[0].row)
@@ -455,12 +468,14 @@ def _compared(
     summary_b: MetricSummary,
     a: Mapping[Place, _Cell],
     b: Mapping[Place, _Cell],
+    groups: Sequence[Mapping[RowPlace, str]],
     by_people: People | None,
 ) -> MetricComparison:
     both = {place: (a[place], b[place]) for place in a if place in b}
+    of_a, of_b = groups
     moved = [
-        Moved(sample_id, x.row, y.row, x.value, y.value)
-        for (sample_id, _), (x, y) in both.items()
+        Moved(name, x.row, y.row, x.value, y.value, of_a.get((x.row, name)) or of_b.get((y.row, name)))
+        for (name, _), (x, y) in both.items()
         if x.value is not None and y.value is not None
     ]
     unscored = Counter((x.value is None, y.value is None) for x, y in both.values())
@@ -469,9 +484,12 @@ def _compared(
     higher = summary_a.info.higher_is_better and summary_b.info.higher_is_better
     up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
     wins, losses = (up, down) if higher else (down, up)
-    mean = Mean()
-    for difference in differences.tolist():
-        mean.add(difference)
+    mean = GroupedMean()
+    sums: dict[object, float] = {}  # of the groups, of which each changes its sign as a whole
+    for n_th, (each, difference) in enumerate(zip(moved, differences.tolist(), strict=True)):
+        mean.add(difference, group=each.group)
+        key = each.group or n_th
+        sums[key] = sums.get(key, 0.0) + (difference if abs(difference) > TIE else 0.0)
     estimate = mean.estimate(difference_bounds(summary_a.info, summary_b.info))
     return MetricComparison(
         name=name,
@@ -491,7 +509,7 @@ def _compared(
         low=None if estimate is None else estimate.low,
         high=None if estimate is None else estimate.high,
         differences=mean,
-        permutation_p=permutation_p(np.where(np.abs(differences) <= TIE, 0.0, differences)),
+        permutation_p=permutation_p(np.array(list(sums.values()), np.float64)),
         wins=wins,
         ties=n - wins - losses,
         losses=losses,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 
+from ragstone.errors import GroupError
 from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
@@ -74,6 +75,7 @@ class Report(Shown):
         price: What a million prompt tokens and a million reply tokens of its judges cost; None: unknown.
         spent: What the run asked for, failed tries counted, and outcomes that were in its journal not; None for a
             report that no run made. What the results are worth is `usage`.
+        conversations: The conversations that histories show, by row and sample id; None before its rows were read.
         gave_up: Why judges or embedders were not asked any more in the run, in words.
 
     Example:
@@ -102,7 +104,7 @@ class Report(Shown):
     ) -> None:
         self._results = results
         self._group = None if group is None else group_name(group)
-        self._conversations: Mapping[Place, str] | None = None
+        self.conversations: Mapping[Place, str] | None = None
         self._infos = tuple(map(MetricInfo.of, metrics))
         self._aggregates: Aggregates | None = None
         self._facets = FACETS
@@ -158,7 +160,8 @@ class Report(Shown):
             ResultsError: There is nothing of ours, it cannot be read, or a newer ragstone wrote it.
             ImportError: A URL needs a package that is not installed; the message says which.
             OSError: The file cannot be read.
-            ValueError: `since` is no time, or no row has the field that `group` names.
+            ValueError: `since` is no time.
+            GroupError: No row has the field that `group` names, or there is no such field; a ValueError, too.
         """
         report = open_report(source, since).grouped(group)
         report.aggregates()  # a source that holds no results is refused here
@@ -234,13 +237,13 @@ class Report(Shown):
             samples: Whether records of a database have their samples; others always have.
         """
         aggregates, have_history = self._added_up(on_row, samples=samples)
-        if have_history and self._conversations is None and self._group is None and self._results.at_hand:
+        if have_history and self.conversations is None and self._group is None and self._results.at_hand:
             rows = by_row(self.results(samples=True))
-            self._conversations = conversations((row_of(records[0]), records[0].sample) for records in rows)
-            if self._conversations:
+            self.conversations = conversations((row_of(records[0]), records[0].sample) for records in rows)
+            if self.conversations:
                 aggregates, _ = self._added_up(lambda _records: None)
         if self._group is not None and aggregates.rows and not aggregates.grouped:
-            raise ValueError(
+            raise GroupError(
                 f"group: no row has {self._group}; name what they have, or score them with group={self._group!r}"
             )
         self._aggregates = aggregates
@@ -262,14 +265,14 @@ class Report(Shown):
         """Return the group of a record's row; None where it is one of its own. Conversations once they were read."""
         if self._group is not None:
             return group_of(self._group, record, record.sample)
-        known = self._conversations or {}
+        known = self.conversations or {}
         return record.group or conversation_of(record, record.sample) or known.get(row_of(record))
 
     def grouped(self, group: str | None) -> "Report":
         """Return the report with rows grouped by a field's name or `metadata.NAME`; None: as they are.
 
         Raises:
-            ValueError: There is no such field. The rows are looked at when they are read.
+            GroupError: There is no such field. The rows are looked at when they are read.
         """
         if group is None:
             return self

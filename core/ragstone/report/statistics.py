@@ -235,13 +235,15 @@ class GroupedMean:
         return bool(self.sums)
 
     @property
+    def noun(self) -> str:
+        """What a group is: "document", "conversation", ...; "group" of several kinds, "" where each number is one."""
+        nouns = {group.partition("=")[0] for group in self.sums}
+        return "" if self.size == self.rows.n else nouns.pop() if len(nouns) == 1 else "group"
+
+    @property
     def groups(self) -> str:
         """How many groups there are, in words ("20 documents"); "" where each number is one of its own."""
-        if self.size == self.rows.n:
-            return ""
-        nouns = {group.partition("=")[0] for group in self.sums}
-        noun = nouns.pop() if len(nouns) == 1 else "group"
-        return f"{self.size:,} {noun}" + ("" if self.size == 1 else "s")
+        return self.noun and f"{self.size:,} {self.noun}" + ("" if self.size == 1 else "s")
 
     def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Interval | None:
         """Return the mean with its interval, as `Mean.estimate` does; the numbers are those of the groups."""

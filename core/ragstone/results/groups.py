@@ -6,6 +6,7 @@ A record keeps its group as "NOUN=VALUE", such as "document=handbook.pdf".
 from collections.abc import Iterable, Iterator
 from typing import get_args
 
+from ragstone.errors import GroupError
 from ragstone.identity import digest_of
 from ragstone.results.record import Record, json_of
 from ragstone.sample import Sample, SampleField
@@ -24,17 +25,17 @@ def group_name(name: str) -> str:
     """Return what rows are grouped by, where it is a field's name or `metadata.NAME`.
 
     Raises:
-        ValueError: It is neither.
+        GroupError: It is neither.
 
     Example:
         >>> group_name("document")
         Traceback (most recent call last):
-        ValueError: group: 'document' is no field; write metadata.document, or one of thread_id, user_id, ..., id
+        ragstone.errors.GroupError: group: 'document' is no field; write metadata.document, or one of thread_id, ..., id
     """
     fields = [*_OF_RUN, *get_args(SampleField), "id"]
     if name in fields or (name.startswith(_IN_METADATA) and name != _IN_METADATA):
         return name
-    raise ValueError(f"group: {name!r} is no field; write metadata.{name or 'NAME'}, or one of {', '.join(fields)}")
+    raise GroupError(f"group: {name!r} is no field; write metadata.{name or 'NAME'}, or one of {', '.join(fields)}")
 
 
 def group_of(name: str, record: Record, sample: Sample | None) -> str | None:

@@ -86,6 +86,7 @@ def assert_not_worse(
     allow_drop: float = 0.0,
     metrics: str | Iterable[str] | None = None,
     cannot_tell: Literal["fail", "pass"] = "fail",
+    group: str | None = None,
     people: People | None = None,
 ) -> Comparison:
     """Compare two runs over the same samples and fail where the new one is worse, as `compare --allow-drop` does.
@@ -102,6 +103,7 @@ def assert_not_worse(
         metrics: The name of the one to check, or names; None: all of the base.
         cannot_tell: What to do where too few samples, or too many unscored ones, leave it open. "fail" by default: a
             test that passes then says that no metric is worse. "pass" lets such a run through.
+        group: As for `ragstone.report.compare`.
         people: Gives what people would say of the difference, as for `ragstone.report.compare`. The interval of a
             metric with labels is then theirs.
 
@@ -135,7 +137,7 @@ def assert_not_worse(
     names = [metrics] if isinstance(metrics, str) else None if metrics is None else list(metrics)
     if names == []:
         raise ValueError("metrics: names none, so that nothing would be checked; leave it out to check all")
-    comparison = compare(base, new, people=people)
+    comparison = compare(base, new, group=group, people=people)
     everywhere, by_name = (allow_drop, {}) if names is None else (None, dict.fromkeys(names, allow_drop))
     checks = check_drops(comparison, everywhere, by_name)
     if status_of(checks) in ((1,) if cannot_tell == "pass" else (1, 3)):
