@@ -1,15 +1,20 @@
 """Groups: which rows are drawn together, what is kept of that, and what everything printed says of it."""
 
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from ragstone import Sample, evaluate
-from ragstone.report import MetricInfo, Report
-from ragstone.report.statistics import GroupedMean, Mean
+from ragstone.cli.main import cli
+from ragstone.report import MetricInfo, Report, compare
+from ragstone.report.checks import check_drops
+from ragstone.report.statistics import GroupedMean, Mean, permutation_p
 from ragstone.results.record import decode, encode, from_row, to_row
+from ragstone.testing import FakeLLM, assert_not_worse
 
 from .reports import data_of, records, words_of
 
@@ -141,15 +146,11 @@ def test_a_group_that_no_row_has_is_refused_before_a_judge_is_asked(group, words
 
 @pytest.fixture
 def truthful():
-    from ragstone.testing import FakeLLM
-
     return FakeLLM(lambda request: {"ids": [1]})
 
 
 @pytest.fixture
 def silent():
-    from ragstone.testing import FakeLLM
-
     return FakeLLM(lambda request: pytest.fail("was asked"))
 
 
@@ -159,3 +160,73 @@ def test_numbers_without_a_group_are_added_up_in_constant_memory():
         mean.add(row / 1_000)
     assert mean.sums == {}
     assert mean.estimate((0.0, 1.0)) == mean.rows.estimate((0.0, 1.0))
+
+
+def two_systems(shift=0.0, n=20, each=8, seed=1):
+    """Scores of two systems on n documents: which is better on a document is mostly one thing for all its questions."""
+    rng = np.random.default_rng(seed)
+    base = np.full((n, each), 0.5)
+    new = base + shift + rng.normal(0, 0.15, (n, 1)) + rng.normal(0, 0.05, (n, each))
+    samples = [Sample(user_input="?", metadata={"doc": row // each}) for row in range(n * each)]
+    return [grouped(values.clip(0, 1).ravel().tolist(), samples, None) for values in (base, new)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_systems_are_compared_by_the_groups_of_their_pairs(seed):
+    a, b = two_systems(seed=seed)
+    by_row, by_group = (compare(a, b, group=group).metrics["demo"] for group in (None, "metadata.doc"))
+    differences = np.array([y.outcome.value - x.outcome.value for x, y in zip(a, b, strict=True)])
+    assert by_group.permutation_p == permutation_p(differences.reshape(20, 8).sum(axis=1))
+    assert by_group.difference == by_row.difference
+    assert by_group.high - by_group.low > 1.5 * (by_row.high - by_row.low)
+    assert by_group.better is None
+    text = str(compare(a, b, group="metadata.doc"))
+    assert "160 of 20 docs" in text
+    assert "160 pairs of 20 docs" in text
+
+
+def test_the_gate_draws_groups_and_asks_for_more_of_them():
+    a, b = two_systems(-0.05)
+    (by_row,), (by_group,) = (check_drops(compare(a, b, group=group), 0.02) for group in (None, "metadata.doc"))
+    assert (by_row.status, by_group.status) == (1, 3)
+    assert "; 160 samples of 20 docs), and a drop" in by_group.sentence
+    assert re.search(r"About [\d,]+ docs would do", by_group.sentence)
+    with pytest.raises(AssertionError, match="cannot tell"):
+        assert_not_worse(a, b, allow_drop=0.02, group="metadata.doc")
+    (few,) = check_drops(compare(*two_systems(n=4), group="metadata.doc"), 0.02)
+    assert few.sentence == "cannot tell: 4 docs say too little of others; 5 are the least."
+
+
+def test_pairs_are_grouped_by_what_either_run_says():
+    values, samples = documents(20, 5)
+    old, new = grouped(values, samples, None), grouped(values[::-1], samples)
+    kept = Report.of(
+        [
+            dataclasses.replace(each, group=new.group_of(dataclasses.replace(each, sample=sample)))
+            for each, sample in zip(new, samples, strict=True)
+        ],
+        [KNOWN],
+    )
+    for pair in ((old, kept), (kept, old)):
+        assert compare(*pair).metrics["demo"].differences.groups == "20 docs"
+    with pytest.raises(ValueError, match=r"group: no row has metadata.doc"):
+        compare(kept, old, group="metadata.doc")
+
+
+def run(*args):
+    return CliRunner().invoke(cli, args)
+
+
+def test_commands_take_group(tmp_path):
+    a, b = two_systems(-0.05)
+    old, new = str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl")
+    a.to_json(old)
+    b.to_json(new)
+    found = run("compare", old, new, "--group", "metadata.doc", "--allow-drop", "0.02")
+    assert (found.exit_code, "160 pairs of 20 docs" in found.output) == (3, True)
+    assert run("compare", old, new, "--allow-drop", "0.02").exit_code == 1
+    page = str(tmp_path / "page.html")
+    found = run("report", old, "--group", "metadata.doc", "--out", page, "--json")
+    assert (found.exit_code, json.loads(found.output)["metrics"]["demo"]["groups"]) == (0, "20 docs")
+    found = run("report", old, "--group", "doc", "--out", page)
+    assert (found.exit_code, "Error: --group: 'doc' is no field; write metadata.doc" in found.output) == (2, True)
