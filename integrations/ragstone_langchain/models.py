@@ -148,6 +148,7 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
                     return cut_off
                 refusal = error
             else:
+                self._took("structured_output")
                 return read_structured(answer, request)
         answer = await ask(*calls(model, spelled_out(request)))
         if refusal is not None and _is_lasting(refusal):  # it was the structure: without it there was an answer

@@ -1,8 +1,11 @@
 """One sample's error never changes how another is asked; what the server refuses is in the report and the journal."""
 
+import json
+import re
+
 import pytest
 
-from ragstone import ContextRelevancy, Score, evaluate
+from ragstone import ContextRelevancy, Faithfulness, Score, evaluate
 from ragstone.clients import OpenAICompatible
 
 from ..support.openai_server import NO_SYSTEM, Answer, error  # noqa: TID252
@@ -66,12 +69,40 @@ def test_what_the_server_refuses_is_in_the_report(openai_server):
         return error(400, "no schemas here", param="response_format") if late and "response_format" in body else YES
 
     server = openai_server(server_that_changes)
-    report = score(server, 5)
+    report = score(server, 6)
     assert [note for note in report.notes if "without" in note] == [
-        "m was asked without a schema from sample 4 on, because it refused: no schemas here"
+        "m was asked without a schema in single requests, because it refused: no schemas here"
     ]
-    assert len(server.seen) == 6
-    assert "asked without a schema from sample 4 on" in str(report)
+    assert ["response_format" in body for body in server.bodies] == [True] * 4 + [False, True, False, True]
+    assert "asked without a schema in single requests" in str(report)
+
+
+TOO_LARGE = {
+    "OpenAI": details(400, "Expected at most 1000 enum values in total within a schema.", param="response_format"),
+    "Gemini": details(400, "The specified schema produces a constraint that has too many states for serving."),
+    "guided decoding": Answer({"detail": "guided_json: grammar compilation timed out after 10s"}, 400),
+}
+
+
+@pytest.mark.parametrize("answer", TOO_LARGE.values(), ids=TOO_LARGE)
+def test_a_schema_that_is_too_large_for_the_server_is_left_out_of_its_own_request_alone(openai_server, answer):
+    def with_claims(body):
+        if len(str(body.get("response_format"))) > 6_000:
+            return answer
+        if "List the claims" in str(body["messages"]):
+            return json.dumps({"claims": [f"It is {i}." for i in range(50 if "Long" in str(body["messages"]) else 1)]})
+        listed = re.findall(r"^\[(\d+)\] It is", body["messages"][-1]["content"], re.MULTILINE)
+        return json.dumps({"verdicts": {n: {"evidence": [1], "verdict": "supported"} for n in listed}})
+
+    server = openai_server(with_claims)
+    judge = OpenAICompatible("m", base_url=server.url, max_retries=0)
+    samples = [{"contexts": ["A."], "answer": "Long." if i == 1 else f"Short {i}."} for i in range(4)]
+    report = evaluate(samples, [Faithfulness(llm=judge)], max_concurrency=1, progress=False)
+    assert [each.outcome.value for each in report.results()] == [1.0] * 4
+    with_schema = ["response_format" in body for body in server.bodies]
+    assert with_schema.count(False) == 1
+    assert len(with_schema) == 7, "short rows share a call"
+    assert not judge.left_out
 
 
 def refuses_temperature(body):

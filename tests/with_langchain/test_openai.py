@@ -72,6 +72,16 @@ def test_a_server_that_refuses_the_format_is_asked_without_and_remembered(openai
     assert "refused structured_output, going on without" in said
 
 
+def test_a_format_that_was_taken_once_is_left_out_of_the_refused_request_alone(openai_server) -> None:
+    good, refusal = '{"ids": [1]}', error(400, "Expected at most 1000 enum values in a schema", param="response_format")
+    answers = iter([good, refusal, good, good])
+    server = openai_server(lambda body: next(answers))
+    judge = LangChainLLM(openai(server))
+    assert [judge.generate(REQUEST).text for _ in range(3)] == [good] * 3
+    assert ["response_format" in body for body in server.bodies] == [True, True, False, True]
+    assert (judge.left_out, [*judge.left_out_once]) == ({}, ["structured_output"])
+
+
 def test_a_bad_moment_or_another_error_of_the_server_does_not_end_structured_output(openai_server) -> None:
     too_long = error(400, "maximum context length is 8192 tokens, as text")
     answers = iter([error(500, "internal error in function worker"), '{"ids": [1]}', too_long, '{"ids": [1]}'])

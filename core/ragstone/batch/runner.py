@@ -5,7 +5,7 @@ import logging
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
@@ -344,11 +344,13 @@ class Runner:
 
     def _note_left_out(self, judge: object, since: str = "") -> None:
         """Note what a judge is asked without, the first time."""
-        for name, why in left_out_of(judge).items():
+        once: Mapping[str, str] = getattr(judge, "left_out_once", {})
+        when = dict.fromkeys(left_out_of(judge), since) | dict.fromkeys(once, " in single requests")
+        for name, why in {**left_out_of(judge), **once}.items():
             if (id(judge), name) not in self._left_out:
                 self._left_out.add((id(judge), name))
                 what, model = _LEFT_OUT.get(name, name), getattr(judge, "model", "")
-                self.notes.append(f"{model} was asked without {what}{since}, because it refused: {why}")
+                self.notes.append(f"{model} was asked without {what}{when[name]}, because it refused: {why}")
                 if since and self._journal is not None:
                     self._journal.put_left_out(identity_json(judge), left_out_of(judge))
 

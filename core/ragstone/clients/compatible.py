@@ -37,7 +37,7 @@ class OpenAICompatible(Client, LeavesOut):
     The same class is a judge (`LLM`) and an embedder (`Embedder`), depending on the model. If the server supports it,
     replies are constrained to the request's JSON Schema. If it refuses `response_format`, the schema goes into the
     prompt. If it refuses the temperature, the seed or log-probabilities, they are left out. Each object tries each of
-    these once.
+    these until it is refused; what the server has taken once is then left out of the refused request alone.
 
     The `openai` package tries rate limits (429), server errors (5xx) and broken connections again, as long as
     `timeout` lasts. In a run, `evaluate` does instead.
@@ -182,18 +182,20 @@ class OpenAICompatible(Client, LeavesOut):
         return self._run(self._names)
 
     async def _chat(self, request: LLMRequest, ask: Ask) -> LLMReply:
+        without: set[str] = set()  # what was refused of this request, if the server takes it of others
         while True:
-            call = chat_call(self.model, request, self._left_out.keys(), self._top_logprobs)
+            call = chat_call(self.model, request, self._left_out.keys() | without, self._top_logprobs)
             try:
                 content = await ask("/chat/completions", {**call.body, **self._sampling, **self._extra_body})
             except load_openai().APIStatusError as error:
-                if not self._learn(call, error.status_code, error.body):
+                if not self._learn(call, error.status_code, error.body, without):
                     raise
             else:
+                self._took(*call.optional)
                 return read_chat(content, request, self._access)
 
-    def _learn(self, call: ChatCall, status: int, answer: object) -> bool:
-        """Leave out from now on what a server's error refuses of a call; whether it is something of that kind."""
+    def _learn(self, call: ChatCall, status: int, answer: object, without: set[str]) -> bool:
+        """Leave out what a server's error refuses of a call; whether it is something of that kind."""
         name = refused(status, answer, call)
         if name is None:
             return False
@@ -201,6 +203,7 @@ class OpenAICompatible(Client, LeavesOut):
         fewer = fewer_logprobs(asked, answer) if name == "logprobs" and isinstance(asked, int) else None
         if fewer is None:
             self._refused(name, self._access.redact(why_refused(answer))[:_LONGEST_REASON])
+            without.add(name)
         else:
             self._top_logprobs = min(self._top_logprobs, fewer)
         return True

@@ -4,7 +4,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -52,9 +52,18 @@ _IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that mat
 
 
 class LeavesOut:
-    """What an adapter's model refuses, and is not sent any more. The adapter has a `repr` for the log."""
+    """What an adapter's model refuses, and is not sent any more. The adapter has a `repr` for the log.
+
+    What it has taken once and then refuses is a matter of that request, and is left out of it alone.
+
+    Attributes:
+        left_out_once: What was left out of single requests: the provider's last words by the parameter's name.
+    """
+
+    left_out_once: Mapping[str, str] = {}
 
     _left_out: Mapping[str, str] = {}
+    _taken: Set[str] = frozenset()
 
     @property
     def left_out(self) -> Mapping[str, str]:
@@ -65,9 +74,16 @@ class LeavesOut:
         """Leave out from now on what the model is known to refuse, with the reasons."""
         self._left_out = {**names, **self._left_out}
 
+    def _took(self, *names: str) -> None:
+        """Remember what the model has just taken."""
+        if not self._taken.issuperset(names):
+            self._taken = self._taken.union(names)
+
     def _refused(self, name: str, why: str) -> None:
-        """Leave out what the model has just refused, and say so the first time."""
-        if name not in self._left_out:  # else another call, in flight at the same time, was faster
+        """Note what the model has just refused; leave it out from now on, and say so, where it never took it."""
+        if name in self._taken:
+            self.left_out_once = {**self.left_out_once, name: why}
+        elif name not in self._left_out:  # else another call, in flight at the same time, was faster
             self.leave_out({name: why})
             _log.warning("%s refused %s, going on without: %s", printable(repr(self)), name, printable(why))
 
@@ -77,7 +93,9 @@ class LeavesOut:
         """Ask with a system message; without one, from then on, where the model refuses it."""
         asked = without_system(request) if "system" in self.left_out else request
         try:
-            return await ask(asked)
+            reply = await ask(asked)
+            self._took(*["system"] * bool(asked.system))
+            return reply
         except Exception as error:
             if not refuses_system(f"{error} {getattr(error, 'body', '')}", asked):
                 raise
