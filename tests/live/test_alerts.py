@@ -234,6 +234,16 @@ def test_a_score_that_is_handed_over_again_counts_once() -> None:
     assert counted() == {("told", 0.8): 100}
 
 
+def test_an_alarm_has_its_lowest_scores_where_the_clock_went_back() -> None:
+    score = Score(metric="told", value=0.0, reason="", version="1")
+    with closing(SQLiteSink(RESULTS)) as sink:
+        for at, numbers in ((5_000.0, range(2)), (1_000.0, range(2, 40))):
+            sink.write([Record(f"s{i}", score, watched=watched(0.8), scored_at=at + i) for i in numbers])
+            count_new(sink.database)
+    (alarm,) = alarms_of()
+    assert (alarm.recent_samples, len(alarm.lowest)) == (4, 4)
+
+
 # --- what goes wrong ------------------------------------------------------------------------------------------------
 
 

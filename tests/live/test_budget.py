@@ -27,7 +27,7 @@ from .kit import PATIENCE, Held, Kept, Rounds, adds_up, in_threads, live, ours, 
 
 
 class Clock:
-    """The budget's time: noon of a day long ago, moved by hand. What is scored meanwhile was scored since."""
+    """The budget's time: noon of a day long ago, moved by hand."""
 
     def __init__(self) -> None:
         self.now = 1_000 * 86_400 + 43_200.0
@@ -252,6 +252,7 @@ def test_a_process_that_restarts_spends_no_day_twice(store: Case, budget: Budget
         monitor, _ = budgeted(budget, rounds(llm, 1), clock, [Kept(), store.sink], workers=1)
         with monitor:
             submit(monitor, range(start, start + 4))
+        store.query(f"UPDATE outcomes SET scored_at = {clock.now}")
     assert len(asked) == (10 if limit == "calls_per_day" else 11)
     assert monitor.stats().reasons == {"over_budget": {limit: 4}}
 
@@ -261,7 +262,8 @@ def test_a_day_begins_at_midnight_in_what_is_stored_and_in_what_runs(store: Case
     midnight = clock.now - 43_200
     early = unscored("early", scored_at=midnight)
     early = replace(early, outcome=early.outcome.model_copy(update={"usage": Usage(llm_calls=1)}))
-    store.sink.write([score("yesterday", scored_at=midnight - 0.5), early, score("now", scored_at=clock.now)])
+    others = [score("yesterday", scored_at=midnight - 0.5), score("of a clock ahead", scored_at=midnight + 86_400)]
+    store.sink.write([*others, early, score("now", scored_at=clock.now)])
     monitor, _ = budgeted(Budget(calls_per_minute=7, calls_per_day=8), rounds(llm, 1), clock, store.sink, workers=2)
     scored = []
     with monitor:

@@ -100,6 +100,14 @@ def test_what_was_on_its_way_does_not_come_back_but_what_comes_later_does(store:
     assert "ann" not in str(store.query("SELECT name FROM forgotten"))
 
 
+def test_a_note_of_a_clock_that_was_ahead_is_not_believed(store: Case) -> None:
+    sink = sink_of(store)
+    sink.forget(ids=["a"], user="ann")
+    store.query(f"UPDATE forgotten SET at = {time.time() + 365 * 86_400}")
+    sink.write([score("a", submitted_at=time.time()), score("b", submitted_at=time.time(), user_id="ann")])
+    assert left(store)[0] == ["a", "b"]
+
+
 def test_a_writer_on_a_server_that_has_looked_already_is_waited_for(store: Case) -> None:
     if store.kind != "postgres":
         pytest.skip("a SQLite file has one writer at a time")
@@ -256,6 +264,8 @@ def test_a_users_samples_in_hand_do_not_come_back(named: list[str]) -> None:
         held.let_go()
         monitor.submit(sample(21, metadata={"user_id": "Ann Ananas"}))
         assert monitor.flush(PATIENCE)
+        (stats,) = monitor.stats().sinks.values()
+        assert (stats.written, stats.forgotten) == (11, 10)
     assert outcomes() == sorted([*(f"s{i}" for i in range(0, 20, 2)), "s21"])
 
 

@@ -131,6 +131,16 @@ def test_flush_does_not_wait_for_what_is_put_off_and_the_next_start_may_try_it()
     assert results() == [0, 1, 2]
 
 
+def test_what_a_clock_that_was_ahead_put_off_is_tried_at_once():
+    fickle = Fickle()
+    with live(reply=fickle, waits=replace(SOON, judge=(60.0, 60.0))) as monitor:
+        submit(monitor, range(3))
+        soon(lambda: monitor.stats().spooled == 3)
+        fickle.down = False
+        change(OUTBOX, "UPDATE samples SET not_before = not_before + 31536000")
+        soon(lambda: results() == [0, 1, 2])
+
+
 def test_what_others_put_off_is_tried_at_once_only_by_the_flush_that_says_so():
     with live() as other, live(reply=Fickle()) as monitor:
         assert other.flush(put_off=True)

@@ -107,7 +107,7 @@ class Tally:
         samples: How many scores were counted.
         total: Their sum.
         stakes: What the bets hold.
-        since: When the first score since the drop was made, in seconds since 1970 (UTC).
+        since: When the first score since the drop was made, in seconds since 1970 (UTC), by the clock of then.
         until: When the last one was, likewise.
         recent: How many scores there are since the drop.
         recent_total: Their sum.
@@ -154,8 +154,9 @@ class Tally:
 
     def _follow(self, value: float, at: float, below: float) -> None:
         if self.recent_total >= below * self.recent:  # nothing lacks: a drop begins here, if one does
-            self.since, self.recent, self.recent_total = at, 0, 0.0
-        self.until, self.recent = at, self.recent + 1
+            self.since, self.until, self.recent, self.recent_total = at, at, 0, 0.0
+        # A clock may go back.
+        self.since, self.until, self.recent = min(self.since, at), max(self.until, at), self.recent + 1
         self.recent_total += value
 
 

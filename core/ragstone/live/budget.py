@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import ReservingMeter
-from ragstone.live.outcomes import used_since
+from ragstone.live.outcomes import used_between
 from ragstone.options import NotNegative, checked
 from ragstone.results.connection import Database
 
@@ -104,8 +104,9 @@ class Account:
             if self._unread is None:
                 return
             now = self.clock()
+            midnight = now - now % _SECONDS["day"]
             with self._unread.reading() as connection:
-                used = used_since(connection, now - now % _SECONDS["day"])
+                used = used_between(connection, midnight, midnight + _SECONDS["day"])
             self._unread = None
             self._sums(now)["day"].update(used)
 

@@ -31,11 +31,12 @@ class SinkStats:
     """How one sink stands.
 
     Attributes:
-        written: Outcomes it has taken.
+        written: Outcomes it has kept.
         waiting: Outcomes it has not, in memory and in the outbox.
         failures: Times that it raised.
         lost: Outcomes given up: more than 10,000 waited (and no outbox kept them), or the process ended.
         last_error: What it raised last, without keys; "" where it never did.
+        forgotten: Outcomes not kept, because their sample or user was forgotten after the sample was submitted.
     """
 
     written: int
@@ -43,6 +44,7 @@ class SinkStats:
     failures: int
     lost: int
     last_error: str
+    forgotten: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,8 @@ class DatabaseSink(Sink):
         """
         if records:
             with self.database.transaction() as connection:
-                outcomes.write_outcomes(connection, records)
+                forgotten = outcomes.write_outcomes(connection, records)
+            self.forgotten += forgotten
 
     def health(self, health: "Health") -> None:
         """Keep a process's counters in place of its earlier ones.
@@ -63,7 +64,8 @@ class DatabaseSink(Sink):
         """
         if feedback:
             with self.database.transaction() as connection:
-                write_feedback(connection, feedback)
+                forgotten = write_feedback(connection, feedback)
+            self.forgotten += forgotten
 
     def has(self, sample_id: str) -> bool:
         """Return whether an outcome of a sample is there."""

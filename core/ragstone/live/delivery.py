@@ -74,7 +74,7 @@ class Delivery:
         self._items: deque[Item] = deque()
         self._in_hand = 0
         self._health: Health | None = None
-        self._written = self._failures = self._lost = 0
+        self._written = self._failures = self._lost = self._forgotten = 0
         self._cut = 0  # those of the lost that only the end kept from the sink
         self._last_error = ""
         self._stopping = self._closed = False
@@ -101,6 +101,11 @@ class Delivery:
                     self._lost += 1
             self._changed.notify()
 
+    def left_out(self) -> None:
+        """Count an outcome that is not handed over, as its sample was forgotten."""
+        with self._changed:
+            self._forgotten += 1
+
     def report(self, health: Health) -> None:
         """Hand over the process's counters; a later report takes an earlier one's place."""
         with self._changed:
@@ -121,7 +126,12 @@ class Delivery:
         """Return how the sink stands."""
         with self._changed:
             return SinkStats(
-                self._written, max(self.waiting(), self.in_outbox), self._failures, self._lost, self._last_error
+                written=self._written,
+                waiting=max(self.waiting(), self.in_outbox),
+                failures=self._failures,
+                lost=self._lost,
+                last_error=self._last_error,
+                forgotten=self._forgotten,
             )
 
     def stop(self) -> None:
@@ -167,9 +177,9 @@ class Delivery:
                 self._in_hand = len(batch)
             if health is not None:
                 self._try(partial(self.sink.health, health))
-            wrote_at = time.monotonic()
+            wrote_at, forgotten = time.monotonic(), self.sink.forgotten
             if batch and self._try(partial(self._hand_over, batch)):
-                self._took(batch)
+                self._took(batch, self.sink.forgotten - forgotten)
                 size, wait, failures = min(2 * size, _BATCH), first, 0
             elif batch:
                 self._put_back(batch)
@@ -205,12 +215,13 @@ class Delivery:
             if isinstance(item.record, Alarm):
                 self.sink.alarm(item.record)
 
-    def _took(self, batch: Sequence[Item]) -> None:
+    def _took(self, batch: Sequence[Item], forgotten: int) -> None:
         rows = [item.row for item in batch if item.row is not None]
         if rows:
             self._delivered(rows)  # before nothing waits any more, or the outbox would hand them over again
         with self._changed:
-            self._written += len(batch)
+            self._written += len(batch) - forgotten
+            self._forgotten += forgotten
             self._in_hand = 0
 
     def _put_back(self, batch: Sequence[Item]) -> None:

@@ -18,8 +18,8 @@ TABLE = (
 _WRITE = upsert("feedback", Feedback.model_fields, ["sample_id", "at"])
 
 
-def write_feedback(connection: "Transaction", feedback: Sequence[Feedback]) -> None:
-    """Write feedback on samples that were not forgotten since."""
+def write_feedback(connection: "Transaction", feedback: Sequence[Feedback]) -> int:
+    """Write feedback on samples that were not forgotten since; return how many were."""
     rows = [
         {
             "sample_id": clean_key(each.sample_id),
@@ -29,5 +29,6 @@ def write_feedback(connection: "Transaction", feedback: Sequence[Feedback]) -> N
         }
         for each in sorted(feedback, key=lambda each: (each.sample_id, each.at))
     ]
-    if rows := not_forgotten(connection, rows, "at"):
-        connection.executemany(_WRITE, rows)
+    if kept := (rows and not_forgotten(connection, rows, "at")):
+        connection.executemany(_WRITE, kept)
+    return len(rows) - len(kept)

@@ -222,7 +222,8 @@ class FileQueue(TaskQueue):
         reason = "outbox"
         try:
             if not outbox.add(task, mine=mine):
-                status, reason = "duplicate", "in_outbox"
+                gone = outbox.is_forgotten(task)
+                status, reason = ("dropped", "forgotten") if gone else ("duplicate", "in_outbox")
         except sqlite3.DataError:  # larger than SQLite keeps
             status, reason = "dropped", "too_large"
 
@@ -258,6 +259,8 @@ class FileQueue(TaskQueue):
             for record, rows in kept:
                 for sink, row in rows:
                     self._deliveries[sink].put([Item(row, record)])
+                for delivery in self._deliveries.values() if not rows else ():
+                    delivery.left_out()
             self._settle(task)
             self._counters.settle("spooled", "outbox", len(task.todo))
             if task.todo:
@@ -280,6 +283,7 @@ class FileQueue(TaskQueue):
         claimed = outbox.claim(
             max(0, min(most, _BATCH)) if most_bytes > 0 else 0,
             sorted(self._versions),
+            longest=self._waits.judge[1],
             most_bytes=most_bytes,
             first_too=not self._ready.qsize(),
             put_off_too=put_off,

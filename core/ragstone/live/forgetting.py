@@ -12,6 +12,7 @@ from ragstone.results.connection import Transaction
 Row = TypeVar("Row", bound=Mapping[str, Any])
 TABLE = "CREATE TABLE forgotten (name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL)"
 _NOTE = "INSERT INTO forgotten VALUES (:name, :at) ON CONFLICT (name) DO UPDATE SET at = excluded.at"
+_AHEAD = 60.0  # seconds: a note of a later time is of a clock that was wrong
 _REMEMBERED = 30 * 86_400.0  # seconds; no process has a sample in hand for so long
 
 
@@ -26,8 +27,9 @@ def note_forgotten(connection: Transaction, ids: Iterable[str], user: str = "") 
 
 def not_forgotten(connection: Transaction, rows: Sequence[Row], at: str = "submitted_at") -> list[Row]:
     """Return the rows that were not forgotten since the time in their column `at`, by sample or by user."""
-    since = {"since": min(row[at] for row in rows)}
-    noted = dict(map(tuple, connection.execute("SELECT name, at FROM forgotten WHERE at >= :since", since)))
+    times = {"since": min(row[at] for row in rows), "until": time.time() + _AHEAD}
+    query = "SELECT name, at FROM forgotten WHERE at >= :since AND at <= :until"
+    noted = dict(map(tuple, connection.execute(query, times)))
     if not noted:
         return list(rows)
     kept: list[Row] = []

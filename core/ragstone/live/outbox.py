@@ -117,7 +117,7 @@ class Outbox:
         Returns:
             False when a sample of the same id is there already, or it was forgotten since it was submitted.
         """
-        if self._is_forgotten(pending.sample_id, pending.submitted_at, pending.sample):
+        if self.is_forgotten(pending):
             return False
         name = self.owner.name
         done = self._connection.execute(
@@ -133,6 +133,10 @@ class Outbox:
         )
         return done.rowcount == 1
 
+    def is_forgotten(self, pending: Pending) -> bool:
+        """Whether a sample was forgotten since it was submitted."""
+        return self._is_forgotten(pending.sample_id, pending.submitted_at, pending.sample)
+
     def remove(self, sample_id: str) -> None:
         """Forget a sample of this process's that needs no more judging, also one that it left to others just now."""
         self._connection.execute(
@@ -141,7 +145,7 @@ class Outbox:
 
     def put_off(self, left: Pending, wait: float) -> None:
         """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""
-        if self._is_forgotten(left.sample_id, left.submitted_at, left.sample):
+        if self.is_forgotten(left):
             return
         self._connection.execute(
             "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
@@ -166,6 +170,7 @@ class Outbox:
         most: int,
         metrics: Sequence[str],
         *,
+        longest: float = math.inf,
         most_bytes: float = math.inf,
         first_too: bool = False,
         put_off_too: bool = False,
@@ -175,6 +180,7 @@ class Outbox:
         Args:
             most: How many at most.
             metrics: Names of metrics. Samples that none of them is to score are left alone.
+            longest: Seconds that one may be put off for. What waits longer was put off by a clock that was wrong.
             most_bytes: How many bytes they may have together.
             first_too: Whether the first one may have more.
             put_off_too: Whether to take those, too, that others put off until a time that has not come.
@@ -182,13 +188,13 @@ class Outbox:
         Returns:
             Each with whether it was this process that left it.
         """
-        me, names = self.owner.name, [_start(name) for name in metrics]
+        me, names, now = self.owner.name, [_start(name) for name in metrics], time.time()
         known = " OR ".join(["instr(metrics, ?)"] * len(names))
         cursor = self._connection.execute(
             "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
-            "WHERE owner IS NULL AND attempts >= 0 AND (not_before <= ? OR (? AND left_by IS NOT ?)) "
+            "WHERE owner IS NULL AND attempts >= 0 AND (not_before <= ? OR not_before > ? OR (? AND left_by IS NOT ?)) "
             f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
-            (time.time(), put_off_too, me, *names, most),
+            (now, now + longest, put_off_too, me, *names, most),
         )
         rows = _first(cursor, most_bytes, first_too=first_too)
         claimed: list[tuple[Pending, bool]] = []

@@ -37,12 +37,13 @@ def upsert(table: str, columns: Iterable[str], key: Sequence[str]) -> str:
 _WRITE = upsert("outcomes", COLUMNS, _KEY)
 
 
-def write_outcomes(connection: "Transaction", records: "Sequence[Record]") -> None:
-    """Write the records that were not forgotten since their samples were submitted."""
+def write_outcomes(connection: "Transaction", records: "Sequence[Record]") -> int:
+    """Write the records that were not forgotten since their samples were submitted; return how many were."""
     by_key = {tuple(str(row[name]) for name in _KEY): row for row in map(to_row, records)}
     rows = [by_key[key] for key in sorted(by_key)]  # in one order: no two processes wait for each other
-    if rows := not_forgotten(connection, rows):
-        connection.executemany(_WRITE, rows)
+    if kept := not_forgotten(connection, rows):
+        connection.executemany(_WRITE, kept)
+    return len(rows) - len(kept)
 
 
 def has_outcome(connection: "Transaction", sample_id: str) -> bool:
@@ -60,11 +61,11 @@ def outcomes_by_reason(connection: "Transaction") -> dict[str, int]:
     return dict(map(tuple, connection.execute(query).fetchall()))
 
 
-def used_since(connection: "Transaction", time: float) -> dict[str, int]:
-    """Return what was used by outcomes that were found since a time: "calls", "input" and "output" tokens."""
+def used_between(connection: "Transaction", since: float, until: float) -> dict[str, int]:
+    """Return what was used by outcomes that were found in a span of time: "calls", "input" and "output" tokens."""
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in ("llm_calls", "input_tokens", "output_tokens"))
-    query = f"SELECT {sums} FROM outcomes WHERE scored_at >= :time"  # noqa: S608 - names of ours
-    (row,) = connection.execute(query, {"time": time}).fetchall()
+    query = f"SELECT {sums} FROM outcomes WHERE scored_at >= :since AND scored_at < :until"  # noqa: S608 - names of ours
+    (row,) = connection.execute(query, {"since": since, "until": until}).fetchall()
     return dict(zip(("calls", "input", "output"), map(int, row), strict=True))
 
 

@@ -30,9 +30,11 @@ class Sink(ABC):
     Attributes:
         name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
         database: Where a monitor's alerts count, and a budget reads what was spent today, if the sink has one.
+        forgotten: How many outcomes it was given and did not keep, as their sample or user was forgotten meanwhile.
     """
 
     name: str
+    forgotten: int = 0
     database: "Database | None" = None
 
     @abstractmethod
