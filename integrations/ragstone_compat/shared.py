@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 
 from ragstone.errors import RagstoneError
 from ragstone.judge import Embedder, Judge
@@ -38,14 +39,24 @@ def embedder_of(model: object, judge: Judge | None) -> Embedder:
         RegistryError: None is named, there is no key, and the judge does not embed.
         TypeError: The object is no model.
     """
-    if model is None and not is_embedded(judge) and os.environ.get("OPENAI_API_KEY"):
+    named = model is not None
+    if not named and not is_embedded(judge) and os.environ.get("OPENAI_API_KEY"):
         model = _DEFAULT_EMBEDDER
-        print(f"ragstone: no embeddings are named; {model} places the texts", file=sys.stderr)
-    return made_embedder(model, judge, "")
+    embedder = made_embedder(model, judge, "")
+    if not named:
+        print(f"ragstone: no embeddings are named; {model or embedder.model} places the texts", file=sys.stderr)
+    return embedder
+
+
+def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a keyword that the library refuses, too: what it was meant for would be another thing."""
+    if strange := [name for name in given if name not in known]:
+        raise TypeError(f"{function}() got an unexpected keyword argument {strange[0]!r}")
 
 
 def _default() -> str:
     if os.environ.get("OPENAI_API_KEY"):
+        print(f"ragstone: no judge is named; {_DEFAULT} answers", file=sys.stderr)
         return _DEFAULT
     try:
         from ragstone.local.files import LLM_FILE, installed  # an extra

@@ -19,7 +19,7 @@ from ragstone.judge import LLM
 from ragstone.testing.contracts import LLMContract
 from ragstone_compat.deepeval import evaluate
 from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, SummarizationMetric
-from ragstone_compat.deepeval.models import DeepEvalBaseLLM, OpenAIModel
+from ragstone_compat.deepeval.models import AzureOpenAIModel, DeepEvalBaseLLM, OpenAIModel
 from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
 
 from ..support.openai_server import OpenAIServer, error  # noqa: TID252 - under importlib mode tests are no package
@@ -165,6 +165,64 @@ class Waiting(DeepEvalBaseLLM):
 class TestOwnModel(LLMContract):
     def llm(self) -> LLM:
         return Waiting().judge
+
+
+class Sync(DeepEvalBaseLLM):
+    """Answers by `generate` alone, with what its schema allows."""
+
+    def generate(self, prompt: str, schema: Any) -> Any:
+        if "claims" in schema.model_fields:
+            return schema(claims=["A."])
+        with pytest.raises(ValueError, match="greater than or equal to 1"):
+            schema.model_validate({"verdicts": {"1": {"evidence": [0], "verdict": "supported"}}})
+        return schema.model_validate({"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}})
+
+    async def a_generate(self, prompt: str, schema: Any) -> Any:
+        raise NotImplementedError
+
+    def get_model_name(self) -> str:
+        return "sync"
+
+
+def test_without_async_mode_generate_is_asked_by_a_schema_with_its_bounds() -> None:
+    case = LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."])
+    metric = FaithfulnessMetric(model=Sync(), async_mode=False)
+    assert metric.measure(case) == 1.0
+    results = evaluate([case], [FaithfulnessMetric(model=Sync())], run_async=False, show_indicator=False)
+    assert results.test_results[0].success
+    metric.model = Waiting()
+    assert metric.judge.model == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "said"),
+    [
+        (FaithfulnessMetric, {"modle": 1}, "unexpected keyword argument 'modle'"),
+        (
+            evaluate,
+            {"test_cases": [], "metrics": [], "ignore_error": True},
+            "unexpected keyword argument 'ignore_error'",
+        ),
+        (OpenAIModel, {"model": "m", "base_ulr": "http://127.0.0.1:9/v1"}, "unexpected keyword argument 'base_ulr'"),
+        (AzureOpenAIModel, {"deployment": "m"}, "unexpected keyword argument 'deployment'"),
+    ],
+)
+def test_a_name_that_deepeval_has_not_is_refused(make: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        make(**given)
+
+
+def test_prompts_of_deepeval_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="Faithfulness: its prompts are ragstone's; pass instructions= to a"):
+        FaithfulnessMetric(evaluation_template=Waiting)
+    metric = FaithfulnessMetric(model="gpt-5", evaluation_template=None)
+    with pytest.raises(NotImplementedError, match="Faithfulness: its prompts are ragstone's"):
+        metric.evaluation_template = Waiting
+
+
+def test_the_default_judge_is_said(server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
+    FaithfulnessMetric().measure(LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."]))
+    assert capsys.readouterr().err == "ragstone: no judge is named; openai:gpt-5-mini answers\n"
 
 
 def test_one_judge_serves_all_test_cases(server: OpenAIServer) -> None:

@@ -16,15 +16,23 @@ import pytest
 from ragstone import LLMReply, Score, Unscored
 from ragstone.errors import RagstoneError
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_compat.ragas import SingleTurnSample, evaluate
-from ragstone_compat.ragas.embeddings import HuggingfaceEmbeddings, embedding_factory
-from ragstone_compat.ragas.llms import llm_factory
+from ragstone_compat.ragas import RunConfig, SingleTurnSample, evaluate
+from ragstone_compat.ragas import integrations as ragas_integrations
+from ragstone_compat.ragas.embeddings import (
+    HuggingfaceEmbeddings,
+    LangchainEmbeddingsWrapper,
+    OpenAIEmbeddings,
+    embedding_factory,
+)
+from ragstone_compat.ragas.llms import LangchainLLMWrapper, llm_factory
 from ragstone_compat.ragas.metrics import (
     AnswerCorrectness,
     AspectCritic,
+    ContextPrecision,
     ContextRelevancy,
     FactualCorrectness,
     Faithfulness,
+    ResponseRelevancy,
     SemanticSimilarity,
     SingleTurnMetric,
     SummarizationScore,
@@ -310,6 +318,80 @@ def test_a_column_that_only_ragstone_would_read_is_not_read() -> None:
 def test_what_is_no_metric_is_refused() -> None:
     with pytest.raises(TypeError, match="metrics: has 'faithfulness', which is none of"):
         evaluate([SAMPLE], ["faithfulness"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "said"),
+    [
+        (Faithfulness, {"lm": 1}, "Faithfulness() got an unexpected keyword argument 'lm'"),
+        (Faithfulness, {"embeddings": 1}, "unexpected keyword argument 'embeddings'"),
+        (ResponseRelevancy, {"embedings": 1}, "ResponseRelevancy() got an unexpected keyword argument 'embedings'"),
+        (ContextPrecision, {"against": "response"}, "unexpected keyword argument 'against'"),
+        (SemanticSimilarity, {"llm": 1}, "SemanticSimilarity: asks no judge; name its model as embeddings="),
+        (AspectCritic, {"name": "a", "definition": "b", "question": "c"}, "unexpected keyword argument 'question'"),
+        (evaluate, {"dataset": [SAMPLE], "raise_exception": True}, "unexpected keyword argument 'raise_exception'"),
+        (RunConfig, {"timeuot": 3}, "RunConfig() got an unexpected keyword argument 'timeuot'"),
+        (LangchainLLMWrapper, {"lm": 1}, "unexpected keyword argument 'lm'"),
+        (LangchainLLMWrapper, {"llm": None}, "LangchainLLMWrapper: is None; pass a model of LangChain or LlamaIndex"),
+        (LangchainEmbeddingsWrapper, {"embeddings": 1, "chache": 1}, "unexpected keyword argument 'chache'"),
+        (llm_factory, {"base_ulr": "http://127.0.0.1:9/v1"}, "unexpected keyword argument 'base_ulr'"),
+        (embedding_factory, {"base_ulr": "http://127.0.0.1:9/v1"}, "unexpected keyword argument 'base_ulr'"),
+        (OpenAIEmbeddings, {"clinet": 1}, "unexpected keyword argument 'clinet'"),
+    ],
+)
+def test_a_name_that_ragas_has_not_is_refused(make: Any, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        make(**given)
+
+
+def test_names_that_ragas_has_are_taken() -> None:
+    Faithfulness(name="own", max_retries=2, output_type=None, sentence_segmenter=None)
+    AnswerCorrectness(answer_similarity=None, beta=2.0, embeddings=None, max_retries=2, weights=[1, 1])
+    FactualCorrectness(atomicity="high", coverage="high", language="english")
+    AspectCritic("a", "b", None, required_columns={}, strictness=3, max_retries=2)
+    SemanticSimilarity(is_cross_encoder=False, threshold=0.5)
+    RunConfig(seed=1, log_tenacity=True)
+    LangchainLLMWrapper(FakeLLM(claims), run_config=RunConfig(), bypass_temperature=True)
+    llm_factory("m", base_url="http://127.0.0.1:9/v1", temperature=0, max_tokens=9)
+
+
+def test_a_judge_in_the_fourth_place_is_asked() -> None:
+    judge = FakeLLM(lambda request: {"sentences": ""})
+    node = SimpleNamespace(node=SimpleNamespace(get_content=lambda: "It rains."))
+    engine = SimpleNamespace(query=lambda question: SimpleNamespace(source_nodes=[node]))
+    ragas_integrations.evaluate(engine, [{"user_input": "When?"}], [ContextRelevancy()], judge)
+    assert judge.requests
+
+
+def _assign_to_a_class() -> None:
+    Faithfulness.statement_generator_prompt = "\u00bfQu\u00e9?"
+
+
+@pytest.mark.parametrize(
+    "assign",
+    [
+        lambda: setattr(Faithfulness(), "statement_generator_prompt", "\u00bfQu\u00e9?"),
+        lambda: setattr(ResponseRelevancy(), "question_generation", "\u00bfQu\u00e9?"),
+        lambda: Faithfulness(nli_statements_prompt="\u00bfQu\u00e9?"),
+        lambda: AspectCritic("a", "b", single_turn_prompt="\u00bfQu\u00e9?"),
+        lambda: type("Mine", (Faithfulness,), {"nli_statements_prompt": "\u00bfQu\u00e9?"}),
+        _assign_to_a_class,
+        lambda: Faithfulness().set_prompts(nli_statements_prompt="\u00bfQu\u00e9?"),
+    ],
+)
+def test_a_prompt_is_refused_wherever_it_is_assigned(assign: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"its prompts are ragstone's; pass instructions= to a metric of"):
+        assign()
+    with pytest.raises(AttributeError, match="Faithfulness.statement_generator_prompt: its prompts are ragstone's"):
+        Faithfulness().statement_generator_prompt.instruction = "\u00bfQu\u00e9?"
+
+
+def test_the_default_judge_is_said_before_it_is_asked(server: OpenAIServer, capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+    reply = server.reply
+    server.reply = lambda body: said.append(capsys.readouterr().err) or reply(body)
+    Faithfulness().single_turn_score(SAMPLE)
+    assert said[0] == "ragstone: no judge is named; openai:gpt-5-mini answers\n"
 
 
 def test_no_judge_is_an_error_that_names_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

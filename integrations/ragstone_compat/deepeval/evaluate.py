@@ -9,9 +9,18 @@ import ragstone
 from ragstone.errors import RagstoneError, describe
 from ragstone_compat.deepeval.metrics import BaseMetric
 from ragstone_compat.deepeval.test_case import LLMTestCase
+from ragstone_compat.shared import check_names
 
 AsyncConfig = CacheConfig = DisplayConfig = ErrorConfig = dict[str, Any]
 """Options of `evaluate` in groups, by keyword; it takes them alone, too."""
+_WITH_EFFECT = (
+    "ignore_errors", "max_concurrent", "print_results", "run_async", "show_indicator", "skip_on_missing_params",
+)  # fmt: skip
+_WITHOUT = (
+    "display_option", "file_output_dir", "file_type", "identifier", "inspect_after_run", "metric_collection",
+    "official", "results_folder", "results_subfolder", "throttle_value", "truncate_passing_cases", "use_cache",
+    "verbose_mode", "write_cache",
+)  # fmt: skip
 _CALL_SECONDS = 3600.0  # calls of a model of the user's own may wait for one another; a client has its own limit
 
 
@@ -36,7 +45,7 @@ def evaluate(
         cache_config: Without effect.
         error_config: `ignore_errors`: whether what cannot be scored raises nothing; `skip_on_missing_params`: whether
             a metric is left out of the results of a test case that lacks a field.
-        **options: Any of these by itself, as older releases of DeepEval took them; others have no effect.
+        **options: Any of these by itself, as older releases of DeepEval took them; DeepEval's others have no effect.
 
     Returns:
         `test_results`, in the order of the test cases, each with the test case's fields, `index`, `success`, and
@@ -45,8 +54,11 @@ def evaluate(
     Raises:
         RagstoneError: Test cases could not be scored, and `ignore_errors` is not set. The run ends first, and prints
             what was scored. A score that is 0 of 0 raises nothing: it is None.
+        TypeError: DeepEval's function has no such option.
     """
     options = {**(async_config or {}), **(display_config or {}), **(error_config or {}), **options}
+    check_names("evaluate", options, (*_WITH_EFFECT, *_WITHOUT))
+    run_async = options.get("run_async", True)
     cases = list(test_cases)
     measured: list[list[Any]] = [[] for _ in cases]
     for metric in metrics:
@@ -55,8 +67,8 @@ def evaluate(
         else:
             report = ragstone.evaluate(
                 [metric.sample_of(case) for case in cases],
-                metric.native(),
-                max_concurrency=options.get("max_concurrent", 20) if options.get("run_async", True) else 1,
+                metric.native() if run_async else metric.asked_alone().native(),
+                max_concurrency=options.get("max_concurrent", 20) if run_async else 1,
                 call_timeout=_CALL_SECONDS,
                 progress="auto" if options.get("show_indicator", True) else False,
             )

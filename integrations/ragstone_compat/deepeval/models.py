@@ -1,18 +1,19 @@
 """Judges by DeepEval's names."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from inspect import signature
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, Field, create_model
 
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import is_constrained, spelled_out, without_system
 from ragstone_compat.missing import refuse
+from ragstone_compat.shared import check_names
 
 _SERVERS: Mapping[str, tuple[str, str]] = {
     "DeepSeekModel": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
@@ -25,6 +26,10 @@ _SERVERS: Mapping[str, tuple[str, str]] = {
     "OpenRouterModel": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
 }
 """Providers that speak OpenAI's API: the address, and the variable that holds the key."""
+_WITHOUT = (
+    "api_version", "cost_per_input_token", "cost_per_output_token", "default_headers", "format", "generation_kwargs",
+    "max_retries", "openai_api_version", "organization", "temperature", "timeout",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
@@ -32,9 +37,10 @@ def __getattr__(name: str) -> object:
 
 
 def _client(
-    server: str, model: str = "", *, model_name: str = "", base_url: str = "", api_key: str = "", **_: object
+    server: str, model: str = "", *, model_name: str = "", base_url: str = "", api_key: str = "", **others: object
 ) -> OpenAICompatible:
     """Return a judge; what DeepEval's classes take beside (temperature, prices) is for its own prompts."""
+    check_names(server, others, _WITHOUT)
     url, variable = _SERVERS[server]
     name, key = model or model_name, api_key or os.environ.get(variable)
     return (
@@ -52,9 +58,10 @@ def AzureOpenAIModel(  # noqa: N802
     *,
     azure_endpoint: str = "",
     azure_openai_api_key: str = "",
-    **_: object,
+    **others: object,
 ) -> OpenAICompatible:
     """Return the judge of a deployment, asked by Azure's address for OpenAI's API."""
+    check_names("AzureOpenAIModel", others, _WITHOUT)
     url = base_url or azure_endpoint or os.environ.get("AZURE_OPENAI_ENDPOINT", "")
     key = api_key or azure_openai_api_key or os.environ.get("AZURE_OPENAI_API_KEY")
     name = deployment_name or os.environ.get("AZURE_DEPLOYMENT_NAME") or model
@@ -64,8 +71,9 @@ def AzureOpenAIModel(  # noqa: N802
 class DeepEvalBaseLLM:
     """A judge of your own: a subclass with DeepEval's `load_model`, `generate`, `a_generate` and `get_model_name`.
 
-    `a_generate` is called, with a prompt, and with a `schema` (a pydantic class) where it has such a parameter. It
-    returns text, or an object of that class. All its calls run on one event loop, as in DeepEval.
+    `a_generate` is called, or `generate` where a metric's `async_mode` is False, with a prompt, and with a `schema` (a
+    pydantic class) where it has such a parameter. It returns text, or an object of that class. All calls of
+    `a_generate` run on one event loop, as in DeepEval.
     """
 
     def __init__(self, model: str | None = None, *_: object, **__: object) -> None:
@@ -79,19 +87,37 @@ class DeepEvalBaseLLM:
     @cached_property
     def judge(self) -> BaseLLM:
         """The model as ragstone's judge."""
-        return _OwnJudge(self)
+        return _AsyncJudge(self)
+
+    @cached_property
+    def sync_judge(self) -> BaseLLM:
+        """Likewise, where `async_mode` is False."""
+        return _SyncJudge(self)
 
 
-class _OwnJudge(BaseLLM):
+class _Own:
     def __init__(self, own: Any) -> None:  # noqa: ANN401 - it has the methods that the user wrote
         self.own = own
         self.model = own.get_model_name()
 
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+    def _asked(self, ask: Callable[..., Any], request: LLMRequest) -> Any:  # noqa: ANN401 - text, an object, or awaitable
         prompt = without_system(replace(request, user=spelled_out(request))).user
-        takes_schema = is_constrained(request) and "schema" in signature(self.own.a_generate).parameters
-        reply = await self.own.a_generate(prompt, **({"schema": _type_of(request.schema)} if takes_schema else {}))
-        return LLMReply(reply.model_dump_json() if isinstance(reply, BaseModel) else str(reply))
+        takes_schema = is_constrained(request) and "schema" in signature(ask).parameters
+        return ask(prompt, **({"schema": _type_of(request.schema)} if takes_schema else {}))
+
+
+class _AsyncJudge(_Own, BaseLLM):
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        return _reply(await self._asked(self.own.a_generate, request))
+
+
+class _SyncJudge(_Own, BaseLLM):
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        return _reply(self._asked(self.own.generate, request))
+
+
+def _reply(answer: object) -> LLMReply:
+    return LLMReply(answer.model_dump_json() if isinstance(answer, BaseModel) else str(answer))
 
 
 def _type_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
@@ -99,8 +125,11 @@ def _type_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
     if "enum" in schema:
         return Literal[tuple(schema["enum"])]
     if schema["type"] == "array":
-        return list[_type_of(schema["items"])]  # type: ignore[misc]
+        size = Field(min_length=schema.get("minItems"), max_length=schema.get("maxItems"))
+        return Annotated[list[_type_of(schema["items"])], size]  # type: ignore[misc]
+    if schema["type"] == "integer":
+        return Annotated[int, Field(ge=schema.get("minimum"), le=schema.get("maximum"))]
     if schema["type"] == "object":
         fields: dict[str, Any] = {name: (_type_of(inner), ...) for name, inner in schema["properties"].items()}
         return create_model("Reply", **fields)
-    return {"string": str, "integer": int, "boolean": bool}[schema["type"]]
+    return {"string": str, "boolean": bool}[schema["type"]]

@@ -7,8 +7,10 @@ from typing import Any
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseEmbedder
 from ragstone_compat.ragas.llms import of_client
+from ragstone_compat.shared import check_names
 
 _MODEL = "text-embedding-3-small"
+_OF_A_MODEL = ("batch_size", "cache", "dimensions", "encoding_format", "interface", "timeout", "user")
 
 
 class BaseRagasEmbeddings(BaseEmbedder):
@@ -30,9 +32,10 @@ BaseRagasEmbedding = BaseRagasEmbeddings
 
 
 class LangchainEmbeddingsWrapper(BaseRagasEmbeddings):
-    """An embedder of LangChain or LlamaIndex; other arguments have no effect."""
+    """An embedder of LangChain or LlamaIndex; ragas' other arguments have no effect."""
 
-    def __init__(self, embeddings: object, *_: object, **__: object) -> None:
+    def __init__(self, embeddings: object, *_: object, **others: object) -> None:
+        check_names(type(self).__name__, others, ("cache", "run_config"))
         self.wrapped = embeddings
 
 
@@ -54,7 +57,11 @@ class HuggingFaceEmbeddings(BaseEmbedder):
 HuggingfaceEmbeddings = HuggingFaceEmbeddings
 
 
-def OpenAIEmbeddings(client: object = None, model: str = _MODEL, **_: object) -> OpenAICompatible:  # noqa: N802
+def OpenAIEmbeddings(  # noqa: N802
+    client: object = None,
+    model: str = _MODEL,
+    cache: object = None,  # noqa: ARG001 - as ragas has it
+) -> OpenAICompatible:
     """Return an embedder at the server of a client of the package `openai`."""
     return of_client(model, client)
 
@@ -65,7 +72,7 @@ def embedding_factory(
     run_config: object = None,  # noqa: ARG001
     client: object = None,
     base_url: str | None = None,
-    **_: object,
+    **options: object,
 ) -> OpenAICompatible | HuggingFaceEmbeddings:
     """Return an embedder.
 
@@ -75,12 +82,14 @@ def embedding_factory(
         run_config: Without effect.
         client: A client of the package `openai`.
         base_url: The address of another server.
+        **options: Without effect.
 
     Raises:
-        TypeError: The client is another package's.
+        TypeError: The client is another package's, or there is no such option.
     """
     if provider == "huggingface":
         return HuggingFaceEmbeddings(model or "")
+    check_names("embedding_factory", options, _OF_A_MODEL)
     if provider == "openai" or model is not None:
         return of_client(model or _MODEL, client if provider == "openai" else client or provider, base_url)
     return of_client(provider, client, base_url)

@@ -11,9 +11,14 @@ from ragstone.errors import RagstoneError
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset, EvaluationResult, rows_in
 from ragstone_compat.ragas.metrics import answer_relevancy, context_precision, context_recall, faithfulness
 from ragstone_compat.ragas.metrics.base import Metric, unwrapped
-from ragstone_compat.shared import embedder_of, judge_of
+from ragstone_compat.shared import check_names, embedder_of, judge_of
 
 Result = EvaluationResult
+_WITH_EFFECT = ("column_map", "experiment_name", "raise_exceptions", "run_config", "show_progress")
+_WITHOUT = (
+    "_pbar", "_run_id", "allow_nest_asyncio", "batch_size", "callbacks", "in_ci", "is_async", "return_executor",
+    "token_usage_parser",
+)  # fmt: skip
 _DEFAULT = (answer_relevancy, context_precision, faithfulness, context_recall)
 
 
@@ -28,6 +33,7 @@ class _Run:
         embeddings: object,
         options: Mapping[str, Any],
     ) -> None:
+        check_names("evaluate", options, (*_WITH_EFFECT, *_WITHOUT))
         self.raises: bool = options.get("raise_exceptions", False)
         self.dataset = dataset
         if not isinstance(dataset, EvaluationDataset):
@@ -90,7 +96,7 @@ def evaluate(
         embeddings: Their embedder; likewise.
         **options: `run_config`; `raise_exceptions`: whether a sample that cannot be scored raises, once the run ended;
             `column_map`: the data set's column by ragas' name; `show_progress`; `experiment_name`: the name of the
-            report. Others (`callbacks`, `batch_size`, `is_async`, `in_ci`, `token_usage_parser`) have no effect.
+            report. ragas' others (`callbacks`, `batch_size`, `is_async`, `in_ci` ...) have no effect.
 
     Returns:
         The means. A score that is missing is NaN; a line on standard error says how many are, and why.
@@ -98,6 +104,7 @@ def evaluate(
     Raises:
         RagstoneError: No judge is named and there is none by default, or a sample raises.
         ValueError: A row holds no sample.
+        TypeError: ragas' function has no such option.
     """
     run = _Run(dataset, metrics, llm, embeddings, options)
     return run.result(ragstone.evaluate(**run.options))

@@ -37,13 +37,23 @@ class EvaluatorChain:
     __call__, acall = invoke, ainvoke
 
 
-def evaluate(query_engine: Any, dataset: Any, metrics: list[Metric], *_: object, **options: Any) -> EvaluationResult:  # noqa: ANN401
+def evaluate(
+    query_engine: Any,  # noqa: ANN401 - of LlamaIndex
+    dataset: Any,  # noqa: ANN401 - of any package
+    metrics: list[Metric],
+    llm: object = None,
+    embeddings: object = None,
+    *_: object,
+    **options: Any,  # noqa: ANN401
+) -> EvaluationResult:
     """Ask a query engine of LlamaIndex each question of a data set, and score what it answers.
 
     Args:
         query_engine: The query engine.
         dataset: An `EvaluationDataset`, or what `evaluate` takes.
         metrics: The metrics.
+        llm: As for `ragas.evaluate`, as is `embeddings`.
+        embeddings: The embedder of metrics that have none.
         *_: Without effect.
         **options: As for `ragas.evaluate`.
     """
@@ -51,4 +61,4 @@ def evaluate(query_engine: Any, dataset: Any, metrics: list[Metric], *_: object,
     for row in rows:
         found = query_engine.query(row["user_input"])
         row |= {"response": str(found), "retrieved_contexts": [each.node.get_content() for each in found.source_nodes]}
-    return evaluate_dataset(rows, metrics, **options)
+    return evaluate_dataset(rows, metrics, llm, embeddings, **options)

@@ -6,6 +6,17 @@ from typing import Any
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.adapting import spelled_out, without_system
+from ragstone_compat.shared import check_names
+
+_OTHERS = (
+    "bypass_n", "bypass_temperature", "cache", "is_finished_parser", "multiple_completion_supported", "run_config",
+)  # fmt: skip
+
+_OF_A_MODEL = (
+    "adapter", "cache", "default_headers", "extra_body", "extra_headers", "frequency_penalty", "logprobs",
+    "max_completion_tokens", "max_retries", "max_tokens", "mode", "n", "presence_penalty", "reasoning_effort",
+    "run_config", "seed", "stop", "system_prompt", "temperature", "timeout", "top_k", "top_p", "user", "verbosity",
+)  # fmt: skip
 
 
 class BaseRagasLLM(BaseLLM):
@@ -23,10 +34,13 @@ class BaseRagasLLM(BaseLLM):
 
 
 class LangchainLLMWrapper(BaseRagasLLM):
-    """A model of LangChain or LlamaIndex; other arguments have no effect, and the model is not changed."""
+    """A model of LangChain or LlamaIndex; ragas' other arguments have no effect, and the model is not changed."""
 
-    def __init__(self, langchain_llm: object = None, *_: object, **named: object) -> None:
-        self.wrapped = self.langchain_llm = named.get("llm", langchain_llm)
+    def __init__(self, langchain_llm: object = None, *_: object, llm: object = None, **others: object) -> None:
+        check_names(type(self).__name__, others, _OTHERS)
+        self.wrapped = self.langchain_llm = langchain_llm if llm is None else llm
+        if self.wrapped is None:
+            raise TypeError(f"{type(self).__name__}: is None; pass a model of LangChain or LlamaIndex")
 
 
 LangchainLLM = LlamaIndexLLMWrapper = LangchainLLMWrapper
@@ -37,7 +51,7 @@ def llm_factory(
     provider: str = "openai",
     client: object = None,
     base_url: str | None = None,
-    **_: object,
+    **options: object,
 ) -> OpenAICompatible:
     """Return a judge behind OpenAI's API.
 
@@ -46,11 +60,12 @@ def llm_factory(
         provider: Whose client it is: only OpenAI's.
         client: A client of the package `openai`, whose address and key are used.
         base_url: The address of another server.
-        **_: Without effect: options (temperature, max_tokens) are for ragas' own prompts.
+        **options: Without effect: those of a model (temperature, max_tokens) are for ragas' own prompts.
 
     Raises:
-        TypeError: The client is another package's.
+        TypeError: The client is another package's, or there is no such option.
     """
+    check_names("llm_factory", options, _OF_A_MODEL)
     return of_client(model, client if provider == "openai" else client or provider, base_url)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, partial
@@ -51,12 +52,13 @@ class BaseMetric:
         model: The judge: a model of OpenAI by name, one of ragstone's names ("local", "langchain:..."), a
             `DeepEvalBaseLLM`, or any judge or model object that ragstone takes. None: OpenAI's where there is a key,
             else the embedded one.
-        include_reason: Without effect: code writes the reason, and it costs no call; likewise `async_mode` and
-            `verbose_mode` (`print(metric.outcome)` shows the verdicts).
-        async_mode: Without effect.
+        include_reason: Without effect: code writes the reason, and it costs no call; likewise `verbose_mode`
+            (`print(metric.outcome)` shows the verdicts).
+        async_mode: Whether a `DeepEvalBaseLLM` is asked by `a_generate`, or by `generate`.
         strict_mode: The threshold is 1, and the score is 0 if it is less.
         verbose_mode: Without effect.
         flaky: Whether a test case passes though it fails by this metric.
+        evaluation_template: DeepEval's prompts, which are refused: ragstone has its own.
 
     Attributes:
         kind: ragstone's metric; None of a metric of your own.
@@ -80,12 +82,22 @@ class BaseMetric:
     strict_mode: bool = False
     verbose_mode: bool = False
     flaky: bool = False
+    evaluation_template: object = None
 
     score = score_breakdown = reason = success = error = outcome = evaluation_model = verbose_logs = cast("Any", None)
     evaluation_cost: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         self.threshold = 1.0 if self.strict_mode else self.threshold
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "evaluation_template" and value is not None and self.kind is not None:
+            raise NotImplementedError(
+                f"{self.__name__}: its prompts are ragstone's; pass instructions= to a metric of ragstone"
+            )
+        super().__setattr__(name, value)
+        if name in ("async_mode", "model"):
+            vars(self).pop("judge", None)
 
     @property
     def __name__(self) -> str:
@@ -116,7 +128,14 @@ class BaseMetric:
     @cached_property
     def judge(self) -> Judge:
         """Who is asked."""
-        return judge_of(getattr(self.model, "judge", self.model))
+        own = "judge" if self.async_mode else "sync_judge"
+        return judge_of(getattr(self.model, own, self.model))
+
+    def asked_alone(self) -> "BaseMetric":
+        """Return a copy whose `async_mode` is False."""
+        alone = copy(self)
+        alone.async_mode = False
+        return alone
 
     def sample_of(self, test_case: LLMTestCase) -> Sample:
         """Return a test case as a sample: what a GEval sees of it, or all but the context."""

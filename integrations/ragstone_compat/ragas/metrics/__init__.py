@@ -17,38 +17,73 @@ from ragstone_compat.ragas.metrics.base import SingleTurnMetric as SingleTurnMet
 _GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
+_TRIES = ("max_retries",)
+_OLD = (*_TRIES, "sentence_segmenter")
 _BY_REFERENCE = ("user_input", "reference", "retrieved_contexts")
 
 
-def _metric(title: str, name: str, kind: type[ragstone.Metric], *fields: str, **takes: object) -> type[Metric]:
+def _metric(
+    title: str,
+    name: str,
+    kind: type[ragstone.Metric],
+    *fields: str,
+    ignores: tuple[str, ...] = (),
+    against: str = "",
+    **takes: object,
+) -> type[Metric]:
     """Return a metric's class, by ragas' names, with ragstone's metric, the order of its fields, and its options."""
-    of = {"name": name, "kind": kind, "fields": fields or Metric.fields, "takes": takes}
+    sets = {"against": against} if against else {}
+    of = {
+        "name": name,
+        "kind": kind,
+        "fields": fields or Metric.fields,
+        "sets": sets,
+        "takes": takes,
+        "ignores": ignores,
+    }
     return type(title, (Metric,), {"__module__": __name__, "__doc__": f"`{kind.__qualname__}`, by ragas' name.", **of})
 
 
-Faithfulness = _metric("Faithfulness", "faithfulness", ragstone.Faithfulness)
+Faithfulness = _metric("Faithfulness", "faithfulness", ragstone.Faithfulness, ignores=_OLD)
 ResponseRelevancy = _metric("ResponseRelevancy", "answer_relevancy", ragstone.ResponseRelevancy, strictness=3)
 LLMContextPrecisionWithReference = _metric(
     "LLMContextPrecisionWithReference",
     "llm_context_precision_with_reference",
     ragstone.ContextPrecision,
     *_BY_REFERENCE,
+    ignores=_TRIES,
     against="reference",
 )
 ContextPrecision = _metric(
-    "ContextPrecision", "context_precision", ragstone.ContextPrecision, *_BY_REFERENCE, against="reference"
+    "ContextPrecision",
+    "context_precision",
+    ragstone.ContextPrecision,
+    *_BY_REFERENCE,
+    ignores=_TRIES,
+    against="reference",
 )
 LLMContextPrecisionWithoutReference = _metric(
     "LLMContextPrecisionWithoutReference",
     "llm_context_precision_without_reference",
     ragstone.ContextPrecision,
+    ignores=_TRIES,
     against="response",
 )
-ContextUtilization = _metric("ContextUtilization", "context_utilization", ragstone.ContextPrecision, against="response")
-LLMContextRecall = _metric(
-    "LLMContextRecall", "context_recall", ragstone.ContextRecall, "user_input", "retrieved_contexts", "reference"
+ContextUtilization = _metric(
+    "ContextUtilization", "context_utilization", ragstone.ContextPrecision, ignores=_TRIES, against="response"
 )
-ContextRelevancy = _metric("ContextRelevancy", "context_relevancy", native.ContextRelevancy)
+LLMContextRecall = _metric(
+    "LLMContextRecall",
+    "context_recall",
+    ragstone.ContextRecall,
+    "user_input",
+    "retrieved_contexts",
+    "reference",
+    ignores=_TRIES,
+)
+ContextRelevancy = _metric(
+    "ContextRelevancy", "context_relevancy", native.ContextRelevancy, ignores=("show_deprecation_warning",)
+)
 AnswerCorrectness = _metric(
     "AnswerCorrectness",
     "answer_correctness",
@@ -56,13 +91,21 @@ AnswerCorrectness = _metric(
     "user_input",
     "response",
     "reference",
+    ignores=(*_OLD, "answer_similarity"),
     weights=(0.75, 0.25),
     beta=1.0,
 )
-SemanticSimilarity = _metric("SemanticSimilarity", "semantic_similarity", native.SemanticSimilarity, threshold=None)
-AnswerSimilarity = _metric("AnswerSimilarity", "answer_similarity", native.SemanticSimilarity, threshold=None)
+SemanticSimilarity, AnswerSimilarity = [
+    _metric(title, name, native.SemanticSimilarity, ignores=("is_cross_encoder",), threshold=None)
+    for title, name in (("SemanticSimilarity", "semantic_similarity"), ("AnswerSimilarity", "answer_similarity"))
+]
 SummarizationScore = _metric(
-    "SummarizationScore", "summary_score", native.SummarizationScore, length_penalty=True, coeff=0.5
+    "SummarizationScore",
+    "summary_score",
+    native.SummarizationScore,
+    ignores=_TRIES,
+    length_penalty=True,
+    coeff=0.5,
 )
 
 
@@ -70,7 +113,7 @@ class FactualCorrectness(Metric):
     """How far response and reference state the same facts (`native.FactualCorrectness`)."""
 
     name, kind, takes = "factual_correctness", native.FactualCorrectness, {"mode": "f1", "beta": 1.0}
-    fields = ("response", "reference")
+    fields, ignores = ("response", "reference"), ("atomicity", "coverage", "language")
 
     @property
     def column(self) -> str:
@@ -82,23 +125,25 @@ class AspectCritic(Metric):
     """A question of your own, answered yes (1) or no (0) (`ragstone.Criterion`); `strictness` has no effect."""
 
     kind = native.Critic
-    takes: ClassVar[Mapping[str, object]] = {
+    sets: ClassVar[Mapping[str, object]] = {
         "name": "",
         "question": "",
         "choices": {"yes": 1.0, "no": 0.0},
         "sees": ("user_input", "response", "retrieved_contexts", "reference"),
     }
+    ignores = ("max_retries", "required_columns", "strictness")
 
     def __init__(self, name: str, definition: str, llm: object = None, **options: object) -> None:
-        super().__init__(llm, **{"name": name, "question": definition, **options})
+        super().__init__(llm, **options)
+        vars(self).update(name=name, question=definition)
 
 
 class SimpleCriteriaScore(AspectCritic):
     """A grade by a definition of your own, a whole number from 0 to 10 (`ragstone.Criterion`)."""
 
     points = 10.0
-    takes: ClassVar[Mapping[str, object]] = {
-        **AspectCritic.takes,
+    sets: ClassVar[Mapping[str, object]] = {
+        **AspectCritic.sets,
         "choices": {word: grade / 10 for grade, word in enumerate(_GRADES)},
     }
 

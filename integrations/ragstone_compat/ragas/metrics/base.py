@@ -2,14 +2,14 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
 import ragstone
 from ragstone import Outcome, Sample, Unscored
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset
-from ragstone_compat.shared import embedder_of, judge_of
+from ragstone_compat.shared import check_names, embedder_of, judge_of
 
 
 class MetricResult(float):
@@ -32,33 +32,70 @@ class MetricResult(float):
         return self.outcome.detail if isinstance(self.outcome, Unscored) else self.outcome.reason
 
 
-class Metric:
+_ALL_TAKE = ("allowed_values", "name", "output_type")
+_PROMPTS = ("nli_statements_message", "prompts", "question_generation")  # beside the names that end in "_prompt"
+
+
+def _refuse_prompts(of: type, names: Iterable[str], error: type[Exception] = NotImplementedError) -> None:
+    """Refuse prompts of ragas', which would have no effect."""
+    for name in names:
+        if name.endswith("_prompt") or name in _PROMPTS:
+            way_out = "its prompts are ragstone's; pass instructions= to a metric of ragstone"
+            raise error(f"{of.__name__}.{name}: {way_out}")
+
+
+class _Class(type):
+    def __setattr__(cls, name: str, value: object) -> None:
+        _refuse_prompts(cls, [name])
+        super().__setattr__(name, value)
+
+
+class Metric(metaclass=_Class):
     """A metric by ragas' name.
 
     Args:
         llm: The judge: what `llm_factory` or a wrapper returns, or any judge or model object that ragstone takes.
             None: that of `evaluate`, else OpenAI's where there is a key, else the embedded one.
         embeddings: The embedder; likewise.
-        **options: ragas' options. What concerns its prompts has no effect.
+        **options: ragas' options of this metric. Those in `takes` have an effect; prompts are refused.
+
+    Raises:
+        TypeError: ragas' metric has no such option.
+        NotImplementedError: It is a prompt.
     """
 
     name: str
     kind: ClassVar[Any]
     takes: ClassVar[Mapping[str, object]] = {}
+    sets: ClassVar[Mapping[str, object]] = {}  # ragstone's options that ragas' metric has not
+    ignores: ClassVar[tuple[str, ...]] = ()
     fields: ClassVar[tuple[str, ...]] = ("user_input", "response", "retrieved_contexts")
     points: ClassVar[float] = 1.0
 
     def __init__(self, llm: object = None, embeddings: object = None, **options: object) -> None:
+        name = type(self).__name__
+        _refuse_prompts(type(self), options)
+        check_names(name, options, (*_ALL_TAKE, *self.takes, *self.ignores))
+        if embeddings is not None and not self.kind.needs_embedder:
+            check_names(name, ["embeddings"], ())
+        if llm is not None and embeddings is None and not self.kind.needs_llm:
+            raise TypeError(f"{name}: asks no judge; name its model as embeddings=")
         self.llm, self.embeddings = llm, embeddings
-        vars(self).update({**self.takes, **options})
+        vars(self).update({**self.sets, **self.takes, **options})
 
     def __init_subclass__(cls) -> None:
         if not hasattr(cls, "kind") or {"_ascore", "_single_turn_ascore"} & vars(cls).keys():
             raise TypeError(f"{cls.__name__}: a metric of your own is a subclass of ragstone.Metric")
+        _refuse_prompts(cls, vars(cls))
 
     def __setattr__(self, name: str, value: object) -> None:
+        _refuse_prompts(type(self), [name])
         super().__setattr__(name, value)
         vars(self).pop("_alone", None)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of what is not there
+        _refuse_prompts(type(self), [name], AttributeError)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def column(self) -> str:
@@ -68,11 +105,9 @@ class Metric:
     def init(self, run_config: object = None) -> None:
         """Do nothing: a metric needs no preparation."""
 
-    def get_prompts(self) -> None:
+    def get_prompts(self, *_: object, **__: object) -> None:
         """Refuse: prompts are ragstone's."""
-        raise NotImplementedError(
-            f"{self.column}: its prompts are ragstone's; pass instructions= to a metric of ragstone"
-        )
+        _refuse_prompts(type(self), ["prompts"])
 
     set_prompts = adapt_prompts = save_prompts = load_prompts = get_prompts
 
@@ -85,7 +120,7 @@ class Metric:
             name: The name in ragstone's report, where its own is another metric's too.
         """
         kind: Any = type(self.kind.__name__, (self.kind,), {"name": name}) if name else self.kind
-        options = {each: getattr(self, each) for each in self.takes}
+        options = {each: getattr(self, each) for each in (*self.sets, *self.takes)}
         judge = None
         if kind.needs_llm:
             judge = options["llm"] = judge_of(unwrapped(llm if self.llm is None else self.llm))
