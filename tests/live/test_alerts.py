@@ -20,6 +20,7 @@ from ragstone.live import Alarm, Alert, Record, Sampling, SQLiteSink
 from ragstone.live.alarms import Tally, alerts_in, count_new
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
+from ragstone.report import Report
 from ragstone.results.connection import SqliteFile
 from ragstone.results.record import Watched
 
@@ -213,6 +214,34 @@ def test_each_metric_is_watched_apart_and_with_another_mean_anew() -> None:
         assert {int(low.sample_id[1:]) // 500 * 500 for low in calls[-1].lowest} == {first}
     assert [(alarm.metric, alarm.below) for alarm in calls] == [("told", 0.8), ("told", 0.9)]
     assert counted() == {("other", 0.2): 400, **{("told", alarm.below): alarm.samples for alarm in calls}}
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({}, "thread_id"), ({"group": "metadata.doc"}, "doc"), ({"group": "user_id"}, "user_id")],
+)
+def test_of_a_group_one_score_moves_an_alarm(options: Any, named: str) -> None:
+    with told(**options) as monitor:
+        for group in range(3):
+            give(monitor, [1.0] * 8, 8 * group, **{named: f"g{group}"})
+        give(monitor, [1.0] * 4, 24)  # of no group
+    assert counted() == {("told", 0.8): 7}
+    with told(**options) as monitor:  # another process
+        give(monitor, [1.0] * 8, 30, **{named: "g0"})
+    assert counted() == {("told", 0.8): 7}
+    assert Report.load(RESULTS)["told"].groups[:2] == "7 "
+    with pytest.raises(ValueError, match="group: 'doc' is no field; write metadata.doc"):
+        told(group="doc")
+
+
+def test_a_conversation_that_goes_on_counts_once_a_day() -> None:
+    score, day = Score(metric="told", value=1.0, reason="", version="1"), 86_400.0
+    with closing(SQLiteSink(RESULTS)) as sink:
+        for hours in (1, 2, 20, 26, 49, 51):
+            at = day + 3_600.0 * hours
+            sink.write([Record(f"s{hours}", score, scored_at=at, thread_id="t", watched=watched(0.8))])
+            count_new(sink.database)
+    assert counted() == {("told", 0.8): 3}
 
 
 def test_a_score_that_is_handed_over_again_counts_once() -> None:

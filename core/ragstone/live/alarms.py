@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from operator import itemgetter
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
@@ -21,17 +22,25 @@ TABLE = (
 )
 _MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
 _MOST_LOWEST = 10
+_APART = 86_400.0  # seconds: scores of one conversation that are further apart count again
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 ALONE = (
     "INSERT INTO tallies (metric, watched, tally) VALUES ('', '', '') "
     "ON CONFLICT (metric, watched) DO UPDATE SET tally = excluded.tally"
 )
 _NEW = (
-    "SELECT sample_id, metric, version, value, scored_at, watched FROM outcomes WHERE counted IS NULL "
-    "AND watched IS NOT NULL AND status = 'scored' ORDER BY scored_at, sample_id, metric, version LIMIT :most"
+    "SELECT sample_id, metric, version, value, scored_at, watched, coalesce(of_group, thread_id) FROM outcomes "
+    "WHERE counted IS NULL AND watched IS NOT NULL AND status = 'scored' "
+    "ORDER BY scored_at, sample_id, metric, version LIMIT :most"
 )
 _NOT_COUNTED = "SELECT min(scored_at) FROM outcomes WHERE counted IS NULL AND watched IS NOT NULL AND status = 'scored'"
-_COUNTED = "UPDATE outcomes SET counted = 1 WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
+_OF_GROUP = (
+    "SELECT 1 FROM outcomes WHERE coalesce(of_group, thread_id) = :of_group AND counted = 1 AND metric = :metric "
+    "AND watched = :watched AND scored_at > :since LIMIT 1"
+)
+_COUNTED = (
+    "UPDATE outcomes SET counted = :counted WHERE sample_id = :sample_id AND metric = :metric AND version = :version"
+)
 _TALLY = "SELECT tally, raised FROM tallies WHERE metric = :metric AND watched = :watched"
 _WRITE = (
     "INSERT INTO tallies (metric, watched, tally, raised) VALUES (:metric, :watched, :tally, :raised) "
@@ -41,7 +50,8 @@ _TALLIES = "SELECT metric, watched, tally, raised FROM tallies WHERE metric <> '
 _TO_ANNOUNCE = "SELECT metric, watched, tally, raised FROM tallies WHERE raised IS NOT NULL AND announced = 0"
 _LOWEST = (
     "SELECT sample_id, value, submitted_at FROM outcomes WHERE status = 'scored' AND metric = :metric "
-    "AND watched = :watched AND scored_at BETWEEN :since AND :until ORDER BY value, scored_at, sample_id LIMIT :most"
+    "AND watched = :watched AND counted = 1 AND scored_at BETWEEN :since AND :until "
+    "ORDER BY value, scored_at, sample_id LIMIT :most"
 )
 
 
@@ -66,7 +76,7 @@ class Alarm(BaseModel, frozen=True):
         metric: The metric's name.
         below: The lowest mean that the alert accepts.
         at: When it was raised, in seconds since 1970 (UTC).
-        samples: How many scores the alert had counted.
+        samples: How many scores the alert had counted: one of a conversation.
         mean: Their mean.
         recent_samples: How many of them came since the drop, as well as it can be told: since then, their sum lacks
             most to that of as many scores at the alert's `below`.
@@ -206,7 +216,11 @@ def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, flo
 
 
 def _count(database: Database) -> None:
-    """Count what is new. An alert that has raised an alarm counts nothing."""
+    """Count what is new. An alert that has raised an alarm counts nothing.
+
+    Of a group (a conversation, where none is named) it counts the first score, and no other for a day: bets stay fair
+    only where the next score is a new draw, which the next turn of a bad conversation is not.
+    """
     counted = _MOST_AT_ONCE
     while counted == _MOST_AT_ONCE:
         with database.transaction() as connection:
@@ -217,14 +231,21 @@ def _count_some(connection: Transaction) -> int:
     connection.execute(ALONE)
     rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
     alerts: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for _, metric, _, value, at, watched in rows:
-        alerts.setdefault((metric, watched), []).append((value, at))
+    done: list[dict[str, Any]] = []
+    begun = set[tuple[str, str, str]]()
+    for sample_id, metric, version, value, at, watched, group in rows:
+        names = {"metric": metric, "watched": watched, "of_group": group, "since": at - _APART}
+        counts = group is None or not (
+            (metric, watched, group) in begun or connection.execute(_OF_GROUP, names).fetchall()
+        )
+        done.append({"sample_id": sample_id, "metric": metric, "version": version, "counted": int(counts)})
+        if counts:
+            begun.add((metric, watched, group))
+            alerts.setdefault((metric, watched), []).append((value, at))
     for (metric, watched), scores in alerts.items():
         _count_scores(connection, metric, watched, scores)
     if rows:
-        names = "sample_id", "metric", "version"
-        done: list[dict[str, Any]] = [dict(zip(names, row[:3], strict=True)) for row in sorted(rows)]
-        connection.executemany(_COUNTED, done)
+        connection.executemany(_COUNTED, sorted(done, key=itemgetter("sample_id", "metric", "version")))
     return len(rows)
 
 

@@ -27,6 +27,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.named import metrics_from
 from ragstone.options import Flag, checked
 from ragstone.plain import is_list
+from ragstone.results.groups import group_name
 from ragstone.results.record import Watched
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
@@ -71,6 +72,9 @@ class Monitor:
             texts.
         keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
+        group: What samples depend on each other by, as for `ragstone.evaluate`; outcomes keep it. By default they are
+            grouped by `thread_id`, where that is kept. Reports then draw groups, and of a group one sample a day
+            moves an alarm.
         alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
             database is the same count together; one of the sinks must have a database.
         on_alarm: Called with each `Alarm` once, on a thread of its own, in a process that judges. The log of
@@ -109,6 +113,7 @@ class Monitor:
         outbox: str | os.PathLike[str] | None = None,
         store_text: bool = False,
         keep: Collection[Fact] = get_args(Fact),
+        group: str | None = None,
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
@@ -142,6 +147,7 @@ class Monitor:
                 outbox=path,
                 store_text=store_text,
                 keep=keep,
+                group=None if group is None else group_name(group),
                 alerts=_alerts(checked("alerts", alerts, _Alerts), made, several),
                 on_alarm=on_alarm,
                 waits=self.waits,

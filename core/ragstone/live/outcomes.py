@@ -18,6 +18,7 @@ TABLES = (
     "CREATE INDEX outcomes_to_count ON outcomes (scored_at) WHERE watched IS NOT NULL AND counted IS NULL",
     "CREATE INDEX outcomes_by_time ON outcomes (metric, submitted_at)",
     "CREATE INDEX outcomes_by_scoring ON outcomes (scored_at)",
+    "CREATE INDEX outcomes_by_group ON outcomes (coalesce(of_group, thread_id)) WHERE counted = 1",
 )
 _KEY = ("sample_id", "metric", "version")
 _OF_USER = (

@@ -82,6 +82,7 @@ class Settings:
     outbox: Path | None
     store_text: bool
     keep: frozenset[str]
+    group: str | None
     alerts: Mapping[str, Watched]  # by metric
     on_alarm: Callable[[Alarm], object] | None
     waits: Waits

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 from ragstone.bridge import CALLS, Calls
@@ -21,6 +22,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Score
 from ragstone.results.connection import Database
+from ragstone.results.groups import group_of
 from ragstone.results.record import Record
 
 # Seconds after which a thread computes beside another one that does not end.
@@ -224,7 +226,7 @@ class Workers:
 
     def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
         store_text, metadata = self._settings.store_text, task.sample.metadata
-        return Record(
+        record = Record(
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
             judge=self._metric(choice).judge.model,
@@ -237,3 +239,5 @@ class Workers:
             watched=self._settings.alerts.get(choice.metric) if choice.represents else None,
             **cast("Any", facts_of(metadata, self._settings.keep)),
         )
+        group = self._settings.group
+        return record if group is None else replace(record, group=group_of(group, record, task.sample))
