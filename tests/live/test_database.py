@@ -27,18 +27,18 @@ def ids(store: Case) -> list[str]:
 
 
 def test_a_row(store: Case) -> None:
-    about = {"run_id": "5", "run_name": "rag", "tags": ("a",), "user_id": "u", "thread_id": "c"}
+    about = {"run_id": "5", "run_name": "rag", "tags": ("a",), "user_id": "u", "thread_id": "c", "group": "doc=d"}
     origin = {"trace_id": "t", "span_id": "s"}
     store.sink.write([score(origin=origin, rate=0.25, chosen_by="rule", **about), unscored("run-2")])
     names = [name for name in COLUMNS if name != "verdicts"]
     assert store.query(f"SELECT {', '.join(names)} FROM outcomes ORDER BY sample_id") == [
         (
             "run-1", "demo", "1", "scored", 0.5, 1, "1 of 2.", None, '{"a":1.0}', "judge-1", 1000.0, 1001.5, 0.25,
-            "rule", 2, 0, 90, None, 1.5, "t", "s", None, "5", "rag", '["a"]', "u", "c", None,
+            "rule", 2, 0, 90, None, 1.5, "t", "s", None, "5", "rag", '["a"]', "u", "c", None, "doc=d",
         ),
         (
             "run-2", "demo", "1", "unscored", None, None, "timeout", "after 30 s", None, "judge-1", 1000.0, 1001.5, 1.0,
-            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None,
+            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None, None,
         ),
     ]  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_all_or_none(store: Case) -> None:
     assert len(store.read()) == 4
 
 
-@pytest.mark.parametrize("version", [3, 5])
+@pytest.mark.parametrize("version", [4, 6])
 def test_a_database_of_another_version_is_left_alone(store: Case, version: int) -> None:
     store.sink.write([score("before")])
     store.sink.close()
@@ -71,9 +71,9 @@ def test_a_database_of_another_version_is_left_alone(store: Case, version: int) 
     else:
         store.query(f"PRAGMA user_version = {version}")
     for _ in range(2):
-        with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 4\); "):
+        with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 5\); "):
             store.sink.write([score("late")])
-    with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 4"):
+    with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 5"):
         open_results(store.source)
     assert ids(store) == ["before"]
 
