@@ -55,6 +55,12 @@ def test_a_drop_is_the_exit_status(run, scored, change, drops, status):
         assert f"context_relevancy: {said}{allowed}: " in found.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize(("rarest", "status"), [("0.05", 0), ("0", 3), ("1", 2), ("-0.1", 2)])
+def test_what_is_rare_is_looked_for_where_one_says_so(run, scored, rarest, status):
+    a = scored("a", *(row(i, id=f"q{i}") for i in range(80)))
+    assert run("compare", a, changed(a), "--allow-drop", "0.02", "--rarest", rarest).exit_code == status
+
+
 def test_a_gate_that_cannot_tell_is_3_and_markdown_says_so(run, scored):
     a = scored("a", row(1, id="q1"))
     found = run("compare", a, changed(a), "--allow-drop", "0.02", "--markdown")

@@ -39,7 +39,7 @@ def results(path):
 
 def table(text):
     """The table's rows by metric."""
-    lines = [line.split("  ") for line in text.splitlines() if line.startswith(("metric", *ALL))]
+    lines = [line.split("  ") for line in text.splitlines() if line.startswith(("metric", *ALL)) and "  " in line]
     head, *rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     return {cells[0]: dict(zip(head, cells, strict=True)) for cells in rows}
 

@@ -64,9 +64,9 @@ def of_differences(*differences, base=1.0, bounds=(-1.0, 1.0), **changes):
     return report([base] * len(differences), metrics=[info]), report([base + d for d in differences], metrics=[info])
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 30, 50])
+@pytest.mark.parametrize("n", [2, 3, 5, 10, 20, 30, 50, 80])
 @pytest.mark.parametrize(("loss", "share", "allowed"), [(-1.0, 0.04, 0.02), (-0.5, 0.1, 0.025), (-1.0, 0.2, 0.1)])
-@pytest.mark.parametrize("jitter", [0.0, 0.01])
+@pytest.mark.parametrize("jitter", [0.0, 0.01, 0.05])
 def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, loss, share, allowed, jitter):
     """Exact: every number of answers that break, by its binomial probability; the others move by next to nothing."""
     passes = 0.0
@@ -74,8 +74,31 @@ def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, los
         others = [jitter * math.sin(i) for i in range(n - k)]
         runs = of_differences(*[loss] * k, *others, bounds=(0.0, 1.0))
         chance = math.comb(n, k) * share**k * (1 - share) ** (n - k)
-        passes += chance * (only(*runs, allowed=allowed).status == 0)
+        passes += chance * (chance > 1e-6 and only(*runs, allowed=allowed, rarest=0.04).status == 0)
     assert passes <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("differences", "rarest", "status"),
+    [
+        ([0.0] * 72, 0.05, 0),
+        ([0.0] * 71, 0.05, 3),
+        ([0.0] * 72, 0.0, 3),
+        ([0.0] * 183, 0.0, 0),
+        ([0.04, -0.04] * 40, 0.05, 0),
+        ([0.04, -0.04] * 40, 0.01, 3),
+        ([-0.1, -0.14] * 40, 0.05, 1),
+        ([-1.0, *[0.0] * 99], 0.05, 3),
+    ],
+)
+def test_a_gate_says_what_it_assumes_and_what_is_rare_enough_to_pass(differences, rarest, status):
+    found = only(*of_differences(*differences, bounds=(0.0, 1.0)), rarest=rarest)
+    assert found.status == status
+    narrow = "rarer than 5 %), and" in found.sentence
+    assert narrow == (rarest == 0.05 and len(differences) >= 72)
+    assert narrow == ("whatever few samples may hide), and" not in found.sentence)
+    with pytest.raises(ValueError, match="rarest is 1; it is a share"):
+        only(*of_differences(0.0, 0.0), rarest=1)
 
 
 @given(
@@ -133,9 +156,9 @@ def test_lower_is_better_turns_the_difference():
 
 
 def test_unscored_samples_do_not_hide_a_drop():
-    # 1,000 - n pairs that are equal: the mean over all is lower by n / 1,000 at worst, and by 0.004 for what they hide
+    # 1,000 - n pairs that are equal: the mean over all is lower by n / 1,000 at worst
     base = report([0.9] * 1_000, metrics=[KNOWN])
-    few, many = (only(base, report([0.9] * (1_000 - n) + [None] * n, metrics=[KNOWN])) for n in (15, 18))
+    few, many = (only(base, report([0.9] * (1_000 - n) + [None] * n, metrics=[KNOWN])) for n in (15, 22))
     assert (few.status, many.status) == (0, 3)
     assert "Left out: 15 samples that the base scored and the new run left unscored." in few.sentence
     assert "score them again" in many.sentence

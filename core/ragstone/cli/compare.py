@@ -8,6 +8,7 @@ from ragstone.report import Comparison
 from ragstone.report import compare as compared
 from ragstone.report.checks import check_drops, status_of
 from ragstone.report.checks import markdown as as_markdown
+from ragstone.report.statistics import RAREST
 
 drop_option = click.option(
     "--allow-drop",
@@ -16,6 +17,15 @@ drop_option = click.option(
     metavar="[METRIC=]NUMBER",
     help="End with 1 where B is worse than A by more, with 3 where its 95 % interval cannot tell. A number for all "
     "metrics, or for those that are named (repeatable).",
+)
+rarest_option = click.option(
+    "--rarest",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=RAREST,
+    show_default=True,
+    metavar="SHARE",
+    help="What breaks in a smaller share of the samples is not looked for by --allow-drop, where they are enough to "
+    "show the others (72 for 0.05). 0: whatever is rare counts.",
 )
 markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown, for a pull request.")
 
@@ -26,6 +36,7 @@ markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown,
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 @group_option
 @drop_option
+@rarest_option
 @markdown_option
 @json_option
 @click.pass_context
@@ -36,6 +47,7 @@ def compare(
     any_version: bool,
     group: str | None,
     drops: tuple[str, ...],
+    rarest: float,
     markdown: bool,
     as_json: bool,
 ) -> None:
@@ -47,8 +59,9 @@ def compare(
     called as their files are. `ragstone correct A B --labels FILE` says first what people would say.
 
     With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
-    better, A's - B's) with its 95 % interval. Samples that B left unscored count neither way, unless their worst
-    possible scores would turn a pass. Of several metrics the worst counts: 1, then 3, then 0.
+    better, A's - B's) with its 95 % interval: the narrower one where the samples would have shown what breaks in a
+    share --rarest of them, else the one that holds whatever is rare. Samples that B left unscored count neither way,
+    unless their worst possible scores would turn a pass. Of several metrics the worst counts: 1, then 3, then 0.
 
     \b
     Exit status:
@@ -62,14 +75,17 @@ def compare(
       2    a file holds no results, the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart([("B", b)], [("A", a)])
-    ctx.exit(conclude(compared(a, b, any_version=any_version, group=group), drops, markdown=markdown, as_json=as_json))
+    comparison = compared(a, b, any_version=any_version, group=group)
+    ctx.exit(conclude(comparison, drops, rarest, markdown=markdown, as_json=as_json))
 
 
-def conclude(comparison: Comparison, drops: tuple[str, ...], *, markdown: bool, as_json: bool = False) -> int:
+def conclude(
+    comparison: Comparison, drops: tuple[str, ...], rarest: float, *, markdown: bool, as_json: bool = False
+) -> int:
     """Print a comparison, check it against the drops that are allowed, and return the exit status."""
     everywhere, by_name = _drops(drops)
     try:
-        checks = check_drops(comparison, everywhere, by_name) if drops else []
+        checks = check_drops(comparison, everywhere, by_name, rarest=rarest) if drops else []
     except ValueError as error:
         raise click.UsageError(f"--allow-drop: {error}") from None
     if as_json:

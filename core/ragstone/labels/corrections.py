@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.report.aggregates import MetricSummary
 from ragstone.report.statistics import Interval as Mean
-from ragstone.report.tables import INTERVAL, Shown, count, interval, number, percent
+from ragstone.report.tables import INTERVAL, Shown, count, ends, interval, number, percent
 
 if TYPE_CHECKING:
     from ragstone.labels.estimates import Estimate
@@ -130,8 +130,7 @@ class Correction(ByLabels):
 def _more(off: "Estimate") -> str:
     """Return how much more or less the judge gives than people do."""
     word = "more" if off.mean >= 0 else "less"
-    ends = interval(off.low, off.high, "+")
-    return f"{number(abs(off.mean))} {word} than people do (judge - people: {ends})"
+    return f"{number(abs(off.mean))} {word} than people do (judge - people: {interval(off.low, off.high, '+')})"
 
 
 class Corrections(Shown, dict[str, Correction]):
@@ -187,11 +186,10 @@ def _numbers(each: "Estimate | MetricSummary | Mean | None") -> dict[str, float 
 
 
 def _ends(e: Mean) -> str:
-    return interval(e.low, e.high, of=e.n, otherwise="all agree")
+    return ends(e) if e.low is not None or e.n == 1 else "no interval: all agree"
 
 
 def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:
     if each is None:
         return number(None), number(None)
-    of = each.scored if isinstance(each, MetricSummary) else 0
-    return number(each.mean), interval(each.low, each.high, of=of)
+    return number(each.mean), ends(each.estimate) if isinstance(each, MetricSummary) else interval(each.low, each.high)

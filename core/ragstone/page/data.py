@@ -9,7 +9,7 @@ from ragstone.page.page import page
 from ragstone.page.samples import Samples
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
 from ragstone.report.statistics import DAY, bucket_width
-from ragstone.report.tables import Shown, count, interval, moment, number, of_groups, percent
+from ragstone.report.tables import Shown, count, ends, moment, narrower, number, of_groups, percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
 
@@ -30,9 +30,10 @@ MEANINGS = {
 
 _MOST = 20
 _INTERVALS = (
-    "The mean is over samples. The 95 % interval is that of "
-    "the mean. It counts what few samples may hide: twenty scores of 1 do not show that no other is 0. A single sample "
-    "has no interval, nor have samples of which most score alike by a metric whose bounds are not known."
+    "The mean is over samples, and the 95 % interval is that of the mean. It counts what few samples may hide: twenty "
+    "scores of 1 do not show that no other is 0. It assumes that samples are a random draw and that scores lie within "
+    "their bounds. Where it is much wider than what the samples show, the narrower one stands beside it. A single "
+    "sample has no interval, nor have those by a metric whose bounds are not known."
 )
 _WEIGHTS = (
     "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
@@ -138,7 +139,7 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "up": info.higher_is_better,
         "mean": summary.mean,
         "interval": summary.interval,
-        "ends": interval(summary.low, summary.high, of=summary.scored, groups=summary.groups),
+        "ends": ends(summary.estimate),
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
@@ -157,6 +158,8 @@ def _bins(spread: Mapping[int, float]) -> list[tuple[str, float]]:
 
 def _metric_facts(summary: MetricSummary) -> Iterator[str]:
     """Yield what the table does not say of a metric."""
+    if beside := narrower(summary.estimate, "row"):
+        yield beside
     if summary.main_cause is not None:
         cause, rows = summary.main_cause
         yield f"main cause: {_words(cause)[:100]} ({rows:,} of {count(summary.scored, 'sample')})"

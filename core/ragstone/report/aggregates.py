@@ -281,9 +281,14 @@ class MetricSummary:
         return self._values.rows.mean
 
     @property
+    def estimate(self) -> Interval | None:
+        """The mean with its interval, and the narrower one where there is one; None where none is scored."""
+        return self._values.estimate(self.info.bounds)
+
+    @property
     def interval(self) -> tuple[float, float] | None:
         """Its 95 % interval; None where `Mean.estimate` gives none, as with fewer than two rows."""
-        e = self._values.estimate(self.info.bounds)
+        e = self.estimate
         return None if e is None or e.low is None or e.high is None else (e.low, e.high)
 
     @property

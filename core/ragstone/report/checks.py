@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from ragstone.plain import printable
 from ragstone.report.aggregates import scale
 from ragstone.report.comparison import Comparison, MetricComparison, difference_bounds, p_value
-from ragstone.report.statistics import NORMAL_95, TIE
+from ragstone.report.statistics import NORMAL_95, RAREST, TIE, draws_to_show
 from ragstone.report.tables import DASH, FEW_GROUPS, INTERVAL, count, interval, number, of_groups
 from ragstone.text.plain import markdown_code, markdown_table
 
@@ -63,7 +63,11 @@ def samples_needed(difference: float, low: float, high: float, allowed: float, n
 
 
 def check_drops(
-    comparison: Comparison, allow_drop: float | None, by_name: Mapping[str, float] | None = None
+    comparison: Comparison,
+    allow_drop: float | None,
+    by_name: Mapping[str, float] | None = None,
+    *,
+    rarest: float = RAREST,
 ) -> list[DropCheck]:
     """Return whether each metric of the base, `comparison.a`, dropped in the new run by more than is allowed.
 
@@ -74,11 +78,15 @@ def check_drops(
         comparison: The base and the new run.
         allow_drop: The drop that is allowed; None checks only the metrics of `by_name`.
         by_name: The drop allowed of single metrics, which goes before.
+        rarest: What breaks in a smaller share of the samples is not looked for. Where they are so many that they would
+            have shown it, the narrower interval decides (`Interval.ends`). 0: the one that holds always does.
 
     Raises:
-        ValueError: A drop is no number of 0 or more, or the base has no metric of a name.
+        ValueError: A drop is no number of 0 or more, `rarest` no share below 1, or the base has no metric of a name.
     """
     by_name = by_name or {}
+    if not 0 <= rarest < 1:
+        raise ValueError(f"rarest is {rarest!r}; it is a share from 0 to below 1, such as 0.05")
     for drop in (*by_name.values(), *([] if allow_drop is None else [allow_drop])):
         if not (math.isfinite(drop) and drop >= 0):
             raise ValueError(f"the allowed drop {drop!r} is not a number of 0 or more, such as 0.02")
@@ -89,7 +97,7 @@ def check_drops(
     if unknown := [name for name in by_name if name not in known]:
         raise ValueError(f"{comparison.name_a} has no metric {', '.join(unknown)}; it has {', '.join(sorted(known))}")
     checks = [
-        _check(each, allowed)
+        _check(each, allowed, rarest)
         for name, each in comparison.metrics.items()
         if (allowed := by_name.get(name, by_name.get(each.info_a.name, allow_drop))) is not None
     ]
@@ -110,7 +118,7 @@ def status_of(checks: Iterable[DropCheck]) -> Status:
 class _Change(NamedTuple):
     """A metric's difference with its interval, of n of something, and by whom; more than 0 is better.
 
-    `worse`: whether every report says that the new run is worse.
+    `worse`: whether every report says that the new run is worse; `assumes`: what the interval does, behind it.
     """
 
     mean: float
@@ -120,9 +128,10 @@ class _Change(NamedTuple):
     noun: str
     by: str
     worse: bool
+    assumes: str = ""
 
 
-def _change(each: MetricComparison) -> _Change | str:
+def _change(each: MetricComparison, rarest: float) -> _Change | str:
     """Return the difference: what people would say where there are labels, else what the judge does; or why not."""
     if each.people is not None:
         front = each.people.front
@@ -131,27 +140,30 @@ def _change(each: MetricComparison) -> _Change | str:
         by = each.people.whose if each.people.by_items else "by people's labels"
         mean, low, high = _turned(each, front.mean, front.low, front.high)
         return _Change(mean, low, high, each.people.labels, "labelled pair", by, high < 0)
-    if each.pairs < 2:
+    if (e := each.estimate) is None or e.n == 1:
         return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
-    if (groups := each.differences.groups) and each.low is None:
-        return FEW_GROUPS.format(groups)
-    if each.difference is None or each.low is None or each.high is None:
-        return "most differences are alike, and the metric's bounds, which say what that hides, are not known"
-    mean, low, high = _turned(each, each.difference, each.low, each.high)
     size, noun = each.differences.size, each.differences.noun or "sample"
-    return _Change(mean, low, high, size, noun, "by this judge", each.better == "a")
+    if e.groups and e.lacks == e.groups:
+        return FEW_GROUPS.format(e.groups)
+    if (ends := e.ends(rarest)) is None:
+        do = f"; {math.ceil(draws_to_show(rarest)):,} would do" if rarest else ""
+        return f"{count(size, noun)} may hide anything where the metric's bounds are not known{do}"
+    mean, low, high = _turned(each, e.mean, *ends)
+    seen = ends == e.narrower
+    assumes = f" if nothing breaks that is rarer than {100 * rarest:g} %" if seen else f" whatever few {noun}s may hide"
+    return _Change(mean, low, high, size, noun, "by this judge", each.better_by(rarest) == "a", assumes)
 
 
 def _turned(each: MetricComparison, mean: float, low: float, high: float) -> tuple[float, float, float]:
     return (mean, low, high) if each.higher_is_better else (-mean, -high, -low)
 
 
-def _check(each: MetricComparison, allowed: float) -> DropCheck:
+def _check(each: MetricComparison, allowed: float, rarest: float) -> DropCheck:
     lost = each.left_out["unscored in b alone"]
     left_out = (
         [f"Left out: {count(lost, 'sample')} that the base scored and the new run left unscored."] if lost else []
     )
-    change = _change(each)
+    change = _change(each, rarest)
     if isinstance(change, str):
         return DropCheck(each.name, allowed, 3, WORDS[3], " ".join([f"cannot tell: {change}.", *left_out]))
     status = drop_status(change.low, change.high, allowed)
@@ -164,7 +176,7 @@ def _check(each: MetricComparison, allowed: float) -> DropCheck:
         word, verdict = "worse, but allowed", f"worse {change.by}, but no more than allowed"
     mean, low, high = _turned(each, change.mean, change.low, change.high)
     moved, drop = number(mean, "+"), "drop" if each.higher_is_better else "rise"
-    ends = interval(low, high, "+")
+    ends = f"{interval(low, high, '+')}{change.assumes}"
     if each.people is None and (groups := each.differences.groups):
         ends += f"; {of_groups(count(each.pairs, 'sample'), groups)}"
     sentences = [f"{verdict}: {moved} ({INTERVAL} {ends}), and a {drop} of {allowed:g} is allowed."]
@@ -172,7 +184,7 @@ def _check(each: MetricComparison, allowed: float) -> DropCheck:
         p = p_value(each.permutation_p, "= ")
         sentences.append(f"Chance alone can move them that far (p {p}).")
     if status == 3 and not hidden:
-        sentences += _more(_needed(each, change, allowed), moved, change.noun)
+        sentences += _more(_needed(each, change, allowed, rarest), moved, change.noun)
     sentences += left_out
     if hidden:
         sentences.append(f"If they were as bad as can be, the {drop} could be greater than that: score them again.")
@@ -187,7 +199,7 @@ def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
     return (each.pairs * low - lost * (best - worst)) / (each.pairs + lost)
 
 
-def _needed(each: MetricComparison, change: _Change, allowed: float) -> float:
+def _needed(each: MetricComparison, change: _Change, allowed: float, rarest: float) -> float:
     """Return about how many samples would tell, if more of them differ as these do."""
     if each.people is not None:
         return samples_needed(change.mean, change.low, change.high, allowed, change.n)
@@ -196,9 +208,9 @@ def _needed(each: MetricComparison, change: _Change, allowed: float) -> float:
 
     def tells(times: float) -> bool:
         e = each.differences.estimate(bounds, times=times)
-        if e is None or e.low is None or e.high is None:
+        if e is None or (ends := e.ends(rarest)) is None:
             return False
-        _, low, high = _turned(each, e.mean, e.low, e.high)
+        _, low, high = _turned(each, e.mean, *ends)
         return drop_status(low, high, allowed) != 3
 
     few, enough = 1.0, 1.0

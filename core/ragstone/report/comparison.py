@@ -14,8 +14,8 @@ from ragstone.errors import RagstoneError
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
-from ragstone.report.statistics import TIE, GroupedMean, Interval, permutation_p
-from ragstone.report.tables import DASH, INTERVAL, Shown, count, interval, number, of_groups
+from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, permutation_p
+from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Shown, count, ends, narrower, number, of_groups
 from ragstone.results.groups import Place as RowPlace
 from ragstone.results.record import Record, row_of
 
@@ -77,9 +77,7 @@ class MetricComparison:
         mean_a: The mean in a; None without pairs, as all that follows.
         mean_b: The mean in b.
         difference: mean_b - mean_a.
-        low: Lower end of the difference's 95 % interval; None with fewer than two pairs, and where most differences are
-            alike while the metric's bounds are not known.
-        high: Its upper end, likewise.
+        estimate: The difference with its 95 % interval; None without pairs.
         differences: The pairs' differences, added up, with their groups.
         permutation_p: The p-value of the difference, if a's and b's score of a sample could as well be swapped.
         wins: Samples on which b is better.
@@ -99,8 +97,7 @@ class MetricComparison:
     mean_a: float | None
     mean_b: float | None
     difference: float | None
-    low: float | None
-    high: float | None
+    estimate: Interval | None
     differences: GroupedMean
     permutation_p: float | None
     wins: int
@@ -111,14 +108,29 @@ class MetricComparison:
     people: ByPeople | None = None
 
     @property
+    def low(self) -> float | None:
+        """The lower end of the difference's 95 % interval; None with fewer than two pairs, or bounds not known."""
+        return None if self.estimate is None else self.estimate.low
+
+    @property
+    def high(self) -> float | None:
+        """Its upper end, likewise."""
+        return None if self.estimate is None else self.estimate.high
+
+    @property
     def better(self) -> Literal["a", "b"] | None:
+        """Which is better by the judge, as `better_by` says where nothing that breaks fewer than 1 in 20 counts."""
+        return self.better_by(RAREST)
+
+    def better_by(self, rarest: float) -> Literal["a", "b"] | None:
         """Which is better by the judge: what every report and check goes by.
 
-        None where the permutation test's p is 0.05 or more, and where the interval holds 0.
+        None where the permutation test's p is 0.05 or more, and where the interval holds 0 that `Interval.ends` names.
         """
         if self.permutation_p is None or not self.difference or self.permutation_p >= _SURE:
             return None
-        if self.low is not None and self.high is not None and self.low <= TIE and self.high >= -TIE:
+        found = None if self.estimate is None else self.estimate.ends(rarest)
+        if found is not None and found[0] <= TIE and found[1] >= -TIE:
             return None
         return "b" if (self.difference > 0) == self.higher_is_better else "a"
 
@@ -130,7 +142,7 @@ class MetricComparison:
             number(self.mean_a),
             number(self.mean_b),
             number(self.difference, "+"),
-            interval(self.low, self.high, "+", of=self.pairs, groups=self.differences.groups),
+            ends(self.estimate, "+"),
             p_value(self.permutation_p),
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
         )
@@ -140,9 +152,10 @@ class MetricComparison:
         if self.difference is None:
             return "no sample has a score in both."
         groups = self.differences.groups
-        ends = interval(self.low, self.high, "+", of=self.pairs, groups=groups)
-        ends = ends if self.low is None else f"{INTERVAL} {ends}"
-        numbers = f"{number(self.difference, '+')} ({ends}), p {p_value(self.permutation_p, '= ')}"
+        shown = ends(self.estimate, "+")
+        shown = shown if self.low is None else f"{INTERVAL} {shown}"
+        shown = "; ".join(filter(None, (shown, narrower(self.estimate, "pair", "+"))))
+        numbers = f"{number(self.difference, '+')} ({shown}), p {p_value(self.permutation_p, '= ')}"
         numbers += f", {of_groups(count(self.pairs, 'pair'), groups)}" if groups else ""
         if self.better is None:
             hidden = self.permutation_p is not None and self.permutation_p < _SURE
@@ -238,6 +251,7 @@ class Comparison(Shown):
                 "mean_b": each.mean_b,
                 "difference": each.difference,
                 "interval": None if each.low is None else (each.low, each.high),
+                "narrower": each.estimate and each.estimate.narrower,
                 "better": each.better,
                 "permutation_p": each.permutation_p,
                 "wins": each.wins,
@@ -279,6 +293,8 @@ class Comparison(Shown):
 
     def caveats(self) -> Iterator[str]:
         """Yield what concerns all metrics, in sentences."""
+        if any(each.low is not None for each in self.metrics.values()):
+            yield ASSUMES
         if all(each.people is None for each in self.metrics.values()):
             yield _WHAT_LABELS_ADD
         if self.repeated_ids:
@@ -490,7 +506,6 @@ def _compared(
         mean.add(difference, group=each.group)
         key = each.group or n_th
         sums[key] = sums.get(key, 0.0) + (difference if abs(difference) > TIE else 0.0)
-    estimate = mean.estimate(difference_bounds(summary_a.info, summary_b.info))
     return MetricComparison(
         name=name,
         info_a=summary_a.info,
@@ -506,8 +521,7 @@ def _compared(
         mean_a=math.fsum(each.a for each in moved) / n if n else None,
         mean_b=math.fsum(each.b for each in moved) / n if n else None,
         difference=math.fsum(differences) / n if n else None,
-        low=None if estimate is None else estimate.low,
-        high=None if estimate is None else estimate.high,
+        estimate=mean.estimate(difference_bounds(summary_a.info, summary_b.info)),
         differences=mean,
         permutation_p=permutation_p(np.array(list(sums.values()), np.float64)),
         wins=wins,

@@ -18,6 +18,7 @@ from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
+    ASSUMES,
     COSTS,
     DASH,
     FEW_GROUPS,
@@ -25,9 +26,10 @@ from ragstone.report.tables import (
     Shown,
     cost_cells,
     count,
+    ends,
     installed,
-    interval,
     money,
+    narrower,
     number,
     of_groups,
     percent,
@@ -430,7 +432,7 @@ class Report(Shown):
             (
                 name,
                 number(each.mean),
-                interval(each.low, each.high, of=each.scored, groups=each.groups),
+                ends(each.estimate),
                 f"{each.scored:,}/{each.total:,}",
                 *([DASH if each.passed is None else percent(each.passed)] if passes else []),
                 *cost_cells(each.cost),
@@ -446,6 +448,7 @@ class Report(Shown):
             name: {
                 "mean": each.mean,
                 "interval": each.interval,
+                "narrower": each.estimate and each.estimate.narrower,
                 "threshold": each.info.threshold,
                 "passed": each.passed,
                 "scored": each.scored,
@@ -463,10 +466,12 @@ class Report(Shown):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
         for name, each in self.summary().items():
+            if beside := narrower(each.estimate, "row"):
+                yield f"{name}: {beside}"
             if each.rules:
                 rules = " and ".join(each.rules)
                 yield f"{name}: only samples that {rules} chose are in; the mean says nothing of the others"
-            if each.groups and each.interval is None and each.scored:
+            if each.groups and each.estimate and each.estimate.lacks == each.groups:
                 yield f"{name}: no interval: {FEW_GROUPS.format(each.groups)}"
             if each.one_vector:
                 yield (
@@ -475,6 +480,8 @@ class Report(Shown):
                 )
             for reason, n in each.failures.most_common():
                 yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
+        if any(each.interval for each in self.summary().values()):
+            yield ASSUMES
         yield from self.notes
         if self.bad_rows:
             bad = self.bad_rows[0]

@@ -5,7 +5,6 @@ same answer.
 """
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,9 +26,10 @@ _PERMUTATIONS = 10_000
 _EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 _MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
-_ENOUGH = 3  # of other numbers, to show what there is beside those that are alike
-_ALIKE = 0.02  # a bin of numbers that are alike
-_DISTINCT = 64  # so many bins are counted: where there are more, enough numbers differ
+_LEVEL = 0.025  # at each end
+_WIDER = 1.5  # times the narrower interval, which then stands beside it
+RAREST = 0.05
+"""What breaks in a smaller share of the draws is not looked for where a difference is decided, unless one says so."""
 
 # The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom.
 _T = (
@@ -46,9 +46,13 @@ class Interval:
     Attributes:
         n: How many scores it is of.
         mean: Their mean, weighted where they have weights.
-        low: The interval's lower end; None where there is no interval (one score).
+        low: The interval's lower end; None where there is no interval (one score, bounds that are not known, fewer
+            than five groups).
         high: Its upper end, likewise.
         groups: Of how many groups they are, such as "20 documents"; "" where each is one of its own.
+        narrower: The ends that hold if nothing rarer exists than these scores show; None where the interval is at most
+            1.5 times as wide.
+        size: How many independent scores of equal weight say as much.
     """
 
     n: int
@@ -56,31 +60,59 @@ class Interval:
     low: float | None = None
     high: float | None = None
     groups: str = ""
+    narrower: tuple[float, float] | None = None
+    size: float = 0.0
+
+    @property
+    def lacks(self) -> str:
+        """Why it has no ends: "one value", so few groups ("4 documents"), or "bounds unknown"; "" where it has some."""
+        few = self.groups if self.narrower is None else ""
+        return "" if self.low is not None else "one value" if self.n == 1 else few or "bounds unknown"
+
+    def ends(self, rarest: float = RAREST) -> tuple[float, float] | None:
+        """Return the ends to decide by, if nothing is looked for that breaks fewer than a share `rarest` of the draws.
+
+        They are the narrower ones where so many draws would have shown it. None where there are none.
+
+        Example:
+            >>> wide, narrow = (-0.05, 0.05), (-0.01, 0.01)
+            >>> [Interval(n, 0.0, *wide, narrow, size=n).ends(0.05) for n in (60, 80)]
+            [(-0.05, 0.05), (-0.01, 0.01)]
+        """
+        if self.narrower is not None and self.size >= draws_to_show(rarest):
+            return self.narrower
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+def draws_to_show(share: float) -> float:
+    """Return how many draws show what is in this share of all 39 times in 40: log(.025) / log(1 - share).
+
+    Example:
+        >>> round(draws_to_show(0.05), 1), draws_to_show(0.0)
+        (71.9, inf)
+    """
+    return math.log(_LEVEL) / math.log1p(-share) if share else math.inf
 
 
 class Mean:
-    """A weighted mean of numbers as they come, in constant memory, with an interval that always has a width.
+    """A weighted mean of numbers as they come, in constant memory, with an interval that holds for any bounded numbers.
 
     With weights w, n = sum(w)^2 / sum(w^2) numbers of equal weight say as much, with a variance s^2 of
 
         N / (N - 1) * sum(w^2 (x - m)^2) / sum(w^2)
 
     of N numbers with the mean m. Few numbers may hide others: twenty scores of 1.0 do not show that no other is 0. So
-    each end of the interval is that of the numbers and of a part h of one more, at the bound on its side. h is the
-    larger of
+    each end of the interval is that of the numbers and of one more, at the bound on its side: the 2.5 % (or 97.5 %)
+    quantile of the beta distribution from that bound to the number furthest from it, with the mean of these n + 1
+    numbers and, S being their sum of squares, the variance S / (n + 1) / (n + 2). It is at least as far from the mean
+    as a share 1 - .025^(1/n) at the bound would take it, for n draws show none of that share once in 40 times.
 
-    - how far the numbers vary as yes and no would: (s^2 / ((m - low) (high - m)))^1.5;
-    - how far numbers that are alike, with a share p, outnumber all others: 2 p - 1, times 3 / (n (1 - p)) where more
-      than three others show. Alike are those in two neighbouring bins of 0.02.
+    This is Gaffke's bound (2005), matched by moments. Of yes and no it is Clopper and Pearson's exact interval
+    (Biometrika 1934). It assumes no more than that the numbers are a random draw, within their bounds. No proof is
+    known beyond yes and no; benchmarks/README.md shows what it covers.
 
-    The end is the 2.5 % (or 97.5 %) quantile of the beta distribution from the bound to the number furthest from it,
-    with the mean of these n + h numbers and, S being their sum of squares, the variance
-
-        S / (n + h) / (n - 1 + 3 h) * (h + (1 - h) (t / z)^2)
-
-    where t is Student's with n - 1 degrees of freedom and z the normal distribution's. So of yes and no it is Clopper
-    and Pearson's exact interval (Biometrika 1934), and of numbers that spread nearly Student's. Where n is too small
-    for such a distribution it is Student's, of the n + h numbers. benchmarks/README.md shows what it covers.
+    The narrower interval is Student's, moved by Johnson's (JASA 1978) correction for the skew g of the numbers,
+    g (2 z^2 + 1) / (6 n) standard deviations.
 
     Example:
         >>> mean = Mean()
@@ -88,17 +120,16 @@ class Mean:
         ...     mean.add(value)
         >>> estimate = mean.estimate((0.0, 1.0))
         >>> round(estimate.mean, 3), round(estimate.low, 3), round(estimate.high, 3)
-        (0.7, 0.094, 1.0)
+        (0.7, 0.205, 0.931)
     """
 
-    __slots__ = ("greatest", "least", "n", "origin", "times", "w", "ww", "wwx", "wwxx", "wx")
+    __slots__ = ("greatest", "least", "n", "origin", "w", "ww", "wwx", "wwxx", "wwxxx", "wx")
 
     def __init__(self) -> None:
         self.n = 0
         self.least, self.greatest = math.inf, -math.inf
         self.origin = 0.0  # the first number; all are counted from it, so that close ones keep their digits
-        self.w = self.wx = self.ww = self.wwx = self.wwxx = 0.0
-        self.times: Counter[int] = Counter()  # how many numbers are in each bin; not counted on where bins are many
+        self.w = self.wx = self.ww = self.wwx = self.wwxx = self.wwxxx = 0.0
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Count a number. The weight is greater than 0."""
@@ -112,8 +143,7 @@ class Mean:
         self.ww += square
         self.wwx += square * x
         self.wwxx += square * x * x
-        if len(self.times) <= _DISTINCT:
-            self.times[math.floor(value / _ALIKE)] += 1
+        self.wwxxx += square * x * x * x
 
     def merge(self, other: "Mean") -> None:
         """Count all numbers of another mean."""
@@ -127,7 +157,7 @@ class Mean:
         self.ww += other.ww
         self.wwx += other.wwx + d * other.ww
         self.wwxx += other.wwxx + 2 * d * other.wwx + d * d * other.ww
-        self.times.update(other.times)
+        self.wwxxx += other.wwxxx + 3 * d * other.wwxx + 3 * d * d * other.wwx + d * d * d * other.ww
 
     @property
     def mean(self) -> float | None:
@@ -143,39 +173,34 @@ class Mean:
         """Return the mean with its interval; None for no number.
 
         Args:
-            bounds: Least and greatest possible number. Without them, or where one is infinite, the interval is
-                Student's; there is none where most numbers are alike, for nobody knows what they hide.
+            bounds: Least and greatest possible number. Without them, or where one is infinite, there is the narrower
+                interval alone: nobody knows what the numbers hide.
             times: How many times as many numbers of the same kind there would be.
         """
         if not self.n:
             return None
         m = self.wx / self.w
         mean = self.origin + m
-        squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww)
-        if self.n == 1 or not math.isfinite(squares):  # or numbers whose squares overflow
-            return Interval(self.n, mean)
-        variance = squares / self.ww * self.n / (self.n - 1)
         size = max(1 + 1e-6, times * self.w * self.w / self.ww)
-        reach = t_quantile(max(1, int(size - 1 + 1e-9)))
-        hidden = self._hidden(size)
+        squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww) / self.ww
+        cubes = (self.wwxxx - 3 * m * self.wwxx + 3 * m * m * self.wwx) / self.ww - m * m * m
+        alone = Interval(self.n, mean, size=size)
+        if self.n == 1 or not math.isfinite(squares + cubes):  # or they overflow
+            return alone
+        variance = squares * self.n / (self.n - 1)
+        half = t_quantile(max(1, int(size - 1 + 1e-9))) * math.sqrt(variance / size)
+        skew = cubes / squares**1.5 if squares > TIE * TIE else 0.0
+        lean = skew * math.sqrt(variance) * (2 * NORMAL_95**2 + 1) / (6 * size)
+        lean = min(half, max(-half, lean))
         low, high = bounds or (-math.inf, math.inf)
-        if math.isinf(high - low):
-            half = reach * math.sqrt(variance / size)
-            students = Interval(self.n, mean, max(low, mean - half), min(high, mean + half))
-            return Interval(self.n, mean) if hidden else students
         low, high = min(low, self.least), max(high, self.greatest)
-        if (most := (mean - low) * (high - mean)) > 0.0:
-            hidden = max(hidden, min(1.0, variance / most) ** 1.5)
-        low = _end(low, self.greatest, mean, variance, size, hidden, reach)
-        high = _end(high, self.least, mean, variance, size, hidden, reach)
-        return Interval(self.n, mean, low, high)
-
-    def _hidden(self, size: float) -> float:
-        """Return how far numbers that are alike outnumber all others, from 0 to 1, less where enough others show."""
-        if len(self.times) > _DISTINCT:  # enough of them differ
-            return 0.0
-        most = max(n + self.times[place + 1] for place, n in self.times.items()) / self.n
-        return max(0.0, 2 * most - 1) * min(1.0, _ENOUGH / max(size * (1 - most), _ENOUGH))
+        narrower = max(low, mean - half + lean), min(high, mean + half + lean)
+        if math.isinf(high - low):
+            return replace(alone, narrower=narrower)
+        low = _end(low, self.greatest, mean, variance, size)
+        high = _end(high, self.least, mean, variance, size)
+        wider = high - low > _WIDER * (narrower[1] - narrower[0])
+        return replace(alone, low=low, high=high, narrower=narrower if wider else None)
 
 
 class GroupedMean:
@@ -259,21 +284,19 @@ class GroupedMean:
         return replace(found, n=self.rows.n, groups=self.groups)
 
 
-def _end(bound: float, furthest: float, mean: float, variance: float, size: float, more: float, reach: float) -> float:
-    """Return the end of an interval of numbers and of `more` of one more at the bound on that side."""
+def _end(bound: float, furthest: float, mean: float, variance: float, size: float) -> float:
+    """Return the end of an interval of numbers and of one more, at the bound on that side."""
     span = furthest - bound
     if not span:
         return bound
-    total = size + more
-    middle = (size * mean + more * bound) / total
-    squares = (size - 1) * variance + size * (mean - middle) ** 2 + more * (bound - middle) ** 2
-    share = min(1.0, (middle - bound) / span)
-    variance = squares / total / (total - 1 + 2 * more) * (more + (1 - more) * (reach / NORMAL_95) ** 2)
-    observations = share * (1 - share) * span**2 / variance - 1
-    if observations > 1:
-        return bound + span * beta_quantile(share * observations, (1 - share) * observations)
-    far = middle - math.copysign(reach * math.sqrt(squares / total / (total - 1)), span)  # too few for that
-    return max(bound, far) if span > 0 else min(bound, far)
+    middle = (size * mean + bound) / (size + 1)
+    squares = (size - 1) * variance + size * (mean - middle) ** 2 + (bound - middle) ** 2
+    share = (middle - bound) / span
+    most = share * (1 - share) * span**2
+    observations = max(size + 1, most * (size + 1) * (size + 2) / squares - 1)  # fewer than of yes and no by weights
+    end = span * beta_quantile(share * observations, (1 - share) * observations)
+    seen = (mean - bound) * math.pow(_LEVEL, 1 / size)
+    return bound + min(end, seen, key=abs)
 
 
 def beta_quantile(a: float, b: float) -> float:
@@ -293,7 +316,7 @@ def beta_quantile(a: float, b: float) -> float:
     log_density = -a * np.logaddexp(0.0, -odds) - b * np.logaddexp(0.0, odds)
     density = np.exp(log_density - log_density.max())
     sums = np.cumsum(density) - density / 2  # by the trapezium rule
-    at = float(np.interp(math.log(0.025 * sums[-1]), np.log(sums + 1e-300), odds))
+    at = float(np.interp(math.log(_LEVEL * sums[-1]), np.log(sums + 1e-300), odds))
     return 1 / (1 + math.exp(-at))
 
 

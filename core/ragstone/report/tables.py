@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Unscored
 from ragstone.plain import printable
+from ragstone.report.statistics import TIE
 from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
+ASSUMES = f"{INTERVAL}s assume that rows are a random draw and scores lie within their bounds, and nothing else"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
 FEW_GROUPS = "{} say too little of others; 5 are the least"
 _NAME = 100
@@ -48,19 +50,22 @@ def number(value: float | None, sign: str = "") -> str:
     return DASH if value is None else f"{value:{sign}.3f}"
 
 
-def interval(
-    low: float | None,
-    high: float | None,
-    sign: str = "",
-    *,
-    of: int = 0,
-    otherwise: str = "bounds unknown",
-    groups: str = "",
-) -> str:
-    """Return an interval; of some values that give none, why; of no values, a dash."""
-    if low is None or high is None:
-        return DASH if not of else f"no interval: {groups or ('one value' if of == 1 else otherwise)}"
-    return f"{number(low, sign)} {DASH} {number(high, sign)}"
+def interval(low: float | None, high: float | None, sign: str = "") -> str:
+    """Return an interval; a dash where there is none."""
+    return DASH if low is None or high is None else f"{number(low, sign)} {DASH} {number(high, sign)}"
+
+
+def ends(e: "Interval | None", sign: str = "") -> str:
+    """Return an interval's ends; of some values that give none, why; of no values, a dash."""
+    return DASH if e is None else f"no interval: {e.lacks}" if e.lacks else interval(e.low, e.high, sign)
+
+
+def narrower(e: "Interval | None", noun: str, sign: str = "") -> str:
+    """Return the words beside an interval: the narrower one, and what it assumes; "" where it says no more."""
+    if e is None or e.narrower is None or e.narrower[1] - e.narrower[0] < TIE:
+        return ""
+    these = of_groups(count(e.n, noun), e.groups)
+    return f"{interval(*e.narrower, sign)} if nothing rarer exists than these {these} show"
 
 
 def percent(share: float) -> str:
@@ -102,10 +107,7 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
 
 def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
     """Return the value, n, mean and interval of the first ones, and how many more there are."""
-    cells = [
-        (value or "none", f"{e.n:,}", number(e.mean), interval(e.low, e.high, of=e.n, groups=e.groups))
-        for value, e in means.items()
-    ]
+    cells = [(value or "none", f"{e.n:,}", number(e.mean), ends(e)) for value, e in means.items()]
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 

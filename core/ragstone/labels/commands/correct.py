@@ -2,7 +2,7 @@
 
 import click
 
-from ragstone.cli.compare import conclude, drop_option, markdown_option
+from ragstone.cli.compare import conclude, drop_option, markdown_option, rarest_option
 from ragstone.cli.options import check_apart, check_writable, database_file, json_option
 from ragstone.cli.output import write_page
 from ragstone.cli.report import loaded
@@ -34,6 +34,7 @@ from ragstone.plain import to_json
 )
 @click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
 @drop_option
+@rarest_option
 @markdown_option
 @json_option
 @click.pass_context
@@ -47,6 +48,7 @@ def correct(
     page: str | None,
     any_version: bool,
     drops: tuple[str, ...],
+    rarest: float,
     markdown: bool,
     as_json: bool,
 ) -> None:
@@ -82,7 +84,7 @@ def correct(
         old, new = reports
         comparison = corrected_comparison(old, new, labels, any_version=any_version, drawn_at_random=drawn_at_random)
         text = page and new.html(comparison)
-        status = conclude(comparison, drops, markdown=markdown, as_json=as_json)
+        status = conclude(comparison, drops, rarest, markdown=markdown, as_json=as_json)
     if page and text:
         write_page("--page", page, text)
         click.echo(f"Page: {page}", err=True)
