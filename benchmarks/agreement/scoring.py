@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Report, Score, Unscored, evaluate
-from ragstone.metrics.setup import setup_of
+from ragstone.metrics.setup import parts_of, settings_of
 from ragstone.registry import NullJudge, make_metric, metric_class
 from ragstone.report import MetricInfo
 
@@ -135,7 +135,7 @@ def keep_results(
     if not any(found.values()):
         raise DataError(f"{results}: has no score of these rows, by their ids, that can stand beside their labels")
     used = [infos[name] for name in dict.fromkeys(name for (_, name), lines in found.items() if lines)]
-    vectors = next(filter(None, (info.setup.get("embedder") for info in used)), None)
+    vectors = next(filter(None, (parts_of(info.setup).get("embedder") for info in used)), None)
     options = {info.name: _changed(info) for info in used if _changed(info)}
     keep_run(out / "run.json", settings.name, _run_info(used[0].judge, vectors, options, history=settings.history))
     _keep_labels(out / "rows.jsonl", data, of_floors)
@@ -145,9 +145,8 @@ def keep_results(
 
 def _changed(info: MetricInfo) -> dict[str, str]:
     """Return the options of a metric that are not the default, as its results file has them."""
-    usual = setup_of(make_metric(info.name, {}, NullJudge()))["settings"]
-    settings: Mapping[str, object] = info.setup.get("settings", {})
-    return {key: str(value) for key, value in settings.items() if key != "scoring" and value != usual.get(key)}
+    usual = settings_of(make_metric(info.name, {}, NullJudge()))
+    return {key: str(value) for key, value in info.settings.items() if value != usual.get(key)}
 
 
 def _keep_labels(path: Path, data: Mapping[str, list[Row]], of_floors: Embedder | None) -> None:

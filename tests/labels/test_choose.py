@@ -127,7 +127,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
         ({"other": faithful(3, answer="B").__class__.of([replace(x, sample_id="z") for x in faithful(1).results()])},
          "faithfulness: no id has a score and texts in both"),
         ({"other": Report.of([replace(x, judge="j2") for x in faithful(1).results()])},
-         "faithfulness: there are scores of version and judge 1 j2 and of 1 judge; score all by one"),
+         "faithfulness: there are scores of version 1, judge j2 and of version 1, judge judge; score all by one"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(more, message):

@@ -63,7 +63,7 @@ def give(monitor: Monitor, scores: list[float], first: int = 0, **metadata: Any)
 def counted(path: str = RESULTS) -> dict[tuple[str, float], int]:
     with closing(SQLiteSink(path)) as sink:
         count_new(sink.database)
-        return {(metric, below): samples for metric, below, samples, *_ in alerts_in(sink.database)}
+        return {(metric, below): samples for metric, _, below, samples, *_ in alerts_in(sink.database)}
 
 
 def alarms_of(path: str = RESULTS) -> list[Alarm]:

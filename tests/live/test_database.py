@@ -29,16 +29,16 @@ def ids(store: Case) -> list[str]:
 def test_a_row(store: Case) -> None:
     about = {"run_id": "5", "run_name": "rag", "tags": ("a",), "user_id": "u", "thread_id": "c", "group": "doc=d"}
     origin = {"trace_id": "t", "span_id": "s"}
-    store.sink.write([score(origin=origin, rate=0.25, chosen_by="rule", **about), unscored("run-2")])
+    store.sink.write([score(origin=origin, rate=0.25, chosen_by="rule", setup="k=2", **about), unscored("run-2")])
     names = [name for name in COLUMNS if name != "verdicts"]
     assert store.query(f"SELECT {', '.join(names)} FROM outcomes ORDER BY sample_id") == [
         (
             "run-1", "demo", "1", "scored", 0.5, 1, "1 of 2.", None, '{"a":1.0}', "judge-1", 1000.0, 1001.5, 0.25,
-            "rule", 2, 0, 90, None, 1.5, "t", "s", None, "5", "rag", '["a"]', "u", "c", None, "doc=d",
+            "rule", 2, 0, 90, None, 1.5, "t", "s", None, "5", "rag", '["a"]', "u", "c", None, "doc=d", "k=2",
         ),
         (
             "run-2", "demo", "1", "unscored", None, None, "timeout", "after 30 s", None, "judge-1", 1000.0, 1001.5, 1.0,
-            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None, None,
+            "rate", 0, 0, 0, 0, 0.0, None, None, None, None, None, None, None, None, None, None, "",
         ),
     ]  # fmt: skip
 
@@ -130,10 +130,10 @@ def test_four_processes_count_each_outcome_once_and_one_announces_each_alarm(sto
     assert alarm is not None
     assert (alarm.samples, alarm.mean) == (samples, total / samples) == (samples, 0.5)
     assert len(alarm.lowest) == min(10, samples)
-    assert alerts_in(store.sink.database) == [("demo", 0.9, 0, 0.0, None)]
+    assert alerts_in(store.sink.database) == [("demo", "", 0.9, 0, 0.0, None)]
     store.sink.write([replace(score("unscored yet"), watched=Watched(0.9, 0.0, 1.0))] * 2)
     assert raise_alarms(store.sink.database) == []
-    assert alerts_in(store.sink.database) == [("demo", 0.9, 1, 0.5, None)]
+    assert alerts_in(store.sink.database) == [("demo", "", 0.9, 1, 0.5, None)]
 
 
 def refuses(attempt: Callable[[], object]) -> None:

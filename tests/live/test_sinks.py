@@ -252,7 +252,14 @@ def telemetry() -> Iterator[Telemetry]:
 
 
 def test_the_event_of_a_score(telemetry: Telemetry) -> None:
-    about = {"run_id": "r", "run_name": "rag", "tags": ("a", "\ud800"), "user_id": "u", "thread_id": "t"}
+    about = {
+        "run_id": "r",
+        "run_name": "rag",
+        "tags": ("a", "\ud800"),
+        "user_id": "u",
+        "thread_id": "t",
+        "setup": "k=2",
+    }
     telemetry.sink.write([score(rate=0.25, chosen_by="rule", **about)])
     (event,) = telemetry.events()
     assert event.event_name == "gen_ai.evaluation.result"
@@ -273,6 +280,7 @@ def test_the_event_of_a_score(telemetry: Telemetry) -> None:
         "ragstone.run.tags": ("a", "\\ud800"),
         "user.id": "u",
         "gen_ai.conversation.id": "t",
+        "ragstone.metric.setup": "k=2",
     }
 
 

@@ -81,8 +81,8 @@ def test_the_numbers_are_those_of_the_pairs(given, higher):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"version": "2"}, "demo: a has version 1 by judge; b has version 2 by judge"),
-        ({"judge": ""}, "b has version 1 by an unknown judge"),
+        ({"version": "2"}, r"demo: version: 1, 2 \(in a and b\)"),
+        ({"judge": ""}, "judge: judge, unknown"),
     ],
 )
 def test_other_versions_and_judges_are_refused_unless_told(changes, said):
@@ -93,7 +93,7 @@ def test_other_versions_and_judges_are_refused_unless_told(changes, said):
         compare(a, b)
     found = compare(a, b, any_version=True)
     assert found.metrics["demo"].pairs == 2
-    assert "Versions or judges differ: this is not a comparison of the systems alone." in str(found)
+    assert "Not a comparison of the systems alone, for the scores differ in" in str(found)
 
 
 def test_metrics_of_one_alone_are_named():

@@ -35,7 +35,7 @@ def test_what_it_says_of_a_metric():
 def test_versions_and_judges_stand_apart_and_the_newest_first():
     given = [*live([0.1], at=NOON - 9_000), *live([0.2], version="2"), *live([0.9], metric="another", at=NOON - 99_000)]
     text = text_of(Report.of(given))
-    assert "by different versions or judges are not comparable, so they are never averaged" in text
+    assert "by different versions, judges or set-ups are not comparable, so they are never averaged" in text
     names = [each["name"] for each in data_of(Report.of(given).html())["metrics"]]
     assert names == ["demo (version 2, judge judge)", "demo (version 1, judge judge)", "another"]
 

@@ -18,6 +18,7 @@ from ragstone.limits.gate import RequestGate, Stopwatch
 from ragstone.limits.limiter import GateClosed
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
+from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import printable
 from ragstone.results.record import Record
@@ -127,6 +128,7 @@ class Runner:
         self._flows = max(1, flows)
         self._window = window
         self._metrics = metrics
+        self._setups = [setup_of(metric) for metric in metrics]
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
         self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
         self.notes: list[str] = []
@@ -268,7 +270,7 @@ class Runner:
             return  # stopped before it was asked: no outcome
         self._note_left_out(metric.judge, f" from sample {row.line} on")
         sample_id = str(row.line) if row.sample.id is None else row.sample.id
-        slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1)
+        slot.records[place] = Record(sample_id, outcome, metric.judge.model, row.line - 1, setup=self._setups[place])
         slot.left -= 1
         if not slot.left:
             del self._open[slot]

@@ -27,13 +27,18 @@ rarest_option = click.option(
     help="What breaks in a smaller share of the samples is not looked for by --allow-drop, where they are enough to "
     "show the others (72 for 0.05). 0: whatever is rare counts.",
 )
+any_version_option = click.option(
+    "--any-version",
+    is_flag=True,
+    help="Compare scores of different versions, judges, options or embedders all the same.",
+)
 markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown, for a pull request.")
 
 
 @click.command(short_help="Say which of two systems is better.")
 @click.argument("a", type=click.Path(exists=True, dir_okay=False))
 @click.argument("b", type=click.Path(exists=True, dir_okay=False))
-@click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
+@any_version_option
 @group_option
 @drop_option
 @rarest_option

@@ -69,7 +69,7 @@ def choose(
 
     Raises:
         LabelError: There is nothing to label; several metrics and none is named; the two
-            have no id in common, or other versions or judges.
+            have no id in common, or other versions, judges or set-ups.
     """
     metric, samples, left_out = _population(report, metric)
     if other is None:
@@ -120,9 +120,8 @@ def _pairs(
 
 
 def _check_one(metric: str, samples: Sequence[LabelledRecord]) -> None:
-    if len(keys := {each.info.key for each in samples}) > 1:
-        names = " and of ".join(sorted(" ".join(key[1:]) for key in keys))
-        raise LabelError(f"{metric}: there are scores of version and judge {names}; score all by one")
+    if len(names := {each.info.apart for each in samples}) > 1:
+        raise LabelError(f"{metric}: there are scores of {' and of '.join(sorted(names))}; score all by one")
     for each in samples:
         refuse_scale(each.info)
 

@@ -14,7 +14,7 @@ from ragstone.metrics import Criterion, Metric
 from ragstone.outcome import Score, Verdict
 from ragstone.page.page import showable
 from ragstone.registry import metric_class, metric_names
-from ragstone.report.aggregates import scale
+from ragstone.report.aggregates import key_of, scale
 from ragstone.results.record import Record
 from ragstone.sample import Sample, first_problem
 
@@ -159,7 +159,7 @@ class LabelledRecord:
 
     def _by(self, verdicts: Sequence[Verdict]) -> float | None:
         try:
-            return _class_of(self.info).value_of(verdicts, self.sample, self.info.setup.get("settings", {}))
+            return _class_of(self.info).value_of(verdicts, self.sample, self.info.settings)
         except NotImplementedError:
             problem = "labels of its items do not give its score"
         except KeyError as option:
@@ -262,8 +262,7 @@ def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledReco
             continue
         sample = record.sample
         if sample is not None and any(sample.all_texts()):
-            info = infos[score.metric, score.version, record.judge]
-            yield LabelledRecord(record, score, sample, info, ())
+            yield LabelledRecord(record, score, sample, infos[key_of(record)], ())
 
 
 def refuse_scale(info: "MetricInfo") -> None:

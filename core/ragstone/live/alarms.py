@@ -195,21 +195,22 @@ def count_new(database: Database) -> str:
     return ""
 
 
-def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, float, int, float, Alarm | None]]:
-    """Return each alert's metric and lowest mean, the number of scores, their sum, and the alarm if one was raised.
+def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str, float, int, float, Alarm | None]]:
+    """Return each alert's metric, its version, judge and set-up, lowest mean, number and sum of scores, and its alarm.
 
     Args:
         database: The database. What was counted is in; `count_new` counts the rest.
         reset: Whether those that raised an alarm start anew afterwards.
     """
-    found: list[tuple[str, float, int, float, Alarm | None]] = []
+    found: list[tuple[str, str, float, int, float, Alarm | None]] = []
     with database.transaction() if reset else database.reading() as connection:
         if reset:
             connection.execute(ALONE)
         for metric, watched, text, raised in connection.execute(_TALLIES).fetchall():
             tally = Tally(**json.loads(text))
             alarm = None if raised is None else _alarm(connection, metric, watched, text, raised)
-            found.append((metric, json.loads(watched)[0], tally.samples, tally.total, alarm))
+            of = Watched(*json.loads(watched))
+            found.append((metric, of.by, of.below, tally.samples, tally.total, alarm))
         if reset:
             connection.execute("UPDATE tallies SET tally = '{}', raised = NULL, announced = 0 WHERE raised IS NOT NULL")
     return found

@@ -12,6 +12,7 @@ from math import isfinite
 from ragstone.live.alarms import Alarm, raise_alarms
 from ragstone.live.delivery import start_thread
 from ragstone.metrics.base import Metric
+from ragstone.metrics.setup import in_words, setup_of
 from ragstone.options import Finite, Text, checked_fields
 from ragstone.plain import printable
 from ragstone.results.connection import Database
@@ -33,7 +34,7 @@ class Alert:
     Args:
         metric: The metric's name. Its scores must have bounds, and higher ones must be better.
         below: The lowest mean that you accept, between the metric's bounds.
-            With another one it counts anew.
+            With another one it counts anew, as with another version, judge or set-up of the metric.
 
     Raises:
         ValueError: `below` is no finite number, or the name is empty or no text.
@@ -59,7 +60,7 @@ class Alert:
             raise ValueError(
                 f"alerts: below: is {self.below}; {self.metric} needs a number between {low:g} and {high:g}"
             )
-        return Watched(float(self.below), low, high)
+        return Watched(float(self.below), low, high, in_words(metric.version, metric.judge.model, setup_of(metric)))
 
 
 class Watch:

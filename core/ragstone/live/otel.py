@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 # Names of OpenTelemetry's conventions for generative AI. They are still in development
 # (github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and the package that holds them in
 # Python pins the API's version, so they are written down here.
-FACTS = {  # of the run; the conventional names where there are any
+FACTS = {  # of the run, and the metric's set-up; the conventional names where there are any
     "run_id": "ragstone.run.id", "run_name": "ragstone.run.name", "tags": "ragstone.run.tags",
-    "user_id": "user.id", "thread_id": "gen_ai.conversation.id",
+    "user_id": "user.id", "thread_id": "gen_ai.conversation.id", "setup": "ragstone.metric.setup",
 }  # fmt: skip
 
 _SCOPE = "ragstone"

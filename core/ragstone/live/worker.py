@@ -20,6 +20,7 @@ from ragstone.live.settings import Settings
 from ragstone.live.trace import facts_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
+from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Outcome, Score
 from ragstone.results.connection import Database
 from ragstone.results.groups import group_of
@@ -77,6 +78,7 @@ class Workers:
         budget = settings.budget
         self._account = None if budget is None else Account(budget, settings.waits.clock, database)
         self._settings = settings
+        self._setups = {key: setup_of(metric) for key, metric in settings.metrics.items()}
         self._counters = counters
         self._queue = queue
         self._stopped = threading.Event()
@@ -230,6 +232,7 @@ class Workers:
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
             judge=self._metric(choice).judge.model,
+            setup=self._setups[choice.metric, choice.version],
             submitted_at=task.submitted_at,
             scored_at=time.time(),
             rate=choice.rate,

@@ -1,7 +1,7 @@
 """What every metric shares: its facts, its checks, and the two ways to run it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from operator import itemgetter
@@ -111,6 +111,8 @@ class Metric(ABC):
             Otherwise only the embedded judge fills it.
         has_expected: Whether `_flow` also passes `_score` an expected value. Without one, scoring is always "count".
         auto_expects: Whether scoring="auto" may use it; False if counting agrees better with people.
+        neutral_options: Options that leave the score as it is, or that the version names. Scores under different values
+            of any other one are neither averaged nor compared.
         follows_history: Whether the judge first rewrites a question that follows a conversation, so that `_flow` gets
             one without open references. `prompts` then needs `ragstone.metrics.base.FOLLOW_UP` as "question".
 
@@ -140,6 +142,7 @@ class Metric(ABC):
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
+    neutral_options: ClassVar[Set[str]] = frozenset({"max_characters", "reason", "threshold"})
 
     llm: Judge | str | object | None = None
     writer: LLM | str | object | None = None

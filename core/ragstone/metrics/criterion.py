@@ -1,6 +1,6 @@
 """Criterion: a question of your own about a sample, with a fixed list of answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, ClassVar, cast
@@ -95,6 +95,7 @@ class Criterion(SplittingMetric):
 
     version: ClassVar[str] = "1"
     has_expected: ClassVar[bool] = True
+    neutral_options: ClassVar[Set[str]] = SplittingMetric.neutral_options | {"name", "question", "choices", "sees"}
 
     def __post_init__(self) -> None:
         for option, kind in (("name", Text), ("question", Text), ("choices", _Choices), ("sees", _Fields)):

@@ -1,46 +1,80 @@
-"""What a metric was set up with, as JSON: what its scores and the formula of labels depend on."""
+"""What a metric was set up with: what its scores depend on, beside its version and its judge."""
 
-from dataclasses import fields
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from ragstone.judging.prompt import digest
+from ragstone.identity import digest_of
 from ragstone.metrics.base import Metric
 from ragstone.plain import to_plain
 from ragstone.public import is_secret
 
-# Options that are compared under another name (judge, embedder, version), or that leave the score as it is.
-_NOT_SETTINGS = frozenset(
-    {
-        "llm",
-        "writer",
-        "embedder",
-        "asking",
-        "instructions",
-        "max_characters",
-        "max_input_tokens",
-        "reason",
-        "threshold",
-    }
-)
+# What says so in other words: the judge, the version, and what `setup_of` adds.
+_SAID_OTHERWISE = frozenset({"llm", "writer", "embedder", "asking", "scoring", "instructions"})
+_SHORT = re.compile(r"[^\s,=]{1,60}")
 
 
-def setup_of(metric: Metric) -> dict[str, Any]:
-    """Return what the metric's score depends on, beside its version and judge: no keys are in it.
+def settings_of(metric: Metric) -> dict[str, Any]:
+    """Return all options as JSON, which the formula of labels reads; no model and no key is in it.
 
     Example:
         >>> from ragstone import SummarizationScore
-        >>> from ragstone.testing import FakeLLM
-        >>> setup_of(SummarizationScore(llm=FakeLLM(lambda request: "")))["settings"]["coeff"]
-        0.5
+        >>> settings_of(SummarizationScore(coeff=0.25))["coeff"]
+        0.25
     """
-    values = {each.name: getattr(metric, each.name) for each in fields(metric) if each.name not in _NOT_SETTINGS}
-    settings = {name: to_plain(value, _label) for name, value in sorted(values.items()) if not is_secret(name, value)}
-    return {
-        "prompts": digest({**metric.prompts, **metric.instructions}),
-        "embedder": getattr(metric.judge_embedder, "model", None),
-        "one_by_one": metric.asks_one_by_one,
-        "settings": settings | {"scoring": "expected" if metric.expects else "count"},
-    }
+    values = {each.name: getattr(metric, each.name) for each in fields(metric) if each.name not in _SAID_OTHERWISE}
+    return {name: to_plain(value, _label) for name, value in sorted(values.items()) if not is_secret(name, value)}
+
+
+def setup_of(metric: Metric) -> str:
+    """Say what differs from the defaults and moves the score, and who embeds: "granularity=chunk"; "" for nothing.
+
+    A value that is no short word stands as a digest. Scores of two set-ups are neither averaged nor compared.
+
+    Example:
+        >>> from ragstone import SummarizationScore
+        >>> setup_of(SummarizationScore(coeff=0.25)), setup_of(SummarizationScore())
+        ('coeff=0.25', '')
+    """
+    usual = {each.name: to_plain(_default(each), _label) for each in fields(metric)}
+    settings = settings_of(metric).items()
+    changed = {name: value for name, value in settings if value != usual[name] and name not in metric.neutral_options}
+    if (embedder := metric.judge_embedder) is not None:
+        changed["embedder"] = embedder.model
+    writer: str | None = getattr(metric.writer, "model", None)
+    if writer not in (None, metric.judge.model):
+        changed["writer"] = writer
+    if metric.asking != "auto" and metric.asking != getattr(metric.judge, "asking", "one_by_one"):
+        changed["asking"] = metric.asking
+    return ", ".join(f"{name}={shown(value)}" for name, value in sorted(changed.items()))
+
+
+def in_words(version: str, judge: str, setup: str) -> str:
+    """Say by what scores of one metric are told apart."""
+    words = f"version {version}, judge {judge or 'unknown'}"
+    return f"{words}, {setup}" if setup else words
+
+
+def parts_of(setup: str) -> Mapping[str, str]:
+    """Return the parts of a set-up by the option's name.
+
+    Example:
+        >>> parts_of("embedder=bge-small, granularity=chunk")
+        {'embedder': 'bge-small', 'granularity': 'chunk'}
+    """
+    return dict(part.split("=", 1) for part in setup.split(", ") if "=" in part)
+
+
+def shown(value: object) -> str:
+    """Return a value as a set-up has it."""
+    text = value if isinstance(value, str) else "none" if value is None else json.dumps(value, sort_keys=True)
+    return text if _SHORT.fullmatch(text) else f"#{digest_of(value)[:8]}"
+
+
+def _default(option: Field[Any]) -> object:
+    return option.default_factory() if option.default_factory is not MISSING else option.default
 
 
 def _label(value: object) -> object:

@@ -40,7 +40,10 @@ _WEIGHTS = (
     "chance, so weighted means and all shares stand for the whole traffic."
 )
 _REFUSED = "refused, and no context holds an answer. A right refusal scores 0, and that is no fault of the answer."
-_APART = "Scores by different versions or judges are not comparable, so they are never averaged. The newest come first."
+_APART = (
+    "Scores by different versions, judges or set-ups are not comparable, so they are never averaged. The newest come "
+    "first."
+)
 _THUMBS = "Only some people give feedback, so these means do not stand for the whole traffic."
 
 
@@ -171,7 +174,7 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
         yield "weighted"
     if not summary.info.higher_is_better:
         yield "lower is better"
-    yield f"version {summary.info.version}, judge {summary.info.judge or 'unknown'}"
+    yield summary.info.apart
 
 
 def _over_time(summary: MetricSummary, period: tuple[float, float]) -> dict[str, object]:

@@ -494,8 +494,8 @@ function report() {
   function scored(cell) {
     return cell !== null && cell.value !== undefined;
   }
-  function isOf(record, { key: [name, version, judge] }) {
-    return record.metric === name && record.version === version && (record.judge || "") === judge;
+  function isOf(record, { key: [name, version, judge, setup] }) {
+    return record.metric === name && record.version === version && (record.judge || "") === judge && (record.setup || "") === setup;
   }
   function slicesOf(row, first) {
     const found = new Map([["tag", first.tags || []], ["run name", first.run_name ? [first.run_name] : []], ["feedback", row.feedback ? [row.feedback[0]] : []]]);

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from ragstone.metrics.base import ItemKind
-from ragstone.metrics.setup import setup_of
+from ragstone.metrics.setup import in_words, parts_of, settings_of, setup_of, shown
 from ragstone.outcome import Score, UnscoredReason, Usage, cause_of
 from ragstone.plain import printable
 from ragstone.registry import NullJudge, make_metric, metric_names
@@ -28,8 +28,8 @@ _MANY = 10_000
 STEPS = 41
 _KEYS, _VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
 
-Key = tuple[str, str, str]
-"""Metric, version, judge: what may be averaged together."""
+Key = tuple[str, str, str, str]
+"""Metric, version, judge, set-up: what may be averaged together."""
 Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
 FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
 Slicing = tuple[bool, str]
@@ -38,7 +38,7 @@ Slicing = tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What a report knows of a metric, in one version, by one judge.
+    """What a report knows of a metric, in one version and set-up, by one judge.
 
     Attributes:
         name: The metric's name.
@@ -48,8 +48,9 @@ class MetricInfo:
         higher_is_better: The direction.
         threshold: What `Score.passed` is about; None without one, or where that is not known.
         items: What people can judge beside the whole sample; nothing where that is not known.
-        setup: What it was set up with (`setup_of`); empty where that is not known.
+        settings: Its options (`settings_of`), as far as they are known.
         question: What it asks, in plain words; "" where that is not known.
+        setup: What moves its score and is not the default (`setup_of`).
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -65,27 +66,30 @@ class MetricInfo:
     higher_is_better: bool = True
     threshold: float | None = None
     items: tuple[ItemKind, ...] = field(default=(), compare=False)
-    setup: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     question: str = field(default="", compare=False)
+    setup: str = ""
 
     @classmethod
     def of(cls, metric: "Metric | MetricInfo") -> "MetricInfo":
         """Return what is known of a metric."""
         if isinstance(metric, MetricInfo):
             return metric
-        facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), setup_of(metric)
-        return cls(metric.name, metric.version, metric.judge.model, *facts, metric.asks)
+        facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), settings_of(metric)
+        return cls(metric.name, metric.version, metric.judge.model, *facts, metric.asks, setup_of(metric))
 
     @classmethod
     def from_record(cls, record: "Record") -> "MetricInfo":
         """Return what a record tells of its metric; of a metric of your own, higher is taken to be better."""
-        name, version, judge = key_of(record)
+        name, version, judge, setup = key_of(record)
         if name not in metric_names():
-            return cls(name, version, judge)
+            return cls(name, version, judge, setup=setup)
         verdicts = record.outcome.verdicts if isinstance(record.outcome, Score) else ()
         asking: Asking = "one_by_one" if any(each.probability is not None for each in verdicts) else "together"
         metric = make_metric(name, {}, NullJudge(asking=asking))
-        return replace(cls.of(metric), version=version, judge=judge, threshold=None, setup={})
+        settings = {option: value for option, value in settings_of(metric).items() if option not in parts_of(setup)}
+        facts = {"version": version, "judge": judge, "setup": setup, "settings": settings}
+        return replace(cls.of(metric), threshold=None, **facts)
 
     @property
     def sign(self) -> float:
@@ -95,7 +99,17 @@ class MetricInfo:
     @property
     def key(self) -> Key:
         """What may be averaged together."""
-        return self.name, self.version, self.judge
+        return self.name, self.version, self.judge, self.setup
+
+    @property
+    def apart(self) -> str:
+        """What tells it from others of its name, in words."""
+        return in_words(self.version, self.judge, self.setup)
+
+    def fact(self, name: str) -> str:
+        """Return the version, the judge, or an option of the set-up, in a word."""
+        known = {"version": self.version, "judge": self.judge or "unknown", **parts_of(self.setup)}
+        return known.get(name) or (shown(self.settings[name]) if name in self.settings else "default")
 
     def lost(self, value: float) -> float:
         """Return how far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
@@ -116,8 +130,8 @@ def scale(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 def key_of(record: "Record") -> Key:
-    """Return the metric, version and judge of a record."""
-    return record.outcome.metric, record.outcome.version, record.judge
+    """Return the metric, version, judge and set-up of a record."""
+    return record.outcome.metric, record.outcome.version, record.judge, record.setup
 
 
 def by_metric(records: "Iterable[Record]") -> "dict[Key, Record]":
@@ -171,10 +185,10 @@ class MetricSummary:
     """One metric's outcomes, added up as they come.
 
     Args:
-        info: The metric, its version and its judge.
+        info: The metric, its version, judge and set-up.
 
     Attributes:
-        info: The metric, its version and its judge.
+        info: The metric, its version, judge and set-up.
         failures: How many are unscored, by reason. They enter no mean.
         cost: What all outcomes cost.
         spread: The weight of the rows' scores in each step of 0.05, by 20 times its begin; at most `STEPS` + 1 steps.
@@ -341,7 +355,7 @@ class MetricSummary:
 
 
 class Aggregates:
-    """All outcomes by metric, version and judge; metrics that are not named are added as their outcomes come.
+    """All outcomes by metric, version, judge and set-up; metrics that are not named are added as their outcomes come.
 
     Attributes:
         cost: What all of it cost.
@@ -450,10 +464,10 @@ class Aggregates:
 
 
 def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
-    """Return the metric's name, with version and judge where others among these have the name too."""
+    """Return the metric's name, with version, judge and set-up where others among these have the name too."""
     if sum(other.name == info.name for other in among) < 2:
         return info.name
-    return f"{info.name} (version {info.version}, judge {info.judge or 'unknown'})"
+    return f"{info.name} ({info.apart})"
 
 
 def slice_value(value: object) -> str | None:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, Protocol
 import numpy as np
 
 from ragstone.errors import RagstoneError
+from ragstone.metrics.setup import parts_of
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
@@ -71,7 +72,7 @@ class MetricComparison:
     Attributes:
         name: The metric's name, with version and judge where that is needed.
         info_a: The metric in a.
-        info_b: The metric in b; of another version or judge only where that was allowed.
+        info_b: The metric in b; of another version, judge or set-up only where that was allowed.
         pairs: Samples that are scored in both.
         left_out: How many samples are not, by why: "only in a", "unscored in a alone", "unscored in both", ...
         mean_a: The mean in a; None without pairs, as all that follows.
@@ -173,7 +174,8 @@ class MetricComparison:
 
     def _caveats(self) -> Iterator[str]:
         if self.info_a.key != self.info_b.key:
-            yield "Versions or judges differ: this is not a comparison of the systems alone."
+            differing = _differing([self.info_a], [self.info_b])
+            yield f"Not a comparison of the systems alone, for the scores differ in {differing}."
         if any(self.left_out.values()):
             yield f"Left out: {', '.join(f'{n:,} {why}' for why, n in self.left_out.items() if n)}."
 
@@ -331,15 +333,15 @@ def compare(
     Args:
         a: A report, or what `Report.load` takes.
         b: The other one.
-        any_version: Compare scores of different versions of a metric, or by different judges, all the same. What
-            differs is then not only the systems.
+        any_version: Compare scores of different versions or set-ups of a metric (its options, its embedder), or by
+            different judges, all the same. What differs is then not only the systems.
         group: As for `evaluate`, by the rows of a. None: what the records say. The interval and the permutation test
             then draw groups: all pairs of a group change their sign together.
         people: Gives what people would say of the difference, by their labels of some pairs: it stands first. See
             `ragstone.labels.corrected_comparison`.
 
     Raises:
-        NotComparableError: A metric's versions or judges differ, or no metric is in both.
+        NotComparableError: A metric's versions, judges or set-ups differ, or no metric is in both.
         GroupError: No row of a has the field that `group` names, or there is no such field.
         ResultsError: A file holds no results.
         OSError: A file cannot be read.
@@ -401,7 +403,7 @@ def compare(
 def _shared(
     a: dict[Key, MetricSummary], b: dict[Key, MetricSummary], names: Sequence[str], *, any_version: bool
 ) -> Iterator[tuple[MetricSummary, MetricSummary]]:
-    """Yield what to compare: outcomes of one metric, version and judge, then what is left of one name."""
+    """Yield what to compare: outcomes of one metric, version, judge and set-up, then what is left of one name."""
     for key in a:
         if key in b:
             yield a[key], b[key]
@@ -415,14 +417,19 @@ def _shared(
         if any_version and len(left[0]) == len(left[1]) == 1:
             yield left[0][0], left[1][0]
             continue
-        what = (
-            f"{of} has " + ", ".join(f"version {x.info.version} by {x.info.judge or 'an unknown judge'}" for x in side)
-            for of, side in zip(names, left, strict=True)
-        )
+        infos = [[each.info for each in side] for side in left]
         raise NotComparableError(
-            f"{name}: {'; '.join(what)}. Scores of different versions or judges are not comparable: score both with "
+            f"{name}: {_differing(*infos)} (in {' and '.join(names)}). Such scores are not comparable: score both with "
             "the same, or, where each holds one alone, pass any_version=True (--any-version)"
         )
+
+
+def _differing(a: Sequence[MetricInfo], b: Sequence[MetricInfo]) -> str:
+    """Say what tells scores of one metric apart: "granularity: chunk, sentence"."""
+    infos = [*a, *b]
+    options = sorted({option for each in infos for option in parts_of(each.setup)})
+    values = {fact: dict.fromkeys(each.fact(fact) for each in infos) for fact in ("version", "judge", *options)}
+    return "; ".join(f"{fact}: {', '.join(of)}" for fact, of in values.items() if len(of) > 1)
 
 
 def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | None:

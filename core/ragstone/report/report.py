@@ -28,6 +28,7 @@ from ragstone.report.tables import (
     count,
     ends,
     installed,
+    moment,
     money,
     narrower,
     number,
@@ -457,6 +458,7 @@ class Report(Shown):
                 "unscored": dict(each.failures),
                 "version": each.info.version,
                 "judge": each.info.judge,
+                "setup": each.info.setup,
                 "usage": each.cost.usage.model_dump(),
             }
             for name, each in self.summary().items()
@@ -466,6 +468,8 @@ class Report(Shown):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
         for name, each in self.summary().items():
+            if each.info.name != name and each.first is not None:
+                yield f"{name}: of samples from {moment(each.first)} to {moment(each.last)}"
             if beside := narrower(each.estimate, "row"):
                 yield f"{name}: {beside}"
             if each.rules:

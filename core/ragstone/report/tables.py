@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.outcome import Unscored
 from ragstone.plain import printable
+from ragstone.report.aggregates import key_of
 from ragstone.report.statistics import TIE
 from ragstone.text.plain import text_table
 
@@ -32,8 +33,8 @@ Cell = str | int | float | bool | None
 # What pandas calls each type: all have a form for what is missing, so none is NaN.
 _TEXT, _COUNT, _REAL, _FLAG = "string", "Int64", "Float64", "boolean"
 COLUMNS: Mapping[str, str] = {
-    "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "chosen_by": _TEXT,
-    "group": _TEXT,
+    "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "setup": _TEXT,
+    "chosen_by": _TEXT, "group": _TEXT,
     "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
     "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
     "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT, "reference": _TEXT,
@@ -41,7 +42,7 @@ COLUMNS: Mapping[str, str] = {
 # As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
 _RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
-_OF_RECORD = ("row", "sample_id", "judge", "chosen_by", "group")
+_OF_RECORD = ("row", "sample_id", "judge", "setup", "chosen_by", "group")
 _SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
 
 
@@ -223,7 +224,7 @@ def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, Metr
         texts = {} if sample is None else sample.model_dump()
         values: dict[str, Cell] = dict.fromkeys(summaries)
         for record in records:
-            values[names[record.outcome.metric, record.outcome.version, record.judge]] = record.outcome.value
+            values[names[key_of(record)]] = record.outcome.value
         cells = {name: _cell(texts.get(name) or None) for name in _SAMPLE}
         kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **values})
     kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}

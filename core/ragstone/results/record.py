@@ -35,17 +35,18 @@ COLUMNS = {
     "embed_calls": "integer", "input_tokens": "integer", "output_tokens": "integer", "seconds": "real",
     "trace_id": "text", "span_id": "text", "sample": "json",
     "run_id": "text", "run_name": "text", "tags": "json", "user_id": "text", "thread_id": "text", "watched": "json",
-    "of_group": "text",
+    "of_group": "text", "setup": "text",
 }  # fmt: skip
 """The columns of a record in a database, and the kind of each. Times are in seconds since 1970 (UTC)."""
 
 
 class Watched(NamedTuple):
-    """What an alert that counts an outcome watches: the lowest mean that is accepted, the metric's bounds."""
+    """What an alert that counts an outcome watches: the lowest mean, the metric's bounds, version, judge and set-up."""
 
     below: float
     low: float
     high: float
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Record:
         thread_id: The conversation that it belongs to, likewise.
         group: What its row depends on by `group=`, such as "document=handbook.pdf"; None without one.
         watched: What the monitor's alert watches, if it counts the outcome.
+        setup: What the metric was set up with, where that moves the score and is not the default
+            (`ragstone.metrics.setup.setup_of`).
 
     Example:
         >>> nothing = Unscored(metric="demo", reason="timeout", detail="", version="1")
@@ -98,6 +101,7 @@ class Record:
     thread_id: str | None = None
     group: str | None = None
     watched: Watched | None = None
+    setup: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -107,7 +111,7 @@ class Record:
 
 _APART = {"sample_id", "outcome", "sample"}
 _OPTIONAL = {each.name for each in fields(Record)} - {"sample_id", "outcome"}
-_TRAFFIC = ("judge", "submitted_at", "scored_at", "rate", "chosen_by")
+_TRAFFIC = ("judge", "setup", "submitted_at", "scored_at", "rate", "chosen_by")
 
 
 def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) -> str:

@@ -2,7 +2,7 @@
 
 import click
 
-from ragstone.cli.compare import conclude, drop_option, markdown_option, rarest_option
+from ragstone.cli.compare import any_version_option, conclude, drop_option, markdown_option, rarest_option
 from ragstone.cli.options import check_apart, check_writable, database_file, json_option
 from ragstone.cli.output import write_page
 from ragstone.cli.report import loaded
@@ -32,7 +32,7 @@ from ragstone.plain import to_json
     metavar="HTML",
     help="Write a page with what people would say in front. A file that is there is replaced.",
 )
-@click.option("--any-version", is_flag=True, help="Compare scores of different metric versions or judges all the same.")
+@any_version_option
 @drop_option
 @rarest_option
 @markdown_option

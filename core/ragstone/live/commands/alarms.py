@@ -10,7 +10,7 @@ from ragstone.live.commands.options import database_sink
 from ragstone.plain import printable, to_json
 from ragstone.text.plain import text_table
 
-_NAMES = ("metric", "below", "samples", "sum", "alarm")
+_NAMES = ("metric", "by", "below", "samples", "sum", "alarm")
 
 
 @click.command(short_help="List a monitor's alerts and alarms.")
@@ -39,7 +39,7 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
         click.echo(to_json([dict(zip(_NAMES, each, strict=True)) for each in every]))
     elif every:
         rows = [_cells(*each) for each in every]
-        click.echo("\n".join(text_table(("metric", "below", "samples", "mean", ""), rows)))
+        click.echo("\n".join(text_table(("metric", "by", "below", "samples", "mean", ""), rows)))
         for alarm in raised:
             click.echo(printable(alarm, 1_000))
     else:
@@ -50,6 +50,13 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
         ctx.exit(1)
 
 
-def _cells(metric: str, below: float, samples: int, total: float, alarm: Alarm | None) -> tuple[str, ...]:
+def _cells(metric: str, by: str, below: float, samples: int, total: float, alarm: Alarm | None) -> tuple[str, ...]:
     mean = f"{total / samples:.3f}" if samples else ""
-    return printable(metric, 100), str(below), f"{samples:,}", mean, "" if alarm is None else "ALARM"
+    return (
+        printable(metric, 100),
+        printable(by, 100),
+        str(below),
+        f"{samples:,}",
+        mean,
+        "" if alarm is None else "ALARM",
+    )
