@@ -88,8 +88,8 @@ class MetricInfo:
         asking: Asking = "one_by_one" if any(each.probability is not None for each in verdicts) else "together"
         metric = make_metric(name, {}, NullJudge(asking=asking))
         settings = {option: value for option, value in settings_of(metric).items() if option not in parts_of(setup)}
-        facts = {"version": version, "judge": judge, "setup": setup, "settings": settings}
-        return replace(cls.of(metric), threshold=None, **facts)
+        known = replace(cls.of(metric), version=version, judge=judge, setup=setup)
+        return replace(known, threshold=None, settings=settings)
 
     @property
     def sign(self) -> float:
