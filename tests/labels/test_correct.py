@@ -209,3 +209,28 @@ def test_a_sample_with_an_open_item_has_no_score(tmp_path):
     whole = [label_of(report, f"q{i}", 1.0) for i in range(30)]
     found = corrected(report, write(tmp_path / "l", [*labels, *whole]))["faithfulness"]
     assert (found.people.mean, found.by_items) == (1.0, False), "labels of whole samples go before those of items"
+
+
+def test_what_depends_on_each_other_is_drawn_together(tmp_path):
+    def of_doc(i):
+        return {"metadata": {"doc": i // 10}}
+
+    report, truth = made(sample=of_doc)
+    path = labelled(tmp_path / "l", report, truth, SIXTY)
+    found, alone = (corrected(report, path, group=group)["demo"] for group in ("metadata.doc", None))
+    groups = [int(i[1:]) // 10 for i in (*SIXTY, *(i for i in truth if i not in SIXTY))]
+    assert found.corrected == by_hand(report, truth, SIXTY, group=groups)
+    assert (found.groups, found.corrected.labels_to_halve, alone.groups) == ("30 docs", None, "")
+    for name in ("corrected", "people", "off", "kappa", "sensitivity", "specificity"):
+        assert numbers_of(found, name) != numbers_of(alone, name)
+    text = str(corrected(report, path, group="metadata.doc"))
+    assert "60 labels of 30 docs and this judge are worth" in text
+    assert "more groups, not more labels, would halve the interval" in text
+    few, truth = made(sample=lambda i: {"metadata": {"doc": i % 4}})
+    path = labelled(tmp_path / "l", few, truth, SIXTY)
+    found = corrected(few, path, group="metadata.doc")["demo"]
+    assert (found.corrected, found.why) == (None, "4 docs say too little of others; 5 are the least")
+
+
+def numbers_of(found, name):
+    return getattr(found, name).low, getattr(found, name).high

@@ -124,3 +124,17 @@ def test_a_gate_goes_by_the_labels(pair, tmp_path):
     assert_not_worse(pair[0], pair[2], people=corrected_pairs(pair[0], pair[2], file))
     (other,) = check_drops(corrected_comparison(pair[2], pair[0], file), e.mean + 0.02)
     assert (other.status, "labelled pairs would do" in other.sentence) == (3, True)
+
+
+def test_pairs_that_depend_on_each_other_are_drawn_together(pair, tmp_path):
+    a, _, b, _ = pair
+    path = write(tmp_path / "l", labels_of(pair, FORTY))
+    docs = {i: {"metadata": {"doc": i // 10}} for i in range(200)}
+    grouped = Report.of(a, samples=[a.sample(record).model_copy(update=docs[i]) for i, record in enumerate(a)])
+    found, alone = (
+        corrected_comparison(grouped, b, path, group=group).metrics["demo"] for group in ("metadata.doc", None)
+    )
+    assert (found.people.groups, found.differences.groups) == ("20 docs", "20 docs")
+    assert found.people.corrected.high - found.people.corrected.low > 1.05 * (
+        alone.people.corrected.high - alone.people.corrected.low
+    )

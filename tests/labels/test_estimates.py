@@ -241,3 +241,38 @@ def test_an_interval_is_within_the_scale_and_holds_its_mean(seed: int) -> None:
     order = rng.permutation(n)
     again = corrected_mean(people[order], judge[order], rest[::-1])
     assert numbers(again) == pytest.approx(numbers(estimate), abs=1e-6)
+
+
+@pytest.mark.parametrize("people", [YES_NO, GRADED])
+@pytest.mark.parametrize("judge", [VERDICTS, SCORES])
+def test_groups_of_one_change_nothing_and_copies_say_no_more_than_one(people: np.ndarray, judge: np.ndarray) -> None:
+    rest = OTHER_VERDICTS if judge is VERDICTS else OTHER_SCORES
+    once = corrected_mean(people, judge, rest)
+    assert corrected_mean(people, judge, rest, group=[*range(439), None]) == once
+    five = [np.repeat(each, 5) for each in (people, judge, rest)]
+    grouped = corrected_mean(*five, group=np.repeat(range(440), 5).tolist())
+    assert grouped.method.endswith(", by 40 groups")
+    assert grouped.high - grouped.low > 0.9 * (once.high - once.low)
+    assert grouped.high - grouped.low > 1.7 * np.subtract(*numbers(corrected_mean(*five))[:0:-1])
+    difference = corrected_difference(*five, group=np.repeat(range(440), 5).tolist())
+    assert difference.high - difference.low > 0.9 * np.subtract(
+        *numbers(corrected_difference(people, judge, rest))[:0:-1]
+    )
+
+
+def test_labels_that_are_alike_hide_what_an_unseen_group_may_hold() -> None:
+    few = corrected_mean([1.0] * 60, [1.0] * 60, [1.0] * 60, group=[row % 12 for row in range(120)])
+    assert few.low <= 0.025 ** (1 / 12) + 1e-9
+    assert corrected_mean([1.0] * 60, [1.0] * 60, [1.0] * 60).low > 0.9
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ([1] * 59, "group: has 59 values for 60 samples"),
+        ([row % 4 for row in range(60)], "group: 4 have labels; an interval needs 5 or more"),
+    ],
+)
+def test_groups_that_say_too_little_are_refused(group: list[int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        corrected_mean(GRADED, SCORES, SCORES[:20], group=group)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ragstone.report.statistics import TIE, Interval, Mean
+from ragstone.report.statistics import TIE, GroupedMean, Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 _RESAMPLES = 1_000
 
 
-def kappa_of(people: Sequence[float], judge: Sequence[float]) -> Interval | None:
+Groups = Sequence[str | None] | None
+"""What each sample depends on; None is a group of its own."""
+
+
+def kappa_of(people: Sequence[float], judge: Sequence[float], group: Groups = None) -> Interval | None:
     """Return Cohen's kappa of the same samples' scores, weighted by squared differences, with a 95 % interval.
 
         kappa = 1 - mean (people - judge)^2 / the mean that chance would give
 
-    The interval is a bootstrap's. None where it is undefined, as all is one value.
+    The interval is a bootstrap's, which draws groups. None where it is undefined, as all is one value.
 
     Example:
         >>> kappa_of([1, 1, 0, 0], [1, 1, 0, 1]).mean
@@ -31,8 +35,12 @@ def kappa_of(people: Sequence[float], judge: Sequence[float]) -> Interval | None
     """
     x, y = np.asarray(people, np.float64), np.asarray(judge, np.float64)
     n = len(x)
-    draws = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), size=_RESAMPLES)
-    weights = np.vstack([np.ones(n), draws]) / n
+    keys = [each or place for place, each in enumerate(group or [None] * n)]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    size = len(places)
+    draws = np.random.default_rng(0).multinomial(size, np.full(size, 1 / size), size=_RESAMPLES)
+    weights = np.vstack([np.ones(n), draws[:, [places[key] for key in keys]]])
+    weights /= weights.sum(axis=1, keepdims=True)
     value, *resampled = np.round(_kappas(x, y, weights), 12) + 0.0  # never -0.0
     known = np.array(resampled)[np.isfinite(resampled)]
     if not np.isfinite(value):
@@ -50,7 +58,9 @@ def _kappas(x: "Numbers", y: "Numbers", weights: "Numbers") -> "Numbers":
     return np.asarray(1 - observed / np.where(expected > TIE, expected, np.nan))
 
 
-def sensitivity_specificity(people: Sequence[float], judge: Sequence[float]) -> tuple[Interval | None, Interval | None]:
+def sensitivity_specificity(
+    people: Sequence[float], judge: Sequence[float], group: Groups = None
+) -> tuple[Interval | None, Interval | None]:
     """Return the judge's share of 1 where people say 1, and of 0 where they say 0, with 95 % intervals.
 
     None: people say it nowhere, or somebody says something else than 0 and 1.
@@ -63,12 +73,13 @@ def sensitivity_specificity(people: Sequence[float], judge: Sequence[float]) -> 
     y, f = np.asarray(people), np.asarray(judge)
     if not np.isin(np.concatenate([y, f]), (0, 1)).all():
         return None, None
-    return _share(f[y == 1] == 1), _share(f[y == 0] == 0)
+    of = np.array(group or [None] * len(y), object)
+    return _share(f[y == 1] == 1, of[y == 1]), _share(f[y == 0] == 0, of[y == 0])
 
 
-def _share(hits: "NDArray[np.bool_]") -> Interval | None:
-    shares = Mean()
-    for hit in hits.tolist():
-        shares.add(float(hit))
+def _share(hits: "NDArray[np.bool_]", groups: "NDArray[np.object_]") -> Interval | None:
+    shares = GroupedMean()
+    for hit, group in zip(hits.tolist(), groups.tolist(), strict=True):
+        shares.add(float(hit), group=group)
     estimate = shares.estimate((0.0, 1.0))
     return estimate and replace(estimate, mean=float(hits.mean()))

@@ -22,13 +22,15 @@ from ragstone.report.aggregates import (
 )
 from ragstone.report.comparison import Comparison, Moved, Source, compare
 from ragstone.report.report import Report
-from ragstone.report.statistics import TIE
+from ragstone.report.statistics import LEAST_GROUPS, TIE, GroupedMean
 from ragstone.report.statistics import Interval as Mean
-from ragstone.report.tables import count, number
+from ragstone.report.tables import FEW_GROUPS, count, number
 from ragstone.sample import Sample
 
 
-def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = False) -> Corrections:
+def corrected(
+    report: Report, labels: str | Path, *, drawn_at_random: bool = False, group: str | None = None
+) -> Corrections:
     """Return what people would say of a report's samples, for each metric that has labels.
 
     The samples with labels say how far the judge is off, and the judge's scores of the others make the answer precise
@@ -38,11 +40,14 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
         report: The results.
         labels: The file of labels: the download of a page of `ragstone label`.
         drawn_at_random: The labelled samples were drawn at random, although not by `ragstone label`.
+        group: As for `ragstone.evaluate`. None: what the records say. Intervals are then of groups.
 
     Raises:
+        GroupError: No row has the field that `group` names, or there is no such field.
         LabelError: A label cannot be used; labels were not drawn at random; live samples were chosen at several rates.
         ImportError: scipy is not installed (the extra `labels`).
     """
+    report = report.grouped(group)
     (matched,) = _matched(labels, [report], drawn_at_random=drawn_at_random)
     by_key: dict[Key, list[LabelledRecord]] = {}
     for each in matched:
@@ -57,7 +62,13 @@ def corrected(report: Report, labels: str | Path, *, drawn_at_random: bool = Fal
 
 
 def corrected_comparison(
-    a: Source, b: Source, labels: str | Path, *, any_version: bool = False, drawn_at_random: bool = False
+    a: Source,
+    b: Source,
+    labels: str | Path,
+    *,
+    any_version: bool = False,
+    drawn_at_random: bool = False,
+    group: str | None = None,
 ) -> Comparison:
     """Compare two systems as `ragstone.report.compare` does, with what people would say of the difference in front.
 
@@ -67,6 +78,7 @@ def corrected_comparison(
         labels: The download of a page of `ragstone label A B`.
         any_version: As for `compare`.
         drawn_at_random: As for `corrected`.
+        group: As for `compare`.
 
     Raises:
         LabelError: As for `corrected`.
@@ -75,7 +87,7 @@ def corrected_comparison(
     """
     first, second = (each if isinstance(each, Report) else Report.load(each) for each in (a, b))
     people = corrected_pairs(first, second, labels, drawn_at_random=drawn_at_random)
-    return compare(a, b, any_version=any_version, people=people)
+    return compare(a, b, any_version=any_version, group=group, people=people)
 
 
 def corrected_pairs(
@@ -99,7 +111,7 @@ def corrected_pairs(
         rest: list[_Row] = []
         skips: list[bool] = []
         for pair in pairs:
-            row = _Row(pair.b - pair.a)
+            row = _Row(pair.b - pair.a, group=pair.group)
             keys = (info_a.key, pair.sample_id, pair.row_a), (info_b.key, pair.sample_id, pair.row_b)
             labelled = [each for side, key in zip(sides, keys, strict=True) if (each := side.get(key)) is not None]
             values = [value for each in labelled if (value := each.value) is not None]
@@ -145,6 +157,7 @@ class _Row(NamedTuple):
     judge: float
     people: float = 0.0
     labelled: Sequence[LabelledRecord] = ()
+    group: str | None = None
 
     @property
     def error(self) -> float:
@@ -155,6 +168,7 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
     """Return the rows that each metric's mean is of, by the sample's id and digest."""
     rows: dict[Key, dict[tuple[str, str], list[_Row]]] = {key: {} for key in wanted}
     weights: set[float] = set()
+    report.aggregates()  # conversations are known then
     for records in by_row(report.results(samples=True)):
         sample = records[0].sample or Sample()
         place = records[0].sample_id, sample_digest(sample)
@@ -162,7 +176,7 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
             value = record.outcome.value
             if key in rows and value is not None:
                 weights.add(weight_of(record))
-                rows[key].setdefault(place, []).append(_Row(value))
+                rows[key].setdefault(place, []).append(_Row(value, group=report.group_of(records[0])))
     if len(weights) > 1:
         rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
         raise LabelError(
@@ -173,7 +187,9 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
 
 
 def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
-    return estimator([row.people for row in taken], [row.judge for row in taken], [row.judge for row in rest])
+    people, judge = [row.people for row in taken], [row.judge for row in taken]
+    groups = [row.group for row in (*taken, *rest)]
+    return estimator(people, judge, [row.judge for row in rest], group=groups)
 
 
 def _alone(taken: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
@@ -199,6 +215,9 @@ def _estimated(
     n = len(taken)
     samples = [each for row in taken for each in row.labelled]
     draws = [each.labels[0].draw for each in samples]
+    labelled = GroupedMean()
+    for row in taken:
+        labelled.add(row.people, group=row.group)
     notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone label`; taken to be random")]
     by_labels = ByLabels(
         n,
@@ -208,11 +227,14 @@ def _estimated(
         by_judges_items=any(each.by_judges_items for each in samples),
         missing=sum(each.missing for each in samples) / max(1, len(samples)),
         notes=tuple(f"{count(of_note, noun)} {why}." for of_note, noun, why in notes if of_note),
+        groups=labelled.groups,
     )
     if n < LEAST_LABELS:
         what = "label" if estimator is corrected_mean else "labelled pair"
         why = f"{count(n, what)}; fewer than {LEAST_LABELS} say too little of the judge's error"
         return replace(by_labels, why=why)
+    if labelled.size < LEAST_GROUPS:
+        return replace(by_labels, why=FEW_GROUPS.format(labelled.groups))
     alone = _alone(taken, estimator)
     by_labels = replace(by_labels, people=Mean(n, alone.mean, alone.low, alone.high), off=_off(taken))
     if np.ptp([row.judge for row in (*taken, *rest)]) <= TIE:
@@ -242,7 +264,7 @@ def _correction(
     correction = Correction(**{each.name: getattr(by_labels, each.name) for each in fields(by_labels)}, summary=summary)
     if correction.corrected is None:
         return correction
-    of_both = [row.people for row in taken], [row.judge for row in taken]
+    of_both = [row.people for row in taken], [row.judge for row in taken], [row.group for row in taken]
     sensitivity, specificity = sensitivity_specificity(*of_both)
     return replace(
         correction,

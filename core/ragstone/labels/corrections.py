@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.report.aggregates import MetricSummary
 from ragstone.report.statistics import Interval as Mean
-from ragstone.report.tables import INTERVAL, Shown, count, ends, interval, number, percent
+from ragstone.report.tables import INTERVAL, Shown, count, ends, interval, number, of_groups, percent
 
 if TYPE_CHECKING:
     from ragstone.labels.estimates import Estimate
@@ -35,6 +35,7 @@ class ByLabels:
         missing: The share of the labelled samples whose list lacks something, as people said.
         why: Why there is no corrected mean; "" where there is one.
         notes: What else is to be said, in sentences.
+        groups: Of how many groups they are, such as "20 documents"; "" where each is one of its own.
     """
 
     labels: int
@@ -47,6 +48,7 @@ class ByLabels:
     missing: float = 0.0
     why: str = ""
     notes: tuple[str, ...] = ()
+    groups: str = ""
 
     @property
     def front(self) -> Mean | None:
@@ -74,9 +76,10 @@ class ByLabels:
 
     def _worth(self, e: "Estimate", noun: str) -> str:
         """Return what the judge adds to the labels."""
-        labels, worth = count(self.labels, noun), round(e.labels_worth)
+        labels, worth = of_groups(count(self.labels, noun), self.groups), round(e.labels_worth)
         more = e.labels_to_halve
         halve = "no number of labels would halve" if more is None else f"{more:,} more would halve"
+        halve = "more groups, not more labels, would halve" if self.groups else halve
         if worth <= self.labels:
             return f"The judge adds nothing to the {labels}; {halve} the interval"
         return f"{labels} and this judge are worth {count(worth, noun)}; {halve} the interval"
@@ -149,7 +152,13 @@ class Corrections(Shown, dict[str, Correction]):
         whole = not any(each.by_items for each in self.values())
         head = ("metric", "labels", "corrected", INTERVAL, "labels alone", INTERVAL, "judge alone", INTERVAL)
         rows: list[tuple[str, ...]] = [
-            (name, f"{each.labels:,}", *_cells(each.corrected), *_cells(each.people), *_cells(each.summary))
+            (
+                name,
+                of_groups(f"{each.labels:,}", each.groups),
+                *_cells(each.corrected),
+                *_cells(each.people),
+                *_cells(each.summary),
+            )
             for name, each in self.items()
         ]
         return "What people would say" if whole else "By people's labels", head, rows
@@ -159,6 +168,7 @@ class Corrections(Shown, dict[str, Correction]):
         metrics = {
             name: {
                 "labels": each.labels,
+                "groups": each.groups or None,
                 "corrected": _numbers(each.corrected),
                 "labels_alone": _numbers(each.people),
                 "judge_alone": _numbers(each.summary),

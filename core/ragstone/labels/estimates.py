@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragstone.report.statistics import LEAST_GROUPS
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike, NDArray
 
     Numbers = NDArray[np.float64]
@@ -44,7 +48,7 @@ class Estimate:
             as with a judge who says nothing.
         labels_to_halve: How many more labels would halve the interval: n v / ((v + w) / 4 - w) - n, where v is the part
             of the variance that falls with the number n of labels, and w the part that the judge's scores of all
-            samples leave. None where no number of labels would.
+            samples leave. None where no number of labels would, and of groups: there only more groups would.
     """
 
     mean: float
@@ -61,6 +65,7 @@ def corrected_mean(
     judge_rest: "ArrayLike",
     *,
     level: float = 0.95,
+    group: "Sequence[object] | None" = None,
 ) -> Estimate:
     """Return the mean that people would give, with an interval that holds it.
 
@@ -81,10 +86,14 @@ def corrected_mean(
         judge: The judge's scores of the same samples, in the same order. Higher is better.
         judge_rest: Its scores of the other samples.
         level: Of confidence, within (0, 1).
+        group: What each sample depends on (its document, its conversation), first of those with labels, then of the
+            others; None is a group of its own. The interval is then of groups: as many times as wide as the error's
+            groups vary more than its samples would, and at least so wide that what no labelled group shows has room
+            where the judge does not explain the labels.
 
     Raises:
-        ValueError: An array is not of finite numbers in range, lengths differ, or there are fewer than 20 labels; the
-            message names it.
+        ValueError: An array is not of finite numbers in range, lengths differ, there are fewer than 20 labels, or
+            fewer than 5 groups have some; the message names it.
         ImportError: scipy is not installed (the extra `labels`).
 
     Example:
@@ -93,7 +102,7 @@ def corrected_mean(
         >>> round(estimate.mean, 2), estimate.method
         (0.58, "post-stratified by the judge's verdict (yes/no labels)")
     """
-    data = _checked(people, judge, judge_rest, 0.0)
+    data = _checked(people, judge, judge_rest, group, 0.0)
     return _estimate(data, level, difference=False)
 
 
@@ -103,6 +112,7 @@ def corrected_difference(
     judge_rest: "ArrayLike",
     *,
     level: float = 0.95,
+    group: "Sequence[object] | None" = None,
 ) -> Estimate:
     """Return the mean of the differences b - a that people would give, from samples that two systems answered.
 
@@ -113,6 +123,7 @@ def corrected_difference(
         judge: The judge's difference of the same pairs.
         judge_rest: Its difference of the other pairs.
         level: As for `corrected_mean`.
+        group: What each pair depends on, likewise.
 
     Raises:
         ValueError: As for `corrected_mean`.
@@ -123,7 +134,7 @@ def corrected_difference(
         >>> round(estimate.mean, 2)
         0.03
     """
-    data = _checked(people, judge, judge_rest, -1.0)
+    data = _checked(people, judge, judge_rest, group, -1.0)
     estimate = _estimate(data, level, difference=True)
     low, mean, high = (2.0 * value - 1.0 for value in (estimate.low, estimate.mean, estimate.high))
     return replace(estimate, mean=mean, low=low, high=high)
@@ -136,6 +147,7 @@ class _Data:
     y: "Numbers"
     f: "Numbers"
     f_all: "Numbers"
+    member: "NDArray[np.int64]"
 
     @property
     def n(self) -> int:
@@ -172,10 +184,33 @@ def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
     if not alone and high > low:
         _, bottom, top, _ = _by_residuals(data, tail, yes_no=yes_no, difference=difference, alone=True)
         worth = max(1.0, ((top - bottom) / (high - low)) ** 2)
+    to_halve = _to_halve(data.n, *parts)
+    if len(np.unique(data.member)) < len(data.member):
+        low, high = _of_groups(data, tail, mean, low, high, alone=bool(alone))
+        method, to_halve = f"{method}, by {len(np.unique(data.member[: data.n]))} groups", None
     if difference and (data.y != _TIE).sum() < LEAST_UNTIED:
         low, high, worth = min(low, _TIE), max(high, _TIE), 1.0
         method = f"{method}, fewer than {LEAST_UNTIED} labelled pairs differ"
-    return Estimate(mean, low, high, method, worth * data.n, _to_halve(data.n, *parts))
+    return Estimate(mean, low, high, method, worth * data.n, to_halve)
+
+
+def _of_groups(data: _Data, tail: float, mean: float, low: float, high: float, *, alone: bool) -> tuple[float, float]:
+    """Return an interval's ends, which are of samples, for groups. The page "Estimators" has the formulas."""
+    special = load_scipy("special")
+    n, (yy, ff, yf) = data.n, _sums(data)
+    slope = 0.0 if alone else yf / ff
+    parts = slope * (data.f_all - data.f_all.mean()) / len(data.f_all)  # what each sample adds to the error
+    parts[:n] += (data.y - data.y.mean() - slope * (data.f - data.f.mean())) / n
+    labels = np.bincount(data.member[:n])
+    size = n * n / float((labels**2).sum())  # so many groups with as many labels say as much
+    varies = float((parts**2).sum())
+    more = float((np.bincount(data.member, weights=parts) ** 2).sum()) * size / (size - 1) / varies if varies else 1.0
+    times = math.sqrt(max(1.0, more)) * float(special.stdtrit(size - 1, tail) / special.stdtrit(n - 1, tail))
+    left = 1.0 if alone or yy <= _NOTHING else min(1.0, 1.0 - yf * yf / ff / yy + 1.0 / n)
+    unseen = (1.0 - (1.0 - tail) ** (1.0 / size)) * math.sqrt(left)
+    low = mean - max(times * (mean - low), unseen * mean)
+    high = mean + max(times * (high - mean), unseen * (1.0 - mean))
+    return max(0.0, low), min(1.0, high)
 
 
 def _to_halve(n: int, labels: float, judge: float) -> int | None:
@@ -323,7 +358,13 @@ def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
     return float(distinct[0]), float(distinct[counts.argmax()]), float(distinct[-1]), float(counts.max()) / len(values)
 
 
-def _checked(people: "ArrayLike", judge: "ArrayLike", judge_rest: "ArrayLike", least: float) -> _Data:
+def _checked(
+    people: "ArrayLike",
+    judge: "ArrayLike",
+    judge_rest: "ArrayLike",
+    group: "Sequence[object] | None",
+    least: float,
+) -> _Data:
     """Return the arguments on the scale from 0 to 1; refuse what they cannot be."""
     y, f, rest = (
         _numbers(name, each) for name, each in (("people", people), ("judge", judge), ("judge_rest", judge_rest))
@@ -339,7 +380,21 @@ def _checked(people: "ArrayLike", judge: "ArrayLike", judge_rest: "ArrayLike", l
     scale = 1.0 - least
     y, f_all = (y - least) / scale, np.concatenate([f, rest])
     f_all = (f_all - f_all.min()) / (float(np.ptp(f_all)) or 1.0)  # whatever the judge's scale is
-    return _Data(y, f_all[:n], f_all)
+    return _Data(y, f_all[:n], f_all, _members(group, n, len(f_all)))
+
+
+def _members(group: "Sequence[object] | None", n: int, of: int) -> "NDArray[np.int64]":
+    """Return the number of each sample's group."""
+    if group is None:
+        return np.arange(of)
+    if len(group) != of:
+        raise ValueError(f"group: has {len(group)} values for {of} samples, first those with labels, then the others")
+    numbers: dict[object, int] = {}
+    keys = [(place,) if each is None else each for place, each in enumerate(group)]
+    member = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    if (labelled := len(np.unique(member[:n]))) < LEAST_GROUPS:
+        raise ValueError(f"group: {labelled} have labels; an interval needs {LEAST_GROUPS} or more")
+    return member
 
 
 def _numbers(name: str, values: "ArrayLike") -> "Numbers":

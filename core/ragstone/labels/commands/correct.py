@@ -3,7 +3,7 @@
 import click
 
 from ragstone.cli.compare import any_version_option, conclude, drop_option, markdown_option, rarest_option
-from ragstone.cli.options import check_apart, check_writable, database_file, json_option
+from ragstone.cli.options import check_apart, check_writable, database_file, group_option, json_option
 from ragstone.cli.output import write_page
 from ragstone.cli.report import loaded
 from ragstone.labels.correct import corrected, corrected_comparison
@@ -33,6 +33,7 @@ from ragstone.plain import to_json
     help="Write a page with what people would say in front. A file that is there is replaced.",
 )
 @any_version_option
+@group_option
 @drop_option
 @rarest_option
 @markdown_option
@@ -47,6 +48,7 @@ def correct(
     since: str | None,
     page: str | None,
     any_version: bool,
+    group: str | None,
     drops: tuple[str, ...],
     rarest: float,
     markdown: bool,
@@ -77,12 +79,14 @@ def correct(
     status = 0
     reports = [loaded(source, since) for source in (results, other) if source is not None]
     if other is None:
-        corrections = corrected(reports[0], labels, drawn_at_random=drawn_at_random)
-        text = page and reports[0].html(corrections)
+        corrections = corrected(reports[0], labels, drawn_at_random=drawn_at_random, group=group)
+        text = page and corrections.report.html(corrections)
         click.echo(to_json(corrections.figures()) if as_json else str(corrections))
     else:
         old, new = reports
-        comparison = corrected_comparison(old, new, labels, any_version=any_version, drawn_at_random=drawn_at_random)
+        comparison = corrected_comparison(
+            old, new, labels, any_version=any_version, drawn_at_random=drawn_at_random, group=group
+        )
         text = page and new.html(comparison)
         status = conclude(comparison, drops, rarest, markdown=markdown, as_json=as_json)
     if page and text:
