@@ -155,18 +155,20 @@ def test_lower_is_better_turns_the_difference():
     assert (few.status, "+0.100" in few.sentence, few.word) == (3, True, "cannot tell")
 
 
-def test_unscored_samples_do_not_hide_a_drop():
+@pytest.mark.parametrize("lost", [[None], []])  # unscored; missing, as after broken lines or a stop
+def test_lost_samples_do_not_hide_a_drop(lost):
     # 1,000 - n pairs that are equal: the mean over all is lower by n / 1,000 at worst
     base = report([0.9] * 1_000, metrics=[KNOWN])
-    few, many = (only(base, report([0.9] * (1_000 - n) + [None] * n, metrics=[KNOWN])) for n in (15, 22))
+    few, many = (only(base, report([0.9] * (1_000 - n) + lost * n, metrics=[KNOWN])) for n in (15, 22))
     assert (few.status, many.status) == (0, 3)
-    assert "Left out: 15 samples that the base scored and the new run left unscored." in few.sentence
+    assert "Left out: 15 samples that the base scored and the new run did not." in few.sentence
     assert "score them again" in many.sentence
     assert "would do" not in many.sentence
     # nobody knows the worst score of a metric without bounds; what the base left unscored hides nothing
-    assert only(report([0.9] * 100), report([0.9] * 99 + [None])).status == 3
+    assert only(report([0.9] * 100), report([0.9] * 99 + lost)).status == 3
     assert only(report([0.9] * 500 + [None] * 500, metrics=[KNOWN]), base).status == 0
-    assert only(base, report([0.1] * 500 + [None] * 500, metrics=[KNOWN])).status == 1
+    assert only(report([0.9] * 500 + [None] * 500, metrics=[KNOWN]), report([0.9] * 500, metrics=[KNOWN])).status == 0
+    assert only(base, report([0.1] * 500 + lost * 500, metrics=[KNOWN])).status == 1
 
 
 def both(base, new):

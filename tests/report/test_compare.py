@@ -107,6 +107,24 @@ def test_metrics_of_one_alone_are_named():
         compare(Report.of([]), Report.of([]))
 
 
+def asked(questions, *, ids=None, values=None):
+    ids = ids or [f"q{i}" for i in range(len(questions))]
+    samples = [Sample(id=name, user_input=question) for name, question in zip(ids, questions, strict=True)]
+    return report(values or [0.5] * len(ids), ids=ids, samples=samples)
+
+
+def test_pairs_that_hold_different_questions_are_counted_and_most_of_them_refused():
+    base = asked(["a?", "b?", "c?", "d?"])
+    found = compare(base, asked(["a?", "b?", "C?", "D?"]))
+    assert found.other_questions == ["q2", "q3"]
+    assert "2 pairs hold different questions under one id, the first q2." in str(found)
+    with pytest.raises(NotComparableError, match="3 of 4 pairs hold different questions under one id, the first q1"):
+        compare(base, asked(["a?", "B?", "C?", "D?"]))
+    # rows of one id are paired in the order of the input; a sample without texts says nothing
+    twice = asked(["a?", "b?"], ids=["x", "x"])
+    assert "different questions" not in str(compare(twice, twice)) + str(compare(base, report([0.5] * 4)))
+
+
 def test_rows_without_ids_that_hold_other_questions_are_no_pairs():
     runs = [
         report([0.5] * 3, ids=["1", "2", "3"], samples=[Sample(user_input=f"Q{i}?") for i in range(first, first + 3)])

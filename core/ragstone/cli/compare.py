@@ -65,8 +65,9 @@ def compare(
 
     With --allow-drop, A is the base and B the new run, and d is B's mean - A's (of a metric whose lower values are
     better, A's - B's) with its 95 % interval: the narrower one where the samples would have shown what breaks in a
-    share --rarest of them, else the one that holds whatever is rare. Samples that B left unscored count neither way,
-    unless their worst possible scores would turn a pass. Of several metrics the worst counts: 1, then 3, then 0.
+    share --rarest of them, else the one that holds whatever is rare. Samples that A scored and B did not, be they
+    unscored or missing, count neither way, unless their worst possible scores would turn a pass. Of several metrics
+    the worst counts: 1, then 3, then 0.
 
     \b
     Exit status:

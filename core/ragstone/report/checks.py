@@ -72,7 +72,8 @@ def check_drops(
     """Return whether each metric of the base, `comparison.a`, dropped in the new run by more than is allowed.
 
     A metric that the new run lacks, and one with fewer than two samples that both score, cannot be told. Samples that
-    the new run left unscored count neither way, as long as their worst possible scores would not turn a pass.
+    the base scored and the new run did not, be they unscored or missing, count neither way, as long as their worst
+    possible scores would not turn a pass.
 
     Args:
         comparison: The base and the new run.
@@ -159,10 +160,8 @@ def _turned(each: MetricComparison, mean: float, low: float, high: float) -> tup
 
 
 def _check(each: MetricComparison, allowed: float, rarest: float) -> DropCheck:
-    lost = each.left_out["unscored in b alone"]
-    left_out = (
-        [f"Left out: {count(lost, 'sample')} that the base scored and the new run left unscored."] if lost else []
-    )
+    lost = each.lost
+    left_out = [f"Left out: {count(lost, 'sample')} that the base scored and the new run did not."] if lost else []
     change = _change(each, rarest)
     if isinstance(change, str):
         return DropCheck(each.name, allowed, 3, WORDS[3], " ".join([f"cannot tell: {change}.", *left_out]))

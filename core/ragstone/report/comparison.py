@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class MetricComparison:
         info_b: The metric in b; of another version, judge or set-up only where that was allowed.
         pairs: Samples that are scored in both.
         left_out: How many samples are not, by why: "only in a", "unscored in a alone", "unscored in both", ...
+        lost: How many samples a scored and b did not, unscored or missing.
         mean_a: The mean in a; None without pairs, as all that follows.
         mean_b: The mean in b.
         difference: mean_b - mean_a.
@@ -95,6 +96,7 @@ class MetricComparison:
     info_b: MetricInfo
     pairs: int
     left_out: Mapping[str, int]
+    lost: int
     mean_a: float | None
     mean_b: float | None
     difference: float | None
@@ -197,6 +199,7 @@ class Comparison(Shown):
         metrics: The comparison by metric's name.
         left_out: The metrics that only one of them has.
         repeated_ids: How many sample ids stand more than once in a or in b; such rows are paired in their order.
+        other_questions: The ids under which a and b hold different questions.
     """
 
     a: Report
@@ -206,6 +209,7 @@ class Comparison(Shown):
     metrics: Mapping[str, MetricComparison]
     left_out: Sequence[str]
     repeated_ids: int
+    other_questions: Sequence[str]
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table that has all metrics; the first column is the name."""
@@ -302,6 +306,9 @@ class Comparison(Shown):
         if self.repeated_ids:
             are = "id stands" if self.repeated_ids == 1 else "ids stand"
             yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."
+        if self.other_questions:
+            pairs = count(len(self.other_questions), "pair")
+            yield f"{pairs} hold different questions under one id, the first {printable(self.other_questions[0], 40)}."
         if self.left_out:
             yield f"Not compared: {', '.join(self.left_out)}."
         if len(self.metrics) > 1:
@@ -374,12 +381,18 @@ def compare(
         for report, of in zip(reports, scores, strict=True)
     ]
     pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
-    before, after = (of.questions for of in scores)
-    others = [place for place in before if place in after and before[place] != after[place]]
-    if others:
+    before, after = (of.ranked(of.questions) for of in scores)
+    both = [place for place in before if place in after]
+    others = [place[0] for place in both if before[place] != after[place]]
+    if unnamed := [name for name in others if name in scores[0].unnamed]:
         raise NotComparableError(
-            f"the rows have no ids, so they are paired by their places, and {len(others):,} of them hold other "
-            f"questions, the first row {others[0]}: give each row an id (the key 'id'), or score the same file"
+            f"the rows have no ids, so they are paired by their places, and {len(unnamed):,} of them hold other "
+            f"questions, the first row {unnamed[0]}: give each row an id (the key 'id'), or score the same file"
+        )
+    if 2 * len(others) > len(both):
+        raise NotComparableError(
+            f"{len(others):,} of {count(len(both), 'pair')} hold different questions under one id, the first "
+            f"{printable(others[0], 40)}: they are not the same samples; score the same file"
         )
     if not pairs:
         have = [", ".join(dict.fromkeys(name for name, *_ in side)) or "none" for side in summaries]
@@ -397,7 +410,7 @@ def compare(
         rows_a, rows_b = (of.of(each.info.key) for of, each in zip(scores, (x, y), strict=True))
         metrics[name] = _compared(name, x, y, rows_a, rows_b, groups, people)
     repeated = {sample_id for of in scores for sample_id, rows in of.places.items() if len(rows) > 1}
-    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated))
+    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated), others)
 
 
 def _shared(
@@ -446,6 +459,7 @@ class _Cell(NamedTuple):
     value: float | None
 
 
+T = TypeVar("T")
 Place = tuple[str, int]
 """A sample's id, and how many rows with that id stand before."""
 
@@ -457,7 +471,8 @@ class _Scores:
         self.groups: dict[RowPlace, str] = {}
         self.rows: dict[Key, dict[Place, _Cell]] = {}
         self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
-        self.questions: dict[str, str] = {}  # of rows without an id, by their place
+        self.questions: dict[Place, int] = {}  # their hashes
+        self.unnamed = set[str]()  # the ids that only the place gives
         self._report = report
 
     def add(self, records: Sequence[Record]) -> None:
@@ -467,16 +482,22 @@ class _Scores:
         sample = records[0].sample
         if (group := self._report.group_of(records[0])) is not None:
             self.groups[row_of(records[0])] = group
-        if sample is not None and sample.id is None and sample.user_input is not None:
-            self.questions[sample_id] = sample.user_input
+        if sample is not None and sample.user_input is not None:
+            self.questions[place] = hash(sample.user_input)
+            if sample.id is None:
+                self.unnamed.add(sample_id)
         of_id.append(records[0].row)
         for key, record in by_metric(records).items():
             self.rows.setdefault(key, {})[place] = _Cell(record.row, record.outcome.value)
 
     def of(self, key: Key) -> dict[Place, _Cell]:
         """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
+        return self.ranked(self.rows.get(key, {}))
+
+    def ranked(self, by_place: Mapping[Place, T]) -> dict[Place, T]:
+        """Return what rows have, as they came, by the sample's id and which of its rows it is in the input."""
         ranks = {name: _ranks(rows) for name, rows in self.places.items()}
-        return {(name, ranks[name][n]): cell for (name, n), cell in self.rows.get(key, {}).items()}
+        return {(name, ranks[name][n]): value for (name, n), value in by_place.items()}
 
 
 def _ranks(rows: Sequence[int]) -> dict[int, int]:
@@ -525,6 +546,7 @@ def _compared(
             "only in a": len(a) - len(both),
             "only in b": len(b) - len(both),
         },
+        lost=sum(cell.value is not None for cell in a.values()) - n,
         mean_a=math.fsum(each.a for each in moved) / n if n else None,
         mean_b=math.fsum(each.b for each in moved) / n if n else None,
         difference=math.fsum(differences) / n if n else None,
