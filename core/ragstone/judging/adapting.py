@@ -4,7 +4,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,7 +63,7 @@ class LeavesOut:
     left_out_once: Mapping[str, str] = {}
 
     _left_out: Mapping[str, str] = {}
-    _taken: Set[str] = frozenset()
+    _taken: frozenset[str] = frozenset()
 
     @property
     def left_out(self) -> Mapping[str, str]:
