@@ -1,10 +1,12 @@
 """CitationSupport: whether the sources that an answer cites say what it says."""
 
 import re
-from bisect import bisect
+import sys
+from bisect import bisect, bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
+from unicodedata import normalize
 
 from ragstone.judging import Answer, CannotScore, Flow, each, numbered
 from ragstone.metrics.asking import ask_items
@@ -17,11 +19,45 @@ from ragstone.options import Text, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
-_NUMBER = r"(?:sources?:?\s*)?\^?\d{1,3}"
-_NUMBERS = rf"{_NUMBER}(?:\s*(?:,|;|&|and)\s*{_NUMBER})*"
-MARKS = rf"(?i)\[\s*{_NUMBERS}\s*\]|\(\s*sources?:?\s*{_NUMBERS}\s*\)"
-"""What counts as a citation: "[2]", "[1, 3]", "[^2]", "[Source 2]", "(Source 2)", "(sources 1 and 3)"."""
-_SPACES, _BEFORE_END = re.compile(r"\s+"), re.compile(r" (?=[.,;:!?])")
+_DASH = r"\s?[-\u2010-\u2015\u2212]\s?"
+_LABEL = r"(?:source|context|doc(?:ument)?|citation|cite|ref(?:erence)?|passage|chunk|snippet|id)s?[\s:#.=_-]{0,3}"
+_PLACE = (  # in the source: no number of a context
+    rf"(?:\s?[,:]?\s?(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|para(?:graph)?s?|\xa7+)\b\.?\s?"
+    rf"\d+(?:{_DASH}\d+)?|\u2020[^\]\u3011]{{0,40}})"
+)
+_NUMBER = rf"[\^#]?\d{{1,3}}(?!\d)(?:{_DASH}\d{{1,3}}(?!\d))?{_PLACE}?"
+_MORE = rf"(?:(?:[\s,;&]|and)+(?:{_LABEL})?{_NUMBER})*\s?"
+_NUMBERS = rf"\s?(?:{_LABEL})?{_NUMBER}{_MORE}"
+_LINK = r"\((?:https?:|#)[^\s()]{0,500}\)"
+_RAISED = r"[\u2070\xb9\xb2\xb3\u2074-\u2079]"
+_UNITS = r"(?<!\b(?:[kcdmn\xb5\u03bc]m|ft|in|yd|mi|mc|co))"
+_MARK = (
+    rf"(?:(?:\[\[{_NUMBERS}\]\]|[\[\u3010\uff3b]{_NUMBERS}[\]\u3011\uff3d])(?:{_LINK})?"
+    rf"|[(\uff08]\s?{_LABEL}{_NUMBER}{_MORE}[)\uff09]"
+    # without a word, behind its words: before the end of a clause or of a line
+    rf"|(?:(?<=\S\s)|(?<=[^\s\w(])|(?<=[\u3040-\u9fff]))[(\uff08]\s?{_NUMBER}{_MORE}[)\uff09]"
+    rf"(?=[ \t]*(?:$|[.,;:!?)\"'\u2019\u201d\xbb\u3002\uff0c\uff1b\uff01\uff1f]))"
+    # raised, but for powers and units of area
+    rf"|(?:(?<=[^\W\d_]{{2}})|(?<=\d{{4}})|(?<=[\s.,;:!?)\"'\u2019\u201d\xbb\u3002\uff01\uff1f])){_UNITS}"
+    rf"(?:<sup>\[?{_NUMBERS}\]?</sup>|{_RAISED}+(?:[,\u02d2\u207b\u2013-]{_RAISED}+)*(?![\w(])))"
+)
+MARKS = rf"(?im){_MARK}(?:[ \t]{{0,3}}(?:[,;&]|and\b)?[ \t]{{0,3}}{_MARK})*"
+"""What counts as a citation: see docs/metrics/citation_support.md. Marks in a row are one."""
+_NO_CONTEXT, _RANGE = re.compile(f"(?i){_PLACE}|{_LINK}"), re.compile(rf"(\d{{1,9}})(?:{_DASH}(\d{{1,9}}))?")
+_LONGEST_RANGE = 1_000
+_MOST_NAMED = 3
+_UNREAD = re.compile(
+    r"[\[\u3010\uff3b][^][\u3010\u3011\n]{0,40}\d[^][\u3010\u3011\n]{0,40}[\]\u3011\uff3d]|\(\d{1,3}\)"
+)
+_LINE = re.compile(r"[^\n]+")
+_HEADING = re.compile(
+    r"[\W_]*(?:works cited|(?:list of )?(?:sources?|references?|citations?|bibliography|footnotes?)(?: cited| used)?"
+    r"|quellen|fuentes|referencias|r\xe9f\xe9rences|\u53c2\u8003\u6587\u732e|\u6765\u6e90)"
+    r"[\s*_]*(?:[:\uff1a][\s*_]*)?(?=$|[\[(\u3010\uff08]|https?:)",
+    re.IGNORECASE,
+)
+_ENTRY = re.compile(rf"\s*(?:[-*+>\u2022\u2013]|[\[(<^\u3010\uff08]|\d{{1,3}}[.):]|{_RAISED}|https?:|{_LABEL}\d)", re.I)
+_BULLETS = " \t*+>\u2022\u2013-"
 
 _SUPPORTED = (
     "You are given numbered contexts, and claims that each name the contexts that they cite. Say of each claim whether "
@@ -52,11 +88,13 @@ class CitationSupport(SplittingMetric):
 
     Numbers count the retrieved contexts from 1, in their order. A citation is needed where its sentence is supported,
     and the context supports it alone, or the sentence's other contexts do not without it. A number without a context
-    supports nothing. A mark behind a sentence belongs to it.
+    supports nothing. A mark behind a sentence belongs to it, and changes no sentence: they are those of the response
+    without marks. A closing list of sources is no part of the answer. What is in brackets with a number and is no mark
+    is named in `reason`.
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.
-        marks: A regular expression that matches each citation; the numbers in it are what it cites.
+        marks: A regular expression that matches each citation; the numbers in it are what it cites ("1-3": all three).
         language: Of the response, for splitting it; None: by its script.
         splitter: Another sentence splitter.
 
@@ -78,7 +116,7 @@ class CitationSupport(SplittingMetric):
 
     name: ClassVar[str] = "citation_support"
     asks: ClassVar[str] = "Do the sources that the answer cites say what it says?"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     prompts: ClassVar[Mapping[str, str]] = {"supported": _SUPPORTED, "verdict": IS_SUPPORTED}
@@ -105,10 +143,10 @@ class CitationSupport(SplittingMetric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        cited = self._cited(sample.response or "", (yield from self.sentences(sample, "response")))
+        cited, unread = yield from self._cited(sample)
         citations = sum(len(sentence.numbers) for sentence in cited)
         if not citations:
-            raise CannotScore("undefined", "response: cites no context by its number (0 of 0 citations)")
+            raise CannotScore("undefined", f"response: cites no context by its number (0 of 0 citations){unread}")
         contexts = sample.retrieved_contexts
         asked = list(dict.fromkeys((one.text, group) for one in cited for group in _groups(one, len(contexts))))
         answers = dict(zip(asked, (yield from self._check(asked, contexts)), strict=True))
@@ -118,7 +156,7 @@ class CitationSupport(SplittingMetric):
         return self._score(
             self.value_of(verdicts, sample, {}),
             f"The cited contexts support {supported} of {len(cited)} sentences; {needed} of {citations} citations are "
-            "needed for it.",
+            f"needed for it{unread}.",
             breakdown={
                 "recall": supported / len(cited),
                 "precision": needed / citations,
@@ -128,24 +166,31 @@ class CitationSupport(SplittingMetric):
             verdicts=verdicts,
         )
 
-    def _cited(self, response: str, sentences: Sequence[Evidence]) -> list[_Cited]:
-        """Return the sentences with what they cite: a mark belongs to the last sentence on its line that has begun."""
-        marks = re.compile(self.marks)
-        bare = marks.sub(lambda mark: " " * len(mark[0]), response)
+    def _cited(self, sample: Sample) -> Flow[tuple[list[_Cited], str]]:
+        """Find the sentences with what they cite, and say what is in brackets with a number and was not read.
+
+        A mark belongs to the last sentence on its line that has begun.
+        """
+        response = sample.response or ""
+        marks = list(re.finditer(self.marks, response))
+        end = _end_of_answer(response, marks)
+        marks = [mark for mark in marks if mark.start() < end]
+        bare = _Bare(response[:end], marks)
         begun: list[int] = []
         cited: list[_Cited] = []
-        for sentence in sentences:
-            if word := re.search(r"\w", bare[sentence.start : sentence.end]):
+        for sentence in (yield from self.sentences(sample.model_copy(update={"response": bare.text}), "response")):
+            if word := re.search(r"\w", sentence.text):
                 begun.append(sentence.start + word.start())
-                text = _SPACES.sub(" ", bare[sentence.start : sentence.end].strip())
-                cited.append(_Cited(_BEFORE_END.sub("", text), sentence, {}))
-        for mark in marks.finditer(response) if cited else ():
-            place, line = bisect(begun, mark.start()) - 1, bare.rfind("\n", 0, mark.start()) + 1
-            if line and not bare[line : mark.start()].strip():  # at the head of a line, which then belongs to it
-                place += 1
-            of = cited[min(max(place, 0), len(cited) - 1)]
-            of.numbers.update(dict.fromkeys(map(int, re.findall(r"\d+", mark[0]))))
-        return cited
+                start, last = bare.origin(sentence.start), bare.origin(sentence.end - 1)
+                place = Evidence(field="response", start=start, end=last + 1, text=response[start : last + 1])
+                cited.append(_Cited(" ".join(sentence.text.split()), place, {}))
+        for mark, at in zip(marks, bare.places, strict=True) if cited else ():
+            place_of, line = bisect_left(begun, at) - 1, bare.text.rfind("\n", 0, at) + 1
+            if line and not bare.text[line:at].strip(_BULLETS):  # at the head of a line, which then belongs to it
+                place_of += 1
+            cited[min(max(place_of, 0), len(cited) - 1)].numbers.update(dict.fromkeys(_numbers(mark[0])))
+        unread = list(dict.fromkeys(_UNREAD.findall(bare.text)))[:_MOST_NAMED]
+        return cited, f"; not read as citations: {', '.join(unread)}" if unread else ""
 
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each claim whether the contexts of its numbers support it."""
@@ -161,6 +206,77 @@ class CitationSupport(SplittingMetric):
         items = [f"{claim} (cites {', '.join(map(str, group))})" for claim, group in claims]
         task = "Say of each of the {n} claims whether the contexts that it cites support it"
         return (yield from ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task))
+
+
+class _Bare:
+    """A text without its marks and the space before each.
+
+    Attributes:
+        text: What is left.
+        places: Where each mark was, in what is left.
+    """
+
+    def __init__(self, text: str, marks: Sequence[re.Match[str]]) -> None:
+        self.places: list[int] = []
+        self._from: list[tuple[int, int]] = []  # where each piece begins: in what is left, and in the text
+        pieces: list[str] = []
+        at = size = 0
+        for start, end in [*(mark.span() for mark in marks), (len(text), len(text))]:
+            piece = text[at:start].rstrip(" \t") if end > start else text[at:start]
+            pieces.append(piece)
+            self._from.append((size, at))
+            size += len(piece)
+            self.places.append(size)
+            at = end
+            before, behind = piece[-1:], text[end : end + 1]
+            if before in "\n":  # at the head of a line
+                while text[at : at + 1] in (" ", "\t", ":"):
+                    at += 1
+            elif behind.isalpha() and (before in ".!?" or before.isalnum()) and before.isascii():
+                pieces.append(" ")  # which the mark stood for
+                self._from.append((size, start))
+                size += 1
+        self.places.pop()
+        self.text = "".join(pieces)
+
+    def origin(self, i: int) -> int:
+        """Return where a character of what is left stands in the text."""
+        begins, was = self._from[bisect(self._from, (i, sys.maxsize)) - 1]
+        return was + i - begins
+
+
+def _numbers(mark: str) -> Iterator[int]:
+    """Yield the numbers that a mark cites, those of a range too."""
+    for first, last in _RANGE.findall(normalize("NFKC", _NO_CONTEXT.sub(" ", mark))):
+        a, b = int(first), int(last or first)
+        yield from range(a, b + 1) if a <= b < a + _LONGEST_RANGE else (a, b)
+
+
+def _end_of_answer(response: str, marks: Sequence[re.Match[str]]) -> int:
+    """Return where a closing list of sources begins: with a heading, or of lines that are a mark and a title."""
+    lines = [line for line in _LINE.finditer(response) if not line[0].isspace()]
+    for line in reversed(lines[1:]):
+        if _HEADING.match(line[0]):
+            return line.start()
+        if not _ENTRY.match(line[0]):
+            break
+    heads = {mark.start(): mark for mark in marks}
+    listed: set[int] = set()
+    at = len(lines)
+    while at > 1:
+        line = lines[at - 1]
+        mark = heads.get(line.end() - len(line[0].lstrip(_BULLETS)))
+        title = "" if mark is None else response[mark.end() : line.end()].strip()
+        if mark is None or not title or (title.endswith((".", "!", "?", "\u3002")) and "http" not in title):
+            break
+        listed.update(_numbers(mark[0]) if "http" not in title else ())
+        at -= 1
+    begins = lines[at].start() if at < len(lines) else len(response)
+    if listed.isdisjoint(n for mark in marks if mark.start() < begins for n in _numbers(mark[0])) and listed:
+        return len(response)  # no source of what was said before
+    if at < len(lines) and at > 1 and lines[at - 1][0].rstrip().endswith(":"):
+        return lines[at - 1].start()
+    return begins
 
 
 def _groups(sentence: _Cited, contexts: int) -> Iterator[tuple[int, ...]]:
