@@ -106,7 +106,7 @@ def test_two_texts_are_checked_apart_where_both_together_are_too_many():
 
 
 def test_citations_keep_their_contexts():
-    response = " ".join(f"Fact {i} [{i}]." for i in range(1, 121))
+    response = " ".join(f"Fact {i} is so [{i}]." for i in range(1, 121))
     llm = judge()
     outcome = CitationSupport(llm=llm).score(Sample(retrieved_contexts=FACTS, response=response))
     assert (sizes(llm), outcome.breakdown["recall"]) == ([50, 50, 20], pytest.approx(1 / 3))
