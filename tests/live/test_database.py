@@ -11,13 +11,15 @@ import pytest
 from ragstone import Evidence, Score, Verdict
 from ragstone.live import Record, SQLSink
 from ragstone.live.alarms import alerts_in, raise_alarms
-from ragstone.live.database import DatabaseSink
+from ragstone.live.database import RESULTS, DatabaseSink
 from ragstone.live.sink import SinkError
 from ragstone.report import ResultsError
 from ragstone.results.read import open_results
 from ragstone.results.record import COLUMNS, Watched
 
+from ..support.waiting import soon  # noqa: TID252
 from .cases import COMMON, Case, score, unscored
+from .kit import live, sample
 from .postgres import PASSWORD, QUOTED, PostgresServer
 from .scripts import run_together
 
@@ -62,19 +64,30 @@ def test_all_or_none(store: Case) -> None:
     assert len(store.read()) == 4
 
 
-@pytest.mark.parametrize("version", [4, 6])
-def test_a_database_of_another_version_is_left_alone(store: Case, version: int) -> None:
+@pytest.mark.parametrize("version", [RESULTS.version - 1, RESULTS.version + 1], ids=["older", "newer"])
+def test_a_database_of_another_version_is_left_alone_and_said_before_anything_is_lost(
+    store: Case, version: int, caplog: pytest.LogCaptureFixture
+) -> None:
     store.sink.write([score("before")])
     store.sink.close()
     if store.kind == "postgres":
         store.query(f"UPDATE ragstone_schema SET version = {version}")
     else:
         store.query(f"PRAGMA user_version = {version}")
+    comes = r"what a monitor would write waits, in memory only until its process ends; "
+    newer = "upgrade ragstone, or " if version > RESULTS.version else ""
+    another = "name another database or schema" if store.kind == "postgres" else "rename the file, or name another one"
+    what = rf"results database version {version}, this one reads {RESULTS.version}\); what is in it stays, for the ragstone that made it; "
     for _ in range(2):
-        with pytest.raises(SinkError, match=rf"results database version {version}, this one reads 5\); "):
+        with pytest.raises(SinkError, match=f"{what}{comes}{newer}{another}"):
             store.sink.write([score("late")])
-    with pytest.raises(ResultsError, match=rf"results database version {version}, this one reads 5"):
+    with pytest.raises(ResultsError, match=f"{what}{newer}{another}"):
         open_results(store.source)
+    monitor = live(sinks=store.sink)
+    monitor.submit(sample(1))
+    soon(lambda: comes in caplog.text)
+    assert monitor.stats().sinks[store.sink.name].lost == 0
+    monitor.close(0.1)
     assert ids(store) == ["before"]
 
 

@@ -219,7 +219,7 @@ class Counters:
         """Count an exception of our own, and log it at most once a minute."""
         with self._lock:
             self._errors[place] += 1
-        self.note(f"{place}: {describe(error, most=200)}")
+        self.note(f"{place}: {describe(error, most=500)}")
 
     def waiting(self, samples: int) -> None:
         """Note how long the queue is."""

@@ -133,6 +133,16 @@ class Kind:
     tables: tuple[str, ...]
     error: type[Exception]
 
+    def of_another_version(self, version: int, another: str) -> str:
+        """Say that it is of another version, what becomes of what is in it and of what comes, and what to do."""
+        newer = (version or 0) > self.version
+        age, upgrade = ("a newer", "upgrade ragstone, or ") if newer else ("an older", "")
+        comes = "what a monitor would write waits, in memory only until its process ends; " if self.tables else ""
+        return (
+            f"was made by {age} ragstone ({self.noun} version {version}, this one reads {self.version}); what is in it "
+            f"stays, for the ragstone that made it; {comes}{upgrade}{another}"
+        )
+
 
 class SqliteFile(ForkSafe[sqlite3.Connection]):
     """One process's way into a file, by at most one connection. Any thread may use it; they take turns.
@@ -302,11 +312,8 @@ def is_made(connection: sqlite3.Connection, path: Path, kind: Kind) -> bool:
     if (mark, version) == (kind.mark, kind.version):
         return True
     if mark == kind.mark:
-        age, advice = ("a newer", "upgrade ragstone, or ") if version > kind.version else ("an older", "")
-        raise kind.error(
-            f"{path}: was made by {age} ragstone ({kind.noun} version {version}, this one reads {kind.version}); "
-            f"{advice}name another file as the {kind.noun}"
-        )
+        another = f"rename the file, or name another one as the {kind.noun}"
+        raise kind.error(f"{path}: {kind.of_another_version(version, another)}")
     if mark or version or tables:
         raise kind.error(f"{path}: is no {kind.noun}; name another file as the {kind.noun}")
     return False

@@ -192,10 +192,7 @@ def _is_made(connection: Connection) -> bool:
 def _check_version(connection: Connection, where: str, kind: Kind) -> None:
     ((version,),) = connection.execute("SELECT max(version) FROM ragstone_schema").fetchall()
     if version != kind.version:
-        raise kind.error(
-            f"{where}: was made by another ragstone ({kind.noun} version {version}, this one reads {kind.version}); "
-            "use that ragstone, or another database or schema"
-        )
+        raise kind.error(f"{where}: {kind.of_another_version(version, 'name another database or schema')}")
 
 
 @contextmanager
