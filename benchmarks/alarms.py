@@ -71,6 +71,13 @@ def ordinary(scores: Scores) -> float:
     return float((high[:, 30:].min(axis=1) < BELOW).mean())
 
 
+def conversations(icc: float, turns: int = 8) -> Scores:
+    """Scores of conversations, one after the other: in a share `icc` of them all turns have one score."""
+    shape = STREAMS, LENGTH // turns
+    alike = np.repeat(RANDOM.random(shape) < icc, turns, axis=1)
+    return np.where(alike, np.repeat(beta(BELOW, shape, SD), turns, axis=1), beta(BELOW, alike.shape, SD))
+
+
 def soon(raised: NDArray[np.int64]) -> str:
     waits = np.where(raised > 0, raised, 10**9)
     median, most = np.quantile(waits, [0.5, 0.9])
@@ -95,6 +102,12 @@ def main() -> None:
         for below in (0.85, 0.9):
             waits = [soon(fall(make, healthy, below)) for healthy in (0, 100, 500, LATE)]
             print(f"| {name}, {below:.2f} | {' | '.join(waits)} |")
+    print("\n| false alarms, conversations of 8 turns | every turn counts | one turn of each does |")
+    print("|---|--:|--:|")
+    for icc in (0.0, 0.3, 0.6):
+        scores = conversations(icc)
+        shares = [(alarms(of) > 0).mean() for of in (scores, scores[:, ::8])]
+        print(f"| ICC {icc:g} | {' | '.join(f'{each:.1%}' for each in shares)} |")
 
 
 if __name__ == "__main__":

@@ -115,14 +115,14 @@ def spreading(around: float, spread: float, share: float, broken: float) -> Popu
     return Population(name, (1 - share) * around + share * broken, draw, share)
 
 
-def claims(supported: float) -> Population:
-    """Shares of 2 to 8 claims that are supported, as faithfulness is."""
+def claims(supported: float, breaks: float = 0.0) -> Population:
+    """Shares of 2 to 8 claims that are supported, as faithfulness is; a share `breaks` of them is below 1."""
 
     def draw(r: Random, shape: tuple[int, int]) -> Numbers:
         n = r.integers(2, 9, shape)
         return np.asarray(r.binomial(n, supported) / n)
 
-    return Population(f"claims, {100 * supported:g} % supported", supported, draw)
+    return Population(f"claims, {100 * supported:g} % supported", supported, draw, breaks)
 
 
 THIRDS = few_values("thirds", {0.0: 0.25, 1 / 3: 0.25, 2 / 3: 0.25, 1.0: 0.25})
@@ -132,15 +132,15 @@ MEANS = (
     few_values("1, but 2/3 in 10 %, 0 in 2 %", {1.0: 0.88, 2 / 3: 0.1, 0.0: 0.02}, 0.02),
     few_values("thirds: 1 in 80 %", {1.0: 0.8, 2 / 3: 0.1, 1 / 3: 0.05, 0.0: 0.05}, 0.05),
     THIRDS,
-    claims(0.97),
+    claims(0.97, 0.14),
     claims(0.6),
     Population("uniform", 0.5, lambda r, shape: r.random(shape)),
     Population("beta(8, 2)", 0.8, lambda r, shape: r.beta(8, 2, shape)),
-    Population("beta(.8, .2)", 0.8, lambda r, shape: r.beta(0.8, 0.2, shape)),
+    Population("beta(.8, .2)", 0.8, lambda r, shape: r.beta(0.8, 0.2, shape), 0.19),  # below a half
 )
 DIFFERENCES = (
     *(spreading(0.0, s, p, -1.0) for s in SPREADS for p in SHARES if s or p),
-    *(spreading(0.0, s, p, -0.5) for s in SPREADS for p in SHARES if p),
+    *(spreading(0.0, s, p, -0.5) for s in (0.0, 0.05) for p in SHARES if p),
     few_values("5 % break, 5 % mend", {0.0: 0.9, -1.0: 0.05, 1.0: 0.05}, 0.05),
     few_values("10 % break, 10 % mend", {0.0: 0.8, -1.0: 0.1, 1.0: 0.1}, 0.1),
     few_values("thirds up and down", {-1 / 3: 0.25, 0.0: 0.5, 1 / 3: 0.25}),
@@ -215,7 +215,8 @@ def passes(each: Population, n: int, allowed: float, rarest: float) -> float:
 def gate() -> None:
     """Print how often the gate passes a drop of twice the allowed one, and two equal runs."""
     breaking = [
-        *(spreading(0.0, s, p, -d) for d in (1.0, 0.5) for s in SPREADS for p in (0.02, 0.05, 0.1)),
+        *(spreading(0.0, s, p, -1.0) for s in SPREADS for p in (0.02, 0.05, 0.1)),
+        *(spreading(0.0, s, p, -0.5) for s in (0.0, 0.05) for p in (0.05, 0.1)),
         *(spreading(-0.04, s, 0.0, 0.0) for s in SPREADS[1:]),
         few_values("10 % break, 5 % mend", {0.0: 0.85, -1.0: 0.1, 1.0: 0.05}, 0.1),
         few_values("15 % lose a third", {0.0: 0.85, -1 / 3: 0.15}, 0.15),

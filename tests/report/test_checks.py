@@ -94,7 +94,7 @@ def test_a_drop_of_twice_the_allowed_one_passes_in_5_of_100_draws_at_most(n, los
 def test_a_gate_says_what_it_assumes_and_what_is_rare_enough_to_pass(differences, rarest, status):
     found = only(*of_differences(*differences, bounds=(0.0, 1.0)), rarest=rarest)
     assert found.status == status
-    narrow = "rarer than 5 %), and" in found.sentence
+    narrow = "if nothing breaks in fewer than 5 % of the samples), and" in found.sentence
     assert narrow == (rarest == 0.05 and len(differences) >= 72)
     assert narrow == ("whatever few samples may hide), and" not in found.sentence)
     with pytest.raises(ValueError, match="rarest is 1; it is a share"):

@@ -151,7 +151,11 @@ def _change(each: MetricComparison, rarest: float) -> _Change | str:
         return f"{count(size, noun)} may hide anything where the metric's bounds are not known{do}"
     mean, low, high = _turned(each, e.mean, *ends)
     seen = ends == e.narrower
-    assumes = f" if nothing breaks that is rarer than {100 * rarest:g} %" if seen else f" whatever few {noun}s may hide"
+    assumes = (
+        f" if nothing breaks in fewer than {100 * rarest:g} % of the {noun}s"
+        if seen
+        else f" whatever few {noun}s may hide"
+    )
     return _Change(mean, low, high, size, noun, "by this judge", each.better_by(rarest) == "a", assumes)
 
 
@@ -217,7 +221,7 @@ def _needed(each: MetricComparison, change: _Change, allowed: float, rarest: flo
         few, enough = enough, 2 * enough
         if enough * change.n > 2 * _MANY:
             return math.inf
-    while enough > 1.01 * few:
+    while enough > 1.001 * few:
         middle = (few + enough) / 2
         few, enough = (few, middle) if tells(middle) else (middle, enough)
     if change.mean < -allowed and each.permutation_p is not None:  # so many that p, too, is small enough

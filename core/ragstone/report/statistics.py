@@ -76,7 +76,7 @@ class Interval:
 
         Example:
             >>> wide, narrow = (-0.05, 0.05), (-0.01, 0.01)
-            >>> [Interval(n, 0.0, *wide, narrow, size=n).ends(0.05) for n in (60, 80)]
+            >>> [Interval(n, 0.0, *wide, narrower=narrow, size=n).ends() for n in (60, 80)]
             [(-0.05, 0.05), (-0.01, 0.01)]
         """
         if self.narrower is not None and self.size >= draws_to_show(rarest):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
-ASSUMES = f"{INTERVAL}s assume that rows are a random draw and scores lie within their bounds, and nothing else"
+ASSUMES = f"{INTERVAL}s assume that rows, or their groups, are a random draw, and that scores lie within their bounds"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
 FEW_GROUPS = "{} say too little of others; 5 are the least"
 _NAME = 100

@@ -133,8 +133,8 @@ def assert_not_worse(
         0.0
         >>> assert_not_worse(base, report([0.25, 0.5] * 40), allow_drop=0.1)
         Traceback (most recent call last):
-        AssertionError: demo: worse by this judge: -0.250 (95 % interval -0.250 – -0.250 if nothing breaks that is \
-rarer than 5 %), and a drop of 0.1 is allowed.
+        AssertionError: demo: worse by this judge: -0.250 (95 % interval -0.250 – -0.250 if nothing breaks in fewer \
+than 5 % of the samples), and a drop of 0.1 is allowed.
     """
     __tracebackhide__ = True
     if cannot_tell not in ("fail", "pass"):
