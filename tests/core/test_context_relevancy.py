@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from ragstone import BaseEmbedder, ContextRelevancy, Sample
+from ragstone import BaseEmbedder, ContextRelevancy, Sample, evaluate
 from ragstone.judging import tokens
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -208,6 +208,14 @@ def ranked(of_passage, embedder, contexts, **options):
     return outcome
 
 
+def test_an_embedder_with_one_vector_for_all_texts_is_said():
+    judge = FakeLLM(graded(lambda _: {"yes": 0.8, "no": 0.2}), asking="one_by_one", gives_probabilities=True)
+    for embedder, same in ((Cosines(**{"is": 1.0}), True), (Cosines(One=1.0), False)):
+        metric = ContextRelevancy(llm=judge, embedder=embedder)
+        report = str(evaluate([SAMPLE], [metric], progress=False))
+        assert ("the embedder gave one vector for different texts" in report) == same
+
+
 def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentences():
     """By the formula, with the weights that ship; the sentence before stands in the same context."""
     of_passage, embedder = {"One": 0.9, "Three": 0.3, "Four": 0.0}, Cosines(Two=0.8, Five=0.4, Three=-0.2)
@@ -232,6 +240,7 @@ def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentenc
         {
             "sentence": sum(relevant) / 6, "chunk": chunks / 3, "count": sum(relevant) / 6,
             "sentence_expected": sum(expected) / 6, "chunk_expected": best / 3, "expected": sum(expected) / 6,
+                "cosine_least": -0.2,
         }
     )  # fmt: skip
     assert outcome.value == outcome.breakdown["count"]

@@ -109,7 +109,7 @@ class ContextRelevancy(SplittingMetric):
 
     Returns:
         A score within [0, 1]. Breakdown: `sentence`, `chunk`; `sentence_expected`, `chunk_expected` where
-        there are probabilities. Verdicts: each sentence,
+        there are probabilities; `cosine_least`, the lowest cosine, where an embedder ranks. Verdicts: each sentence,
         "relevant" or "irrelevant", with chunk index and offsets as evidence; one by one also each passage that was
         judged, "yes" or "no", whose id names its sentences ("1-4").
 
@@ -166,8 +166,9 @@ class ContextRelevancy(SplittingMetric):
         if not sentences:
             raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentences (0 of 0)")
         judged: list[Verdict] = []
+        cosines: list[float] = []
         if self.asks_one_by_one:
-            answers, judged = yield from self._one_by_one(question, sentences, sample)
+            answers, judged, cosines = yield from self._one_by_one(question, sentences, sample)
         else:
             batches = self._batches(question, sentences)
             chosen = set[int]().union(*(yield from each([self._ids(question, *batch) for batch in batches])))
@@ -179,6 +180,8 @@ class ContextRelevancy(SplittingMetric):
         hit = {sentence.chunk for sentence, needed in zip(sentences, relevant, strict=True) if needed}
         spared = hit if self.granularity == "chunk" else set[int | None]()
         breakdown = {"sentence": sum(relevant) / len(sentences), "chunk": len(hit) / chunks}
+        if cosines:
+            breakdown["cosine_least"] = min(cosines)
         by_judge = None
         if (expected := expected_share(answers, "yes")) is not None:
             breakdown["sentence_expected"] = expected
@@ -220,8 +223,9 @@ class ContextRelevancy(SplittingMetric):
 
     def _one_by_one(
         self, question: str, sentences: Sequence[Evidence], sample: Sample
-    ) -> Flow[tuple[list[Answer], list[Verdict]]]:
-        """Decide on each sentence, and say what was said of the passages."""
+    ) -> Flow[tuple[list[Answer], list[Verdict], list[float]]]:
+        """Decide on each sentence, and say what was said of the passages, and the cosines that were taken."""
+        cosines: list[float] = []
         passages = {} if self.decides else self._passages(question, sentences, sample)
         texts = [sentence.text for sentence in sentences]
         asking = ask_items(self, "passage", {"question": question}, list(passages), kind="passage")
@@ -264,7 +268,7 @@ class ContextRelevancy(SplittingMetric):
             )
             for answer, run in zip(asked, passages.values(), strict=True)
         ]
-        return answers, judged
+        return answers, judged, cosines
 
     def _passages(self, question: str, sentences: Sequence[Evidence], sample: Sample) -> dict[str, list[int]]:
         """Return the passages to judge, each with the numbers of its sentences: a context, or a run of its sentences.
