@@ -550,12 +550,19 @@ def _csv_items(records: Any, places: Mapping[str, int], width: int, passed: int)
             problem = "is not UTF-8; save the file as UTF-8"
         else:
             if len(cells) == width:
-                yield {name: cells[place] or None for name, place in places.items()}
+                yield _unquoted({name: cells[place] or None for name, place in places.items()})
                 continue
             if not cells:
                 continue
             problem = f"has {len(cells)} cells, and there are {width} columns"
         yield BadLine(0, f"{problem} (it ends on line {passed + records.line_num} of the file)")
+
+
+def _unquoted(row: dict[str, str | None]) -> dict[str, str | None]:
+    """Return a row of texts without JSON's quotes, as TruLens and Langfuse write them around each; not around one."""
+    quoted = {name: _json(cell) for name, cell in row.items() if cell and cell[0] == cell[-1] == '"'}
+    texts = {name: text or None for name, text in quoted.items() if isinstance(text, str)}
+    return row | texts if len(texts) > 1 else row
 
 
 def _pyarrow(name: str, module: str) -> Any:  # noqa: ANN401

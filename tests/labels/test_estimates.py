@@ -238,6 +238,7 @@ def test_an_interval_is_within_the_scale_and_holds_its_mean(seed: int) -> None:
     estimate = corrected_mean(people, judge, rest)
     assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
     assert estimate.labels_worth > 0.0
+    assert {type(each) for each in (*numbers(estimate), estimate.labels_worth)} == {float}
     order = rng.permutation(n)
     again = corrected_mean(people[order], judge[order], rest[::-1])
     assert numbers(again) == pytest.approx(numbers(estimate), abs=1e-6)

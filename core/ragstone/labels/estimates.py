@@ -262,7 +262,7 @@ def _by_residuals(
     if alone and yes_no and not difference:
         wilson = load_scipy("stats").binomtest(round(float(y.sum())), n)
         ends = wilson.proportion_ci(2.0 * tail - 1.0, "wilson")
-        return y_mean, min(y_mean, ends.low), max(y_mean, ends.high), (1.0, 0.0)
+        return y_mean, min(y_mean, float(ends.low)), max(y_mean, float(ends.high)), (1.0, 0.0)
     yy, ff, yf = _sums(data)
     slope = 0.0 if alone else yf / ff
     off = f - f_mean
