@@ -258,3 +258,13 @@ def test_an_interval_has_a_width_or_says_why_there_is_none(values, bounds):
     beside = "if nothing rarer exists than these 2 rows show"
     assert (beside in text) == (beside in page) == (summary.low is None and len(set(scores)) == 2)
     assert not re.search(r"\bnan\b|\binf\b", text.lower())
+
+
+def test_copies_of_rows_are_counted_and_said():
+    samples = [Sample(id="a", user_input="Why?", response=text) for text in ("A.", "B.", "A.", "A.")]
+    said = "2 rows of 4 have the id and all texts of another; each counts, so the intervals are narrower"
+    copied = report([0.5] * 4, ids=["a"] * 4, samples=samples)
+    assert said in str(copied)
+    assert said in str(compare(copied, copied))
+    others = [each.model_copy(update={"id": str(i)}) for i, each in enumerate(samples)]
+    assert "of another" not in str(report([0.5] * 4, samples=others)) + str(report([0.5] * 4, ids=["a"] * 4))

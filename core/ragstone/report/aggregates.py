@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from ragstone.judge import Asking
     from ragstone.metrics.base import Metric
     from ragstone.results.traffic import Feedback
+    from ragstone.sample import Sample
 
 _LATEST = 253_402_300_799  # the end of the year 9999
 _NO_VERDICT = "no single verdict"
 _ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
 _LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
 _MANY = 10_000
+_ROWS = 100_000
 STEPS = 41
 _KEYS, _VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
 
@@ -360,6 +362,7 @@ class Aggregates:
     Attributes:
         cost: What all of it cost.
         rows: How many rows were counted.
+        copies: How many of them have the id and all texts of one before, among the first 100,000.
         feedback: What people said of answers, by the sample's id.
         facets: By what outcomes say of their runs they are sliced.
         unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
@@ -375,29 +378,37 @@ class Aggregates:
         self.feedback = feedback or {}
         self._slices: dict[Slicing, dict[Key, dict[str, GroupedMean]]] = {}
         self.cost = Cost()
-        self.rows = self.unanswerable = 0
+        self.rows = self.copies = self.unanswerable = 0
+        self._seen = set[int]()
         self._groups = GroupedMean()
         self._by_key = {info.key: MetricSummary(info) for info in map(MetricInfo.of, metrics)}
 
-    def add(
-        self,
-        records: "Sequence[Record]",
-        metadata: "Mapping[str, object] | None" = None,
-        group: str | None = None,
-    ) -> None:
+    def add(self, records: "Sequence[Record]", group: str | None = None) -> None:
         """Count what the metrics gave for one row, by what its sample's metadata say, and with its group."""
         self.rows += 1
+        sample = records[0].sample
+        if sample is not None:
+            self._count_copies(sample)
         self._groups.add(0.0, group=group)
         for record in records:
             self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(records)
-        values = self._values_of(records[0], metadata or {})
+        values = self._values_of(records[0], {} if sample is None else sample.metadata)
         for key, record in by_metric(records).items():
             if key not in self._by_key:
                 self._by_key[key] = MetricSummary(MetricInfo.from_record(record))
             self._by_key[key].add(record, group)
             if isinstance(record.outcome, Score):
                 self._slice(record.outcome.value, weight_of(record), key, values, group)
+
+    def _count_copies(self, sample: "Sample") -> None:
+        many = tuple(turn.content for turn in sample.history), tuple(sample.retrieved_contexts)
+        texts = *many, sample.user_input, sample.response, sample.reference
+        if any(texts):
+            row = hash((sample.id, texts))
+            self.copies += row in self._seen
+            if len(self._seen) < _ROWS:
+                self._seen.add(row)
 
     def _values_of(self, record: "Record", metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
         """Return the values that a row counts for, by what slices it; "" stands for none."""

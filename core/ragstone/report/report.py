@@ -183,8 +183,12 @@ class Report(Shown):
     @property
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the run, and what was wrong with the source that it was loaded from."""
-        self.aggregates()  # the source's are known once it was read to its end
-        return (*self._notes, *self._results.notes)
+        added = self.aggregates()  # the source's are known once it was read to its end
+        notes = *self._notes, *self._results.notes
+        if not added.copies:
+            return notes
+        copies = f"{count(added.copies, 'row')} of {added.rows:,} have the id and all texts of another"
+        return *notes, f"{copies}; each counts, so the intervals are narrower than the samples allow"
 
     def results(self, *, samples: bool = False) -> Iterator[Record]:
         """Yield each record, in order; with `samples` each has its sample, where that is kept."""
@@ -260,7 +264,7 @@ class Report(Shown):
         for records in by_row(self.results(samples=wanted)):
             sample = records[0].sample
             have_history = have_history or bool(sample and sample.history)
-            aggregates.add(records, None if sample is None else sample.metadata, self.group_of(records[0]))
+            aggregates.add(records, self.group_of(records[0]))
             on_row(records)
         return aggregates, have_history
 
