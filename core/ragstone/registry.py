@@ -13,11 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from ragstone.errors import describe
+from pydantic import Field
+
+from ragstone.errors import RagstoneError, describe
 from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
-from ragstone.options import checked
+from ragstone.options import Text, checked
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -42,8 +44,13 @@ _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
 )
-_SETTINGS: Mapping[str, type] = {"temperature": float, "seed": int, "reasoning_effort": str}
+_SETTINGS: Mapping[str, Any] = {
+    "temperature": Annotated[float, Field(ge=0, allow_inf_nan=False)],
+    "seed": int,
+    "reasoning_effort": Text,
+}
 """What may stand behind a judge's name, "?temperature=0.2&seed=7": arguments of `OpenAICompatible`."""
+_NO_SETTINGS = ("max_tokens", "timeout", "top_k", "top_p")  # and of no server's address
 _ELSEWHERE = {
     "accuracy": "factual_correctness", "answer_relevance": "response_relevancy",
     "answer_relevancy": "response_relevancy", "aspect_critic": "a Criterion", "coherence": "a Criterion",
@@ -58,6 +65,22 @@ _ELSEWHERE = {
     "toxicity": "a Criterion",
 }  # fmt: skip
 """ragstone's metrics by what other libraries call them."""
+_PROVIDERS = {
+    **dict.fromkeys(
+        ("azure", "azure_openai", "azure-openai"),
+        "openai:{} with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1",
+    ),
+    **dict.fromkeys(("bedrock", "aws"), "langchain:bedrock_converse:{}"),
+    **dict.fromkeys(("gemini", "google", "google_genai", "vertex_ai"), "langchain:google_genai:{}"),
+    **dict.fromkeys(("llama.cpp", "llamacpp"), "http://127.0.0.1:8080/v1"),
+    **{name: f"langchain:{name}:{{}}" for name in ("anthropic", "cohere", "groq", "mistralai")},
+    "ollama": "{}@http://127.0.0.1:11434/v1",
+    "openai": "openai:{}",
+    "openrouter": "openai:{} with OPENAI_BASE_URL=https://openrouter.ai/api/v1",
+    "together": "openai:{} with OPENAI_BASE_URL=https://api.together.ai/v1",
+    "vllm": "http://127.0.0.1:8000/v1",
+}
+"""The forms of docs/providers.md by what people call a provider."""
 _MODELS = {
     "claude": "langchain:anthropic:{}",
     "gemini": "langchain:google_genai:{}",
@@ -66,7 +89,7 @@ _MODELS = {
 """How models are named that are not OpenAI's, by how their names begin."""
 
 
-class RegistryError(ValueError):
+class RegistryError(RagstoneError, ValueError):
     """A name that names nothing, or an option that the named metric does not have; the message says what there is."""
 
 
@@ -270,19 +293,24 @@ def _near_judge(name: str) -> str:
     """Return what may be meant by a provider's or a model's name alone."""
     import difflib  # loaded when first used
 
+    if not name.strip() or "://" in name:
+        return ""
     if difflib.get_close_matches(name.lower(), ["local"]):
         return ". Did you mean local?"
     if re.fullmatch(r"[\w.-]+:\d+(/.*)?", name):
         return f". Did you mean http://{name.partition('/')[0]}/v1?"
+    first, _, rest = re.sub("[:/]", "\n", name.partition("?")[0], count=1).partition("\n")
+    if form := _PROVIDERS.get(first.strip().lower()):
+        return f". Did you mean {form.format(rest.strip() or 'MODEL')}?"
     provider, colon, model = name.partition(":")
     elsewhere = next((form for start, form in _MODELS.items() if name.lower().startswith(start)), "")
-    if elsewhere and provider.lower() not in ("anthropic", "ollama"):
+    if elsewhere and "_" not in provider:
         return f". Did you mean {elsewhere.format(name)}?"
     if not colon:
         return f". Did you mean openai:{name}, if it is OpenAI's?"
     packages = _packages()
     near = difflib.get_close_matches(provider.lower(), ["openai", *packages], n=1)
-    if near:
+    if near or not model:
         return f". Did you mean {near[0]}:{model}?" if model else ""
     meant = [f"{package}:{name}" for package in packages]
     return f". Did you mean {' or '.join(meant)}?" if meant else ""
@@ -318,19 +346,32 @@ def is_local(name: str) -> bool:
 def _settings(name: str) -> tuple[str, dict[str, Any]]:
     """Return a judge's name without the settings behind its question mark, and these."""
     bare, mark, query = name.partition("?")
-    if not mark or not (bare.startswith("openai:") or "://" in bare):
+    if not mark:
         return name, {}
-    given: dict[str, str] = {pair.partition("=")[0]: pair.partition("=")[2] for pair in query.split("&")}
+    pairs = [pair.partition("=") for pair in query.split("&")]
+    given = {key: text for key, _, text in pairs}
+    if _is_added(bare) or not (bare.startswith("openai:") or "://" in bare):
+        if meant := given.keys() & _SETTINGS.keys():
+            raise RegistryError(f"{name}: {min(meant)}: only openai:MODEL, URL and MODEL@URL take settings")
+        return name, {}
     others = {key: text for key, text in given.items() if key not in _SETTINGS}  # of the server's address
-    if others and bare.startswith("openai:"):
+    if wrong := sorted(key for key in others if bare.startswith("openai:") or _is_like_a_setting(key)):
         example = f"{bare}?temperature=0.2&seed=7"
-        there = f"there is no setting {min(others)!r}; there are {', '.join(_SETTINGS)}"
+        there = f"there is no setting {wrong[0]!r}; there are {', '.join(_SETTINGS)}"
         raise RegistryError(f"{name}: {there}: {example}")
+    if len(given) < len(pairs):
+        raise RegistryError(f"{name}: a setting is there twice")
     try:
         settings = {key: checked(key, given[key], kind) for key, kind in _SETTINGS.items() if key in given}
     except ValueError as error:
         raise RegistryError(f"{name}: {error}") from None
     return "?".join([bare, *["&".join(map("=".join, others.items()))] * bool(others)]), settings
+
+
+def _is_like_a_setting(key: str) -> bool:
+    import difflib  # loaded when first used
+
+    return bool(difflib.get_close_matches(key, (*_SETTINGS, *_NO_SETTINGS), n=1, cutoff=0.75))
 
 
 def _part(name: str, part: str) -> str | None:
@@ -472,7 +513,7 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         for part in path.split("."):
             value = getattr(value, part)
         return value() if call and callable(value) else value
-    except Exception as error:  # code of somebody's own
+    except (Exception, SystemExit) as error:  # code of somebody's own
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
 
 

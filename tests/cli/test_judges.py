@@ -1,11 +1,15 @@
 """Judges by name: each that cannot be had is said at once, with what to do."""
 
+import sys
+
 import pytest
 from click import ClickException
 
-from ragstone import registry
+from ragstone import ContextRelevancy, Sample, registry
 from ragstone.cli.options import make_embedder, make_llm
 from ragstone.errors import without_keys
+from ragstone.live import Monitor, Queue, SQLiteSink
+from ragstone.testing import FakeLLM
 
 from ..support.openai_server import Answer, error  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import MODEL, judge
@@ -78,3 +82,43 @@ def test_embedded_models_that_are_not_there(tmp_path, monkeypatch):
     (tmp_path / "rows.jsonl").write_text("{}")
     with pytest.raises(ClickException, match="llama.cpp cannot load"):
         llm(f"local:{tmp_path / 'rows.jsonl'}")
+
+
+@pytest.fixture
+def outbox(tmp_path, monkeypatch):
+    """A folder with an outbox in which a sample waits, and a module with a judge."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "no_one.py").write_text(
+        "from ragstone.testing import FakeLLM\njudge = FakeLLM(lambda request: 1 / 0)\n"
+    )
+    metric = ContextRelevancy(llm=FakeLLM(lambda request: 1 / 0))
+    monitor = Monitor(metric, sinks=SQLiteSink("ragstone.db"), outbox="o.db", queue=Queue(workers=0))
+    monitor.submit(Sample(user_input="Who?", retrieved_contexts=["Ann."]))
+    monitor.close()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "openai:m?temperature=abc", "openai:m?temperature=nan", "openai:m?temprature=0", "openai:m?seed=1.5", "openai:m?seed", "openai:m?",
+        "openai:m?seed=1&seed=2", "http://127.0.0.1:9?seed=x", "m@http://127.0.0.1:9/v1?temprature=0", "m@http://h:abc/v1", "http://[",
+        "systemone:m@http://127.0.0.1:9?seed=7", "langchain:openai:m?temperature=0", "local?seed=7", "azure", "openai/gpt-4o",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "score FILE --metric faithfulness --llm NAME",
+        "score FILE --metric faithfulness --llm NAME --dry-run",
+        "score FILE --metric alignment_coverage --llm no_one:judge --writer NAME",
+        "score FILE --metric response_relevancy --llm no_one:judge --embedder NAME",
+        "doctor --llm NAME",
+        "live worker --outbox o.db --llm NAME",
+    ],
+)
+def test_a_wrong_name_is_a_usage_error_of_one_sentence(run, six, outbox, command, name):
+    done = run(*({"FILE": six, "NAME": name}.get(word, word) for word in command.split()))
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("Error: ")
+    assert name in done.stderr

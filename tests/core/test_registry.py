@@ -38,6 +38,10 @@ def broken():
     raise OSError("no licence")
 
 
+def ends():
+    sys.exit(0)
+
+
 HERE = "its_module"
 ROWS = [{"question": "Who?", "contexts": ["Ann."], "answer": "Ann."}]
 
@@ -98,6 +102,29 @@ def test_a_name_of_no_metric(name, message):
         ("llama3.1:8b", r"Did you mean llama3.1:8b@http://127.0.0.1:11434/v1 \(Ollama\).$"),
         ("localhost:11434", "Did you mean http://localhost:11434/v1.$"),
         ("loacl", "Did you mean local.$"),
+        ("openai:m?temperature=nan", "temperature: 'nan' should be a finite number"),
+        ("openai:m?temperature=-1", "temperature: '-1' should be greater than or equal to 0"),
+        ("openai:m?reasoning_effort=", "reasoning_effort: '' is blank"),
+        ("openai:m?seed=1&seed=2", "a setting is there twice"),
+        ("m@http://h/v1?temprature=1", "there is no setting 'temprature'; there are temperature, seed"),
+        ("m@http://h/v1?max_tokens=9", "there is no setting 'max_tokens'"),
+        ("langchain:openai:m?temperature=0", "temperature: only openai:MODEL, URL and MODEL@URL take settings$"),
+        ("systemone:m@http://h?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
+        ("local?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
+        ("its_module:judge?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
+        ("http://[", "must look like http"),
+        ("m@http://h:abc/v1", "must look like http"),
+        ("m@http://h:99999/v1", "must look like http"),
+        ("m@http://h/v1\u200b", "base_url: character 12 of 12 is ZERO WIDTH SPACE"),
+        (" ", "or module:function$"),
+        ("azure", r"Did you mean openai:MODEL with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1\?$"),
+        ("azure:gpt-4o", "Did you mean openai:gpt-4o with OPENAI_BASE_URL=https://RESOURCE.openai.azure.com/openai/v1"),
+        ("ollama", r"Did you mean MODEL@http://127.0.0.1:11434/v1\?$"),
+        ("ollama/llama3", r"Did you mean llama3@http://127.0.0.1:11434/v1\?$"),
+        ("openai", r"Did you mean openai:MODEL\?$"),
+        ("openai/gpt-4o", r"Did you mean openai:gpt-4o\?$"),
+        ("OpenAI:gpt-4o", r"Did you mean openai:gpt-4o\?$"),
+        ("bedrock/nova", r"Did you mean langchain:bedrock_converse:nova\?$"),
         ("gpt-4o", "'gpt-4o' is none of local.*Did you mean openai:gpt-4o, if it is OpenAI's.$"),
     ],
 )
@@ -149,6 +176,8 @@ def test_judges_are_made_without_loading_or_asking(openai):
     assert make_llm(f"{HERE}:judge").model == "mine"
     names = ("openai:a", "b@http://x", "http://x", "local")
     assert [model_of(name) for name in names] == ["a", "b", "http://x", "local"]
+    with pytest.raises(RegistryError, match="its_module:ends cannot be loaded .SystemExit: 0"):
+        make_llm(f"{HERE}:ends")
     with pytest.raises(RegistryError, match="its_module:broken cannot be loaded .OSError: no licence"):
         make_llm(f"{HERE}:broken")
     with pytest.raises(

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 import click
 
 from ragstone._version import __version__
-from ragstone.cli.options import embedder_option, llm_option, make_embedder, make_llm
+from ragstone.cli.options import check_name, embedder_option, llm_option, make_embedder, make_llm
 from ragstone.errors import describe, without_keys
 from ragstone.judge import DecisionModel, DecisionRequest, Judge, LLMRequest, Question
 from ragstone.plain import printable
@@ -25,8 +25,10 @@ _EXTRA = re.compile(r"""extra == ['"](.+)['"]""")
 def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
     """Say what is installed, and ask the judge and the embedder one small thing each.
 
-    Exit status: 0 when both answer, 1 when one does not.
+    Exit status: 0 when both answer, 1 when one does not, 2 when a name is none.
     """
+    check_name("--llm", llm)
+    check_name("--embedder", embedder or llm)
     click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
     for what, packages in _packages().items():
         click.echo(f"{what}: {', '.join(map(_version, packages))}")

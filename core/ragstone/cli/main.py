@@ -5,6 +5,7 @@ import io
 import sys
 import traceback
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -18,7 +19,7 @@ from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.report import explain, report
 from ragstone.cli.score import score
-from ragstone.errors import GroupError, JournalError, RagstoneError, without_keys
+from ragstone.errors import GroupError, JournalError, RagstoneError, describe, without_keys
 from ragstone.identity import NoKeyError
 from ragstone.plain import printable
 
@@ -167,7 +168,8 @@ def main() -> None:
         discard(sys.stdout)
         click.echo(f"Error: {printable(_message(error))}", err=True)
         sys.exit(NotThere.exit_code)
-    except Exception:
-        for line in without_keys(traceback.format_exc()).splitlines():
-            click.echo(f"{' ' * (len(line) - len(line.lstrip()))}{printable(line, 1_000)}", err=True)
-        sys.exit(1)
+    except Exception as error:  # 1 would be taken for the scores' verdict
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}, line {last.lineno}"
+        click.echo(f"Error: {describe(error)} ({place}). This is a fault of ragstone: please report it.", err=True)
+        sys.exit(NotThere.exit_code)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -18,6 +18,7 @@ from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
 from ragstone.metrics.base import Metric
+from ragstone.metrics.models import judge_of
 from ragstone.sources import PRESETS, SAMPLE_FIELDS
 from ragstone.testing.fakes import FakeDecisions
 
@@ -183,23 +184,29 @@ def local_file(name: str | None) -> str | None:
 @contextmanager
 def _explained(option: str, name: str) -> Generator[None, None, None]:
     """Say which option an error is about."""
-    import_from_here(name)
     try:
+        import_from_here(name)
         yield
     except MissingKeyError:
         way_out = "set the environment variable OPENAI_API_KEY or name another server: MODEL@URL"
         raise click.UsageError(f"{option} {name}: no API key for OpenAI: {way_out}") from None
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise click.UsageError(f"{option} {name}: {error}") from None
     except (ImportError, OSError, RuntimeError) as error:
         raise NotThere(f"{option} {name}: {error}") from error
+
+
+def check_name(option: str, name: str) -> None:
+    """Refuse what is no name of a judge or an embedder."""
+    with _explained(option, name):
+        registry.check_name(name)
 
 
 def make_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
     """Return the judge that an option names: loaded, or with a server that answers."""
     with _explained(option, name):
         _check_reached(name)
-        llm = registry.make_llm(name, max_concurrency=max_concurrency)
+        llm = cast("LLM", judge_of("llm", registry.make_llm(name, max_concurrency=max_concurrency)))
         if registry.is_local(name) and (load := getattr(llm, "load", None)) is not None:
             load()
         return llm

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import cast
 from urllib.parse import urlsplit, urlunsplit
 
-from ragstone.errors import without_keys
+from ragstone.errors import RagstoneError, without_keys
 from ragstone.judging.reply import BadReply, no_duplicates
 from ragstone.plain import as_dict
 
@@ -76,8 +76,12 @@ def _check_characters(name: str, text: str, wrong: str) -> None:
 def check_url(url: str) -> str:
     """Return `url` if it is an http(s) address with a host; else it is a ValueError."""
     _check_characters("base_url", url, _NOT_OF_AN_ADDRESS)
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets, or of a port that is none
+        is_address = False
+    if not is_address:
         raise ValueError(f"base_url must look like http://127.0.0.1:8080/v1, not {url[:100]!r}")
     return url
 
@@ -94,11 +98,11 @@ def _is_openai(url: str) -> bool:
     return parts.scheme == "https" and (host == "api.openai.com" or host.endswith(".api.openai.com"))
 
 
-class MissingKeyError(ValueError):
+class MissingKeyError(RagstoneError, ValueError):
     """There is no key for OpenAI; the message says where one may come from in Python."""
 
 
-class AnswerError(RuntimeError):
+class AnswerError(RagstoneError, RuntimeError):
     """The server answered "200 OK" with something that is not an answer; the message says what and who."""
 
 
