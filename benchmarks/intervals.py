@@ -311,11 +311,11 @@ def groups() -> None:
     table("a mean: by rows / by groups / the narrower one by groups", heads, rows)
     print(f"\nLeast coverage by groups: {least:.3f}")
     rows = []
-    for of in DESIGNS:
+    for of in DESIGNS[:4]:
         cells = []
-        for icc in (0.0, 0.2, 0.3, 0.5):
+        for icc in (0.0, 0.3, 0.5):
             r = np.random.default_rng([zlib.crc32(of.name.encode()), 7, int(100 * icc)])
-            x = by_groups(r, of, icc, 0.0, 1_000) - by_groups(r, of, icc, 0.0, 1_000)
+            x = by_groups(r, of, icc, 0.0, 500) - by_groups(r, of, icc, 0.0, 500)
             means, weights = group_means(x, of)
             found = [
                 different(each, ends(v, (-1.0, 1.0), w))
@@ -323,7 +323,7 @@ def groups() -> None:
             ]
             cells.append(" / ".join(share(p) for p in found))
         rows.append((of.name, cells))
-    table("two equal systems called different: by rows / by groups", heads, rows)
+    table("two equal systems called different: by rows / by groups", ["ICC 0", "ICC 0.3", "ICC 0.5"], rows)
 
 
 def different(swapped: Numbers, e: Ends) -> float:
