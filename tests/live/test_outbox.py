@@ -141,7 +141,7 @@ def foreign(name: str) -> None:
 
 
 BAD = [
-    (newer, "upgrade ragstone, or name another"),
+    (newer, "upgrade ragstone, or rename the file"),
     (truncated, "move it away, or name another"),
     (foreign, "name another"),
 ]

@@ -123,12 +123,18 @@ def test_flush_does_not_wait_for_what_is_put_off_and_the_next_start_may_try_it()
     assert (result.done, result.remaining, result.undelivered) == (False, 3, 0)
     assert monitor.close().remaining == 3
     accounted(monitor)
+    assert live().close().remaining == 3, "it never started"
+    assert live(metrics=Second(llm=judge())).close(), "they wait for another metric"
     with live() as monitor:
-        monitor.flush()
+        assert monitor.flush().remaining == 3
         assert results() == [], "its time has not come"
+        with live(workers=0) as writes:
+            writes.submit(sample(9))
+            assert writes.flush(), "it leaves judging to others"
         assert monitor.flush(put_off=True)
-        assert monitor.stats().scored == 3
-    assert results() == [0, 1, 2]
+        assert monitor.stats().scored == 4
+    assert monitor.close()
+    assert results() == [0, 1, 2, 9]
 
 
 def test_what_a_clock_that_was_ahead_put_off_is_tried_at_once():
@@ -146,7 +152,7 @@ def test_what_others_put_off_is_tried_at_once_only_by_the_flush_that_says_so():
         assert other.flush(put_off=True)
         submit(monitor, range(3))
         soon(lambda: monitor.stats().spooled == 3)
-        assert other.flush()
+        assert other.flush() == FlushResult(remaining=3, undelivered=0)
         assert (other.stats().samples, results()) == (0, [])
         assert other.flush(put_off=True)
         assert results() == [0, 1, 2]

@@ -144,8 +144,9 @@ class FlushResult:
     in it, but in `Stats`.
 
     Attributes:
-        remaining: Evaluations that wait, are being judged, or lie in the outbox for later, and those that closing
-            dropped.
+        remaining: Evaluations that wait or are being judged in this process, those that wait in the outbox, whoever put
+            them there, unless another process works on them or this one leaves judging to others, and those that
+            closing dropped.
         undelivered: Outcomes that a sink has not taken, summed over the sinks: those that wait in memory or in the
             outbox, and those that were lost because it had not when it was closed.
     """
@@ -232,11 +233,10 @@ class Counters:
         with self._lock:
             return self._accepted - sum(self._by_status.values())
 
-    def remaining(self, *, judges: bool) -> int:
-        """Return how many have no outcome: pending, cut off by closing, or left in the outbox by one that judges."""
+    def remaining(self) -> int:
+        """Return how many are pending, or were cut off by closing."""
         with self._lock:
-            spooled = sum(n for (status, _), n in self._by_status.items() if status == "spooled")
-            return self.pending() + self._cut + (spooled if judges else 0)
+            return self.pending() + self._cut
 
     def stats(self, sinks: Mapping[str, SinkStats]) -> Stats:
         """Return all counters of one moment."""

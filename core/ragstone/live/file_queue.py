@@ -133,18 +133,29 @@ class FileQueue(TaskQueue):
                 return
             self._judged.extend(self._drain())
             self._write_all()
-            self._use_at = math.inf
             for task in self._new:
                 self._counters.cut_off(len(task.todo))
             for task in self._judged:  # its row is as it was: the next start does it again
-                self._counters.settle("spooled", "outbox", len(task.settled) + len(task.todo))
-            if self._outbox is None:
-                return
-            with suppress(Exception), self._outbox.transaction():
-                in_outbox = self._outbox.records()
-                for name, delivery in self._deliveries.items():
-                    delivery.in_outbox = in_outbox.get(name, 0)
-            self._outbox.close()
+                self._counters.settle("spooled", "outbox", n := len(task.settled) + len(task.todo))
+                self.in_file += n
+            with suppress(Exception):
+                if self._judges and self._path.exists() and time.monotonic() >= self._use_at:
+                    self._count_left(self._opened())
+            self._use_at = math.inf
+            if self._outbox is not None:
+                self._outbox.close()
+
+    def _count_left(self, outbox: Outbox) -> None:
+        """Count what stays in the file, whoever put it there."""
+        with outbox.transaction():
+            outbox.adopt()
+            in_outbox = outbox.records()
+            for name, delivery in self._deliveries.items():
+                delivery.in_outbox = in_outbox.get(name, 0)
+            self.in_file = self._evaluations(outbox, mine=True)
+
+    def _evaluations(self, outbox: Outbox, *, mine: bool) -> int:
+        return sum(n for (name, _), n in outbox.waiting(mine=mine).items() if name in self._versions)
 
     def _add(self, task: Task) -> None:
         self._new.append(task)
@@ -263,6 +274,7 @@ class FileQueue(TaskQueue):
                     delivery.left_out()
             self._settle(task)
             self._counters.settle("spooled", "outbox", len(task.todo))
+            self.in_file += len(task.retries) + len(task.todo)
             if task.todo:
                 self._look_at = -1.0
 
@@ -273,7 +285,7 @@ class FileQueue(TaskQueue):
         now, options = time.monotonic(), self._options
         put_off, self._put_off_too = self._put_off_too, False
         self._look_at = now + self._waits.looks
-        if now >= self._adopt_at:
+        if now >= self._adopt_at or self._looked < self._asked:
             self._adopt_at = now + self._waits.adoptions
             if outbox.adopt():
                 self._fall_behind()
@@ -290,11 +302,14 @@ class FileQueue(TaskQueue):
         )
         most = self._waits.outcomes
         undelivered = {name: [Item(row, record) for row, record in outbox.undelivered(name, most)] for name in behind}
+        in_file = self._evaluations(outbox, mine=False) if self._looked < self._asked else None
         in_outbox = outbox.records() if any(each.behind for each in self._deliveries.values()) else {}
 
         def written() -> None:
             for pending, left_by_us in claimed:
                 self._claimed(pending, left_by_us=left_by_us)
+            if in_file is not None:
+                self.in_file = in_file
             for name, items in undelivered.items():
                 behind[name].behind = False
                 behind[name].put(items)
@@ -315,6 +330,7 @@ class FileQueue(TaskQueue):
             if choice.metric in self._versions
         ]
         foreign = [choice for choice in pending.todo if choice.metric not in self._versions]
+        self.in_file = max(0, self.in_file - len(todo))
         if left_by_us:
             self._counters.settle("spooled", "outbox", -len(todo))
         else:

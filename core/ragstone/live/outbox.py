@@ -263,21 +263,26 @@ class Outbox:
             "FROM samples",
             me,
         ).fetchone()
-        metrics: dict[tuple[str, str], int] = {}
-        for text, n in run(
-            "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR owner = :me) AND attempts >= 0 "
-            "GROUP BY metrics ORDER BY metrics",
-            me,
-        ):
-            for name, version in json.loads(text):
-                metrics[name, version] = metrics.get((name, version), 0) + n
         by_sink = run(
             "SELECT sink, count(*), sum(owner IS NULL OR owner = :me) FROM records GROUP BY sink ORDER BY sink", me
         ).fetchall()
         records = {sink: free for sink, _, free in by_sink if free}
         first = run("SELECT body FROM samples WHERE attempts >= 0 ORDER BY seq LIMIT 1").fetchone()
         oldest = None if first is None else facts_in(first[0])[1]
+        metrics = self.waiting(mine=True)
         return Contents(samples, elsewhere, unreadable, metrics, records, {sink: n for sink, n, _ in by_sink}, oldest)
+
+    def waiting(self, *, mine: bool) -> dict[tuple[str, str], int]:
+        """Return how many samples no process has in hand, or only this one, by the metrics that are to score them."""
+        metrics: dict[tuple[str, str], int] = {}
+        for text, n in self._connection.execute(
+            "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR (:mine AND owner = :me)) AND attempts >= 0 "
+            "GROUP BY metrics ORDER BY metrics",
+            {"mine": mine, "me": self.owner.name},
+        ):
+            for name, version in json.loads(text):
+                metrics[name, version] = metrics.get((name, version), 0) + n
+        return metrics
 
     def records(self) -> dict[str, int]:
         """Return how many outcomes are not delivered, but for those that another process has, by the sink's name."""

@@ -277,9 +277,7 @@ class Pipeline:
 
     def _left(self) -> FlushResult:
         undelivered = sum(delivery.undelivered() for delivery in self.deliveries.values())
-        return FlushResult(
-            remaining=self.counters.remaining(judges=self._settings.queue.workers > 0), undelivered=undelivered
-        )
+        return FlushResult(remaining=self.counters.remaining() + self.queue.in_file, undelivered=undelivered)
 
     def close(self, timeout: float | None) -> FlushResult:
         """Take nothing more, do what is left while there is time, and put away the rest."""
@@ -293,6 +291,8 @@ class Pipeline:
                     finally:  # also on Ctrl-C
                         self._end(5.0 if until is None else min(5.0, max(0.0, until - time.monotonic())))
                         self._warn_of_rest("closed")
+                else:
+                    self.queue.close()
         return self._left()
 
     def at_exit(self) -> None:
@@ -311,9 +311,9 @@ class Pipeline:
         waiting = sum(sink.waiting for sink in stats.sinks.values())
         cut, undelivered = stats.reasons.get("dropped", {}).get("closed", 0), self._left().undelivered - waiting
         rest: list[str] = []
-        if self._settings.queue.workers and (stats.spooled or waiting):  # else another process goes on with them
+        if self._settings.queue.workers and (self.queue.in_file or waiting):  # else another process goes on with them
             go_on = f"the next start goes on with them, or: ragstone live worker --outbox {path}"
-            rest.append(f"{stats.spooled:,} evaluations and {waiting:,} outcomes wait in {path}; {go_on}")
+            rest.append(f"{self.queue.in_file:,} evaluations and {waiting:,} outcomes wait in {path}; {go_on}")
         if cut or undelivered:
             lost = f"{cut:,} evaluations and {undelivered:,} outcomes were lost"
             rest.append(f"{lost}: call close() and give it time, or use outbox=")

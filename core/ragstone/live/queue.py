@@ -64,6 +64,7 @@ class TaskQueue(ABC):
         keeps: Whether it outlives the process, so that an earlier one may have left something in it.
         most_attempts: How often a sample is tried whose judge fails.
         ended: Set when nothing more is judged.
+        in_file: Evaluations that wait in the file, and that no process has in hand.
     """
 
     keeps: ClassVar[bool]
@@ -71,6 +72,7 @@ class TaskQueue(ABC):
 
     def __init__(self, options: Queue, counters: Counters, deliveries: Mapping[str, Delivery]) -> None:
         self.ended = threading.Event()
+        self.in_file = 0
         self._options = options
         self._counters = counters
         self._deliveries = deliveries
