@@ -3,9 +3,11 @@
 import copy
 import os
 import pickle
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import closing
@@ -23,6 +25,7 @@ from ragstone.testing import FakeLLM
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, live, metric, ours, sample, submit, yes
+from .live_app import RESULTS, app
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -49,6 +52,15 @@ def in_child(work: Callable[[], object]) -> None:
             os.kill(child, 9)
             os.waitpid(child, 0)
     assert ended[-1][1] == 0
+
+
+HOLD = """
+hear()
+holds = sqlite3.connect(RESULTS, isolation_level=None)
+holds.execute("BEGIN IMMEDIATE")
+say("held")
+hear()
+"""
 
 
 def stored(path: Path) -> list[str]:
@@ -189,6 +201,30 @@ def test_gunicorn_with_a_preloaded_app(tmp_path: Path, worker: str) -> None:
     assert stored(tmp_path / "results.db") == sorted(names)
     with closing(sqlite3.connect(tmp_path / "outbox.db")) as reader:
         assert reader.execute("SELECT count(*) FROM samples").fetchone() == (0,)
+
+
+@forks
+def test_a_fork_does_not_wait_for_a_file_that_another_process_holds(tmp_path: Path, own_folder: None) -> None:
+    """Were it waited for, the sink would have given up once meanwhile. What the child writes stays."""
+    sink = SQLiteSink(RESULTS)
+    with live(sinks=sink) as monitor, app(HOLD) as other:
+        submit(monitor, range(5))
+        assert monitor.flush(PATIENCE)
+        other.say()
+        other.hear()
+        submit(monitor, range(5, 10))
+        soon(lambda: monitor.stats().scored == 10)
+        time.sleep(0.2)  # now the sink waits, most likely
+
+        def work() -> None:
+            os.kill(other.pid, signal.SIGKILL)
+            submit(monitor, range(10, 15))
+            assert monitor.close(PATIENCE)
+
+        in_child(work)
+        assert monitor.flush(PATIENCE)
+        assert monitor.stats().sinks[sink.name].failures == 0
+    assert len(stored(tmp_path / RESULTS)) == 15
 
 
 def pickled_yes(request: LLMRequest) -> Any:

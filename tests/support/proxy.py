@@ -12,6 +12,7 @@ class Proxy:
         port: Where it listens.
         connections: How many were made so far.
         closed: How many a client has closed.
+        swallowed: Bytes that came on a silent one.
     """
 
     def __init__(self, to: int) -> None:
@@ -20,7 +21,7 @@ class Proxy:
         self.port = self._listening.getsockname()[1]
         self._sockets: list[socket.socket] = []
         self._silent: set[socket.socket] = set()
-        self.connections = self.closed = 0
+        self.connections = self.closed = self.swallowed = 0
 
     def __enter__(self) -> "Proxy":
         threading.Thread(target=self._accept, daemon=True).start()
@@ -49,7 +50,9 @@ class Proxy:
     def _pump(self, one: socket.socket, other: socket.socket) -> None:
         with suppress(OSError):
             while data := one.recv(65_536):
-                if one not in self._silent:
+                if one in self._silent:
+                    self.swallowed += len(data)
+                else:
                     other.sendall(data)
         self.closed += one in self._sockets[::2]
         if one not in self._silent:

@@ -28,7 +28,7 @@ class DatabaseSink(Sink):
 
     Attributes:
         database: Where alarms are counted, too.
-        patience: Seconds to wait while another process holds a SQLite file.
+        patience: Seconds to wait while another process holds a SQLite file, or a server does not answer.
     """
 
     database: Database  # pyright: ignore[reportIncompatibleVariableOverride] - a database sink always has one
@@ -165,6 +165,7 @@ class SQLSink(DatabaseSink):
 
     Attributes:
         name: "sql:" and the URL without password and query.
+        patience: Seconds that a write may take; then its connection is cut, and the next try connects anew.
 
     Raises:
         ImportError: psycopg is not installed.
@@ -175,12 +176,14 @@ class SQLSink(DatabaseSink):
         SQLSink('postgresql+psycopg://me@db.test/rag')
     """
 
+    patience = 30.0
+
     def __init__(self, url: str) -> None:
         from ragstone.results.server import ServerDatabase, read_url, shown_url  # loads psycopg
 
         self._url = read_url(url)
         self._shown = shown_url(self._url)
-        self.database = ServerDatabase(self._url, RESULTS)
+        self.database = ServerDatabase(self._url, RESULTS, self.patience)
         self.name = f"sql:{self._shown}"
 
     def __repr__(self) -> str:

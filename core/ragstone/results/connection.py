@@ -9,10 +9,11 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -24,7 +25,9 @@ _log = logging.getLogger("ragstone.results")
 Query = Callable[[str, Mapping[str, Any]], Iterable[tuple[Any, ...]]]
 """Takes SQL with named parameters, and gives rows."""
 _LOG_PAGES = 250  # of 4 KB: how long the log of a SQLite file grows; by default it is 1,000
-_PATIENCE = 30.0  # seconds that a fork waits for what is being written; then the child inherits it after all
+_TRY = 0.05  # seconds of a try to begin while another process holds a SQLite file
+_BETWEEN_TRIES = 0.01
+_PATIENCE = 0.1  # seconds that a fork waits for what is being written; then the child inherits it after all
 
 
 class ForkSafe(ABC, Generic[T]):
@@ -67,8 +70,9 @@ _inherited: list[object] = []  # referenced for ever: Python closes what has no 
 
 def _before_fork() -> None:
     # In one step, as other threads may add theirs meanwhile, and in one order, as two threads may fork at once.
+    until = time.monotonic() + _PATIENCE
     for each in _all.valuerefs():
-        if (one := each()) is not None and one.lock.acquire(timeout=_PATIENCE):
+        if (one := each()) is not None and one.lock.acquire(timeout=max(0.0, until - time.monotonic())):
             _locked.append(one)
             with suppress(Exception):  # a fork that failed would be the app's trouble
                 one.reopen()
@@ -167,15 +171,10 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         _log.warning("%s: was deleted or replaced while in use, with all that was written to it", self.path)
         self.reopen()
 
-    def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        """Return a query's rows."""
-        with self._used() as connection:
-            return connection.execute(query, values).fetchall()
-
     @contextmanager
     def transaction(self, removing: str = "") -> Generator[sqlite3.Connection, None, None]:
         """Do all of it or nothing, with the file's write lock from the start."""
-        with self._used() as connection, _begun(connection):
+        with self._used("BEGIN IMMEDIATE") as connection:
             if removing:
                 connection.execute("PRAGMA secure_delete = ON")
             yield connection
@@ -187,7 +186,7 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             with reading_file(self.path, self._kind) as connection:
                 yield connection
             return
-        with self._used() as connection, _begun(connection, "BEGIN"):
+        with self._used("BEGIN") as connection:
             yield connection
 
     def vacuum(self, *tables: str) -> None:
@@ -196,7 +195,7 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         Raises:
             Exception: The kind's error: another process still reads the file; call it again.
         """
-        with self._used() as connection:
+        with self._used("") as connection:
             if tables:
                 connection.execute("VACUUM")
             ((busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -209,22 +208,44 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
             opened.close()
 
     @contextmanager
-    def _used(self) -> Generator[sqlite3.Connection, None, None]:
-        with self._explained(), self.lock:
+    def _used(self, begin: str) -> Generator[sqlite3.Connection, None, None]:
+        with self._explained():
+            connection = self._begin(begin)
             try:
-                yield self._connection()
+                with _ended(connection) if begin else nullcontext():
+                    yield connection
             except sqlite3.Error:
                 self.reopen()  # the next try starts afresh; where the disk is full, this gives back the log's part
                 raise
+            finally:
+                self.lock.release()
+
+    def _begin(self, begin: str) -> sqlite3.Connection:
+        """Take the lock and begin. While another process holds the file, the lock is free in between, for a fork."""
+        until = time.monotonic() + self._patience
+        while True:
+            self.lock.acquire()
+            try:
+                connection = self._connection()
+                connection.execute(f"PRAGMA busy_timeout = {1_000 * _TRY:.0f}")
+                connection.execute(begin)
+                if begin == "BEGIN":  # which alone locks nothing
+                    connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+                connection.execute(f"PRAGMA busy_timeout = {1_000 * self._patience:.0f}")
+                return connection
+            except BaseException as error:
+                self.reopen()
+                self.lock.release()
+                if not isinstance(error, sqlite3.Error) or "locked" not in str(error) or time.monotonic() >= until:
+                    raise
+            time.sleep(_BETWEEN_TRIES)
 
     def _connection(self) -> sqlite3.Connection:
         if self.opened is not None and self._file != _identity(self.path):
             self.replaced()
         if self.opened is None:
             make_private(self.path)
-            connection = sqlite3.connect(
-                self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
-            )
+            connection = sqlite3.connect(self.path, timeout=_TRY, isolation_level=None, check_same_thread=False)
             connection.text_factory = text_of
             try:
                 self._prepare(connection)
@@ -327,6 +348,12 @@ def text_of(stored: bytes) -> str:
 @contextmanager
 def _begun(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None, None, None]:
     connection.execute(begin)  # a plain BEGIN is for reading: it fails at once when it comes to write
+    with _ended(connection):
+        yield
+
+
+@contextmanager
+def _ended(connection: sqlite3.Connection) -> Generator[None, None, None]:
     try:
         yield
         connection.execute("COMMIT")  # where the disk is full, this fails and leaves the transaction open

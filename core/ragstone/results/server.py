@@ -1,8 +1,10 @@
 """A results database on a PostgreSQL server, through psycopg: its URL, its connection, its errors."""
 
 import re
+import socket
+import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +18,15 @@ except ImportError as _error:
 
 from ragstone.results.connection import ForkSafe, Kind, Query
 
-_CONNECT_SECONDS = 10
+# A connection that goes silent without an end (a failover, a NAT that forgets it) is found dead in a minute.
+_DEFAULTS: Mapping[str, Any] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_READING = 10  # times as long as a transaction may take
 _MAKING = 0x7261_6773_746F_6E65  # PostgreSQL's lock for it has a number: "ragstone"
 _AT_ONCE = 500
 _SCHEMES = ("postgresql+psycopg", "postgresql", "postgres")
@@ -49,12 +59,15 @@ class ServerDatabase(ForkSafe[Connection]):
     Args:
         url: The database, checked.
         kind: What it holds.
+        patience: Seconds that a transaction may take. Then its connection is cut, and the next one connects anew: what
+            is between may acknowledge all and pass on nothing.
     """
 
-    def __init__(self, url: str, kind: Kind) -> None:
+    def __init__(self, url: str, kind: Kind, patience: float) -> None:
         super().__init__()
         self._url = url
         self._kind = kind
+        self._patience = patience
 
     @contextmanager
     def transaction(self, removing: str = "") -> Generator[_Statements, None, None]:
@@ -63,7 +76,7 @@ class ServerDatabase(ForkSafe[Connection]):
         Raises:
             SinkError: The database cannot be reached, refuses, or is none that this version can write to.
         """
-        with self._used() as connection, connection.transaction():
+        with self._used(None if removing else self._patience) as connection, connection.transaction():
             if removing:
                 connection.execute(f"LOCK TABLE {removing}".encode())
             yield _Statements(connection)
@@ -75,7 +88,7 @@ class ServerDatabase(ForkSafe[Connection]):
         Raises:
             SinkError: As for `transaction`.
         """
-        with self._used() as connection, connection.transaction():
+        with self._used(_READING * self._patience) as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield _Statements(connection)
 
@@ -90,22 +103,67 @@ class ServerDatabase(ForkSafe[Connection]):
         opened.close()
 
     @contextmanager
-    def _used(self) -> Generator[Connection, None, None]:
+    def _used(self, seconds: float | None) -> Generator[Connection, None, None]:
         with self.lock, _explained(self._url, self._kind.error):
-            if self.opened is not None:
-                try:
-                    self.opened.execute("SELECT 1")
-                except psycopg.Error:  # the server was started anew meanwhile
-                    self.reopen()
             try:
+                if self.opened is not None:
+                    self._look(self.opened)
                 if self.opened is None:
                     self.opened = _connected(self._url)
-                    with self.opened.transaction():
+                    with _within(self._patience, self.opened), self.opened.transaction():
                         _make(self.opened, shown_url(self._url), self._kind)
-                yield self.opened
+                with _within(seconds, self.opened):
+                    yield self.opened
             except (psycopg.Error, self._kind.error):
                 self.reopen()  # another may have dropped the tables, or another server may answer
                 raise
+
+    def _look(self, opened: Connection) -> None:
+        try:
+            with _within(self._patience, opened):
+                opened.execute("SELECT 1")
+        except _Silent:
+            raise
+        except psycopg.Error:  # the server was started anew meanwhile
+            self.reopen()
+
+
+class _Silent(psycopg.OperationalError):
+    """No answer came in time."""
+
+
+@contextmanager
+def _within(seconds: float | None, connection: Connection) -> Generator[None, None, None]:
+    """Cut a connection if what is done takes longer than so many seconds; None: it may take any time."""
+    lock, state = threading.Lock(), "busy"
+
+    def cut() -> None:
+        nonlocal state
+        with lock, suppress(OSError, psycopg.Error):
+            if state == "busy":  # or its number may be another connection's by now
+                state = "cut"
+                of = socket.socket(fileno=connection.fileno())
+                try:
+                    of.shutdown(socket.SHUT_RDWR)  # which wakes who waits for it
+                finally:
+                    of.detach()
+
+    timer = threading.Timer(seconds or 0.0, cut)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        yield
+    except psycopg.Error:
+        if state == "cut":
+            raise _Silent(
+                f"no answer within {seconds:g} s; the connection was cut, the next try makes another"
+            ) from None
+        raise
+    finally:
+        with lock:
+            state = "done"
+        timer.cancel()
 
 
 @contextmanager
@@ -169,8 +227,7 @@ def shown_url(url: str) -> str:
 
 
 def _connected(url: str) -> Connection:
-    options: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, **conninfo_to_dict(url)}
-    connection = psycopg.connect(autocommit=True, **options)
+    connection = psycopg.connect(autocommit=True, **{**_DEFAULTS, **conninfo_to_dict(url)})
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the alarms' sums are made for
     return connection
 
