@@ -271,6 +271,13 @@ class Meter:
     def again(self) -> None:
         """Hear that a call has failed and is about to be tried again."""
 
+    def calling(self, request: Any) -> Any:  # noqa: ANN401, ARG002 - the meter's own
+        """Hear that a call is about to be made; return what `called` is to get."""
+        return None
+
+    def called(self, taken: Any, reply: object) -> None:  # noqa: ANN401
+        """Hear how a call ended that `calling` was told of: with a reply; None: it failed."""
+
     def answered(self, replies: Sequence[Any]) -> None:
         """Note the tokens of a round's replies."""
         for reply in replies:

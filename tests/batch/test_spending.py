@@ -48,6 +48,29 @@ def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
     assert first.usage.llm_calls == 0
 
 
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("size", [30, 100, 1_000])
+@pytest.mark.parametrize("limit", [{"max_tokens": 3_000}, {"max_cost": 3e-3, "price": (1.0, 1.0)}])
+def test_a_cap_of_tokens_holds_whatever_the_server_counts(size, one_by_one, limit):
+    """The estimate is about 30: what calls really take is learnt from the first one, which goes alone."""
+
+    def reply(request):
+        return LLMReply("yes" if request.choices else synthetic_reply(request).text, size - 5, 5)
+
+    llm = FakeLLM(reply, asking="one_by_one" if one_by_one else "together")
+    rows = [{"contexts": ["C."], "answer": f"A{i}. B{i}. D{i}."} for i in range(150)]
+    report = evaluate(rows, Faithfulness(llm=llm), max_concurrency=16, progress=False, **limit)
+    assert len(llm.requests) * size <= 3_000
+    assert report.spent.llm_calls == report.usage.llm_calls == len(llm.requests)
+    assert {"over_budget"} <= set(reasons(report)) <= {"scored", "over_budget"}
+
+
+def test_a_judge_that_fails_is_not_asked_one_call_at_a_time_for_ever():
+    llm = FakeLLM(lambda request: ConnectionError("down"))
+    report = evaluate(ROWS, ContextRelevancy(llm=llm), max_tokens=10_000, progress=False)
+    assert (set(reasons(report)), len(llm.requests)) == ({"judge_error"}, 10)
+
+
 def test_a_reply_that_is_shared_counts_as_no_call():
     llm = judge()
     report = evaluate(ROWS[:1] * 8, ContextRelevancy(llm=llm), max_concurrency=1, max_calls=2)

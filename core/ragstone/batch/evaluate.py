@@ -82,7 +82,8 @@ def evaluate(
         max_calls: Calls to judges at most, in this run, each try counted; tries by the judge's own client are not
             seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
             same call goes on there, with its limits anew.
-        max_tokens: Prompt and reply tokens of judges at most, likewise. Each evaluation's are estimated beforehand.
+        max_tokens: Prompt and reply tokens of judges at most, likewise. Each call reserves beforehand what the largest
+            one so far took; the first goes alone. So the limit is passed only by calls in flight that are larger.
         max_cost: Money for judges at most, likewise. Needs `price`.
         price: What a million prompt tokens and a million reply tokens cost. The report then says what was spent on
             judges.

@@ -212,6 +212,7 @@ class Run:
         with journal or contextlib.nullcontext():
             self._gate = RequestGate(
                 self._calls,
+                first_alone=self._spending.counts_tokens,
                 requests_per_minute=options.get("requests_per_minute"),
                 tokens_per_minute=options.get("tokens_per_minute"),
                 call_timeout=options.get("call_timeout"),

@@ -1,13 +1,14 @@
 """What a run may ask of its judges at most: calls, tokens and money."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from math import isfinite
+from math import ceil, isfinite
 
 from ragstone.errors import CannotScore
-from ragstone.judge import Meter
-from ragstone.judging.flow import ReservingMeter
+from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
+from ragstone.judging.flow import EmbedRequest, ReservingMeter, prompt_tokens
+from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.plain import is_list
 from ragstone.sample import Sample
@@ -48,6 +49,10 @@ class Spending:
         max_cost: Money. It needs a price.
         expected: What an evaluation is expected to take ("calls", "input" and "output" tokens).
 
+    Attributes:
+        growth: How many times its estimate a prompt took at most, so far; at least 1.
+        longest: The tokens of the longest reply so far.
+
     Raises:
         ValueError: The price is none, or money is limited without one.
     """
@@ -71,6 +76,13 @@ class Spending:
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._expected = expected
         self._spent: Counter[str] = Counter()
+        self.growth = 1.0
+        self.longest = 0
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens are limited, or what they cost: then the first call goes alone, and tells what calls take."""
+        return not self._limits.keys() <= {"max_calls"}
 
     def meter(self, metric: Metric, sample: Sample) -> Meter:
         """Return what counts one evaluation, and refuses calls that the run has no room for."""
@@ -99,15 +111,71 @@ class Spending:
 
 
 class SpendingMeter(ReservingMeter):
-    """Counts the cost of one evaluation, which reserves what it is expected to take before its first call."""
+    """Counts the cost of one evaluation, which reserves what it is expected to take before its first call.
+
+    Tokens are taken call by call, each as the largest one so far.
+    """
 
     def __init__(self, spending: Spending, expected: Callable[[], Counter[str]]) -> None:
         super().__init__()
         self._spending = spending
         self._expected = expected
 
+    def asking(self, round_: Sequence[object]) -> None:
+        """Reserve the round's calls.
+
+        Raises:
+            CannotScore: "over_budget"; the calls are not made.
+        """
+        if calls := sum(not isinstance(request, EmbedRequest) for request in round_):
+            self._take(Counter(calls=calls))
+        Meter.asking(self, round_)
+
+    def calling(self, request: LLMRequest | DecisionRequest) -> tuple[int, Counter[str]]:
+        """Reserve a call's tokens; return the estimate of its prompt, and what was reserved.
+
+        Raises:
+            CannotScore: "over_budget"; the call is not made.
+        """
+        estimate = prompt_tokens(request)
+        spending = self._spending
+        taken = Counter(input=ceil(estimate * spending.growth), output=spending.longest)
+        try:
+            self._take(taken)
+        except CannotScore:
+            self.spared()
+            raise
+        return estimate, taken
+
+    def called(self, taken: tuple[int, Counter[str]], reply: object) -> None:
+        """Count what a call took, and learn from it; one that failed took nothing."""
+        estimate, reserved = taken
+        self._cost.subtract(reserved)
+        if not isinstance(reply, (LLMReply, DecisionReply)):
+            return
+        sent = estimate if reply.input_tokens is None else reply.input_tokens
+        received = reply.output_tokens
+        if received is None:
+            received = tokens(reply.text) if isinstance(reply, LLMReply) else 0
+        self._cost.update(input=sent, output=received)
+        spending = self._spending
+        spending.growth = max(spending.growth, sent / max(1, estimate))
+        spending.longest = max(spending.longest, received)
+        beyond = self._cost - self._reserved
+        spending.correct(beyond)
+        self._reserved += beyond
+
+    def answered(self, replies: Sequence[object]) -> None:
+        """Note the tokens of a round's replies: `called` has counted them."""
+        Meter.answered(self, replies)
+
     def _expect(self, need: Counter[str]) -> None:
-        need |= self._expected()
+        expected, spending = self._expected(), self._spending
+        need |= Counter(
+            calls=expected["calls"],
+            input=ceil(expected["input"] * spending.growth),
+            output=max(expected["output"], expected["calls"] * spending.longest),
+        )
 
     def _reserve(self, more: Counter[str]) -> None:
         self._spending.reserve(more)

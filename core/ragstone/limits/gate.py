@@ -119,6 +119,8 @@ class RequestGate:
         tokens_per_minute: Tokens of judges at most: estimated before the call, corrected by what the judge says.
         call_timeout: Seconds that one call may be in flight, all of its tries together. None: 120, and no limit for a
             judge or embedder that says `in_turn`.
+        first_alone: Whether calls to judges wait for the first reply: it tells what calls take. After one that fails,
+            twice as many go out.
         share_replies: Whether one reply serves all requests that are the same. Draws never share.
         replies: Where replies are kept beyond this run.
 
@@ -138,10 +140,13 @@ class RequestGate:
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
         call_timeout: float | None = None,
+        first_alone: bool = False,
         share_replies: bool = True,
         replies: Replies | None = None,
     ) -> None:
-        self._judges = ConcurrencyLimiter(max_concurrency, requests_per_minute, tokens_per_minute)
+        self._judges = ConcurrencyLimiter(
+            max_concurrency, requests_per_minute, tokens_per_minute, first_alone=first_alone
+        )
         self._embedders = ConcurrencyLimiter(max_concurrency)
         self._counts_tokens = tokens_per_minute is not None
         self._call_timeout = call_timeout
@@ -218,11 +223,11 @@ class RequestGate:
         """
         judge = self._model("embedder" if isinstance(request, EmbedRequest) else "judge", model)
         if isinstance(request, EmbedRequest):
-            return await self._ask(judge, halves(model, request)[1], 0.0, None, watch, sample)
+            return await self._ask(judge, halves(model, request)[1], 0.0, None, watch, sample, request)
         ask = halves(model, request)[1]
         cost = prompt_tokens(request) if self._counts_tokens else 0
         if not self._share_replies:
-            return await self._ask(judge, ask, cost, meter, watch, sample)
+            return await self._ask(judge, ask, cost, meter, watch, sample, request)
         key = reply_key(request, judge.key)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
@@ -235,7 +240,7 @@ class RequestGate:
             return replace(known, input_tokens=0, output_tokens=0)  # paid for once
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._ask(judge, ask, cost, meter, watch, sample)
+            reply = await self._ask(judge, ask, cost, meter, watch, sample, request)
             if isinstance(reply, DecisionReply) or (isinstance(reply, LLMReply) and type(reply.text) is str):
                 # else the driver says so
                 self._recent[key] = reply
@@ -261,6 +266,7 @@ class RequestGate:
         meter: Meter | None,
         watch: Stopwatch | None,
         sample: object,
+        request: Request,
     ) -> object:
         """Make a call, again where the provider says "slow down"."""
         limiter = self._judges if model.kind == "judge" else self._embedders
@@ -269,9 +275,14 @@ class RequestGate:
             if meter is not None and left < _TRIES - 1:
                 meter.again()
             generation = await limiter.enter(cost, again=left < _TRIES - 1)
+            taken = None
             try:
+                taken = meter and meter.calling(request)
                 reply = await model.watched(partial(self._made, model, call, time, watch), sample)
             except Exception as error:
+                if meter is not None and taken is not None:
+                    meter.called(taken, None)
+                limiter.failed()
                 wait = read_refusal(error).wait
                 if wait is None or limiter.hopeless:
                     raise
@@ -282,6 +293,8 @@ class RequestGate:
             else:
                 limiter.succeeded()
                 self._count(reply, cost)
+                if meter is not None and taken is not None:
+                    meter.called(taken, reply)
                 return reply
             finally:
                 limiter.leave()

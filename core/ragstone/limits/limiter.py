@@ -61,6 +61,7 @@ class ConcurrencyLimiter:
         most: Calls in flight at most.
         calls_per_minute: Their rate; None: no limit.
         tokens_per_minute: The rate of their tokens; None: no limit.
+        first_alone: Whether one call is let in at first, and `most` once one was answered.
 
     Attributes:
         limit: Calls in flight at most, as of now.
@@ -69,7 +70,12 @@ class ConcurrencyLimiter:
     """
 
     def __init__(
-        self, most: int, calls_per_minute: float | None = None, tokens_per_minute: float | None = None
+        self,
+        most: int,
+        calls_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        *,
+        first_alone: bool = False,
     ) -> None:
         self._most = most
         self._calls = None if calls_per_minute is None else RateLimiter(calls_per_minute)
@@ -81,7 +87,8 @@ class ConcurrencyLimiter:
         self._refusals = 0
         self._successes = 0
         self._closed = False
-        self.limit = most
+        self._unanswered = first_alone
+        self.limit = 1 if first_alone else most
         self.in_flight = 0
         self.hopeless = False
 
@@ -114,11 +121,18 @@ class ConcurrencyLimiter:
         """Say that a call was answered."""
         self._refusals = 0
         self.hopeless = False
+        if self._unanswered:
+            self._unanswered, self.limit = False, self._most
         if self.limit < self._most:
             self._successes += 1
             if self._successes >= 2 * self.limit:
                 self.limit += 1
                 self._successes = 0
+
+    def failed(self) -> None:
+        """Say that a call failed: before the first answer, twice as many are let in."""
+        if self._unanswered:
+            self.limit = min(self._most, 2 * self.limit)
 
     def refused(self, generation: int, seconds: float) -> None:
         """Say, before `leave`, that the provider pushed back on a call, for so many seconds; 0 where it named none."""
