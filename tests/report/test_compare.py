@@ -135,3 +135,12 @@ def test_rows_without_ids_that_hold_other_questions_are_no_pairs():
     ):
         compare(*runs)
     assert compare(runs[0], runs[0]).metrics["demo"].pairs == 3
+
+
+@pytest.mark.parametrize(("n", "better"), [(40, None), (71, None), (72, "b")])
+def test_few_pairs_may_hide_others_and_a_conclusion_says_how_many_would_show_them(n, better):
+    base = report([0.5] * n, metrics=[MetricInfo("demo", "1", "judge", (0.0, 1.0))])
+    found = compare(base, report([0.51, 0.53] * (n // 2) + [0.52] * (n % 2), metrics=base.metrics)).metrics["demo"]
+    assert found.better == better
+    assert ("and 72 would show what 1 in 20 does" in found.conclusion()) == (better is None)
+    assert "if nothing rarer exists than these" in found.conclusion()

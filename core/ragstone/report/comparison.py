@@ -15,7 +15,7 @@ from ragstone.metrics.setup import parts_of
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
-from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, permutation_p
+from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
 from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Shown, count, ends, narrower, number, of_groups
 from ragstone.results.groups import Place as RowPlace
 from ragstone.results.record import Record, row_of
@@ -162,7 +162,10 @@ class MetricComparison:
         numbers += f", {of_groups(count(self.pairs, 'pair'), groups)}" if groups else ""
         if self.better is None:
             hidden = self.permutation_p is not None and self.permutation_p < _SURE
-            why = "; pairs that were not seen may have moved the other way" if hidden else ""
+            noun, enough = self.differences.noun or "pair", math.ceil(draws_to_show(RAREST))
+            why = f"; {noun}s that were not seen may have moved the other way" if hidden else ""
+            if why and self.differences.size < enough:
+                why += f", and {enough} would show what 1 in 20 does"
             sentence = f"by this judge, no difference is shown: {numbers}{why}."
         else:
             better = name_b if self.better == "b" else name_a
