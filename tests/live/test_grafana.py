@@ -62,7 +62,7 @@ def rows(request: pytest.FixtureRequest, make: Callable[[str], Case]) -> Callabl
 def test_every_panel(rows: Callable[[str], list[tuple[Any, ...]]]) -> None:
     weighted = (4 * 0.25 + 0.75) / 5
     assert rows("Mean score by metric") == [(NOON, "demo", pytest.approx(weighted)), (NOON + 3600, "demo", 1.0)]
-    assert rows("Mean score, by") == [("demo", "1", "judge-1", 3, pytest.approx((4 * 0.25 + 0.75 + 1) / 6))]
+    assert rows("Mean score, by") == [("demo", "1", "judge-1", "", 3, pytest.approx((4 * 0.25 + 0.75 + 1) / 6))]
     assert rows("Unscored") == [(NOON, "timeout", 1)]
     assert [tuple(map(int, row[:3])) for row in rows("Judge calls")] == [(NOON, 6, 270)]
     lowest = rows("Lowest")

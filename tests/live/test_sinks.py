@@ -317,7 +317,13 @@ def test_the_histogram(telemetry: Telemetry) -> None:
     metric = telemetry.histogram()
     assert (metric.name, metric.unit) == ("gen_ai.evaluation.score", "1")
     (point,) = metric.data.data_points
-    assert dict(point.attributes) == {"gen_ai.evaluation.name": "demo", "gen_ai.evaluation.score.label": "passed"}
+    assert dict(point.attributes) == {
+        "gen_ai.evaluation.name": "demo",
+        "gen_ai.evaluation.score.label": "passed",
+        "gen_ai.evaluation.evaluator.version": "1",
+        "ragstone.judge.model": "judge-1",
+        "ragstone.metric.setup": "",
+    }
     assert (point.count, point.sum) == (2, 1.05)
     assert point.explicit_bounds[0] == 0.0
     assert point.explicit_bounds[-1] == 1.0

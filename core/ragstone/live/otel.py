@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 # Names of OpenTelemetry's conventions for generative AI. They are still in development
 # (github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and the package that holds them in
 # Python pins the API's version, so they are written down here.
-FACTS = {  # of the run, and the metric's set-up; the conventional names where there are any
+FACTS = {  # of the run; the conventional names where there are any
     "run_id": "ragstone.run.id", "run_name": "ragstone.run.name", "tags": "ragstone.run.tags",
-    "user_id": "user.id", "thread_id": "gen_ai.conversation.id", "setup": "ragstone.metric.setup",
+    "user_id": "user.id", "thread_id": "gen_ai.conversation.id",
 }  # fmt: skip
 
 _SCOPE = "ragstone"
@@ -109,11 +109,14 @@ class OpenTelemetrySink(Sink):
 
         for record in records:
             outcome, context = record.outcome, _context(record.origin)
-            labels: dict[str, str | float] = {"gen_ai.evaluation.name": clean_text(outcome.metric)}
-            attributes: dict[str, str | float | list[str]] = {
+            labels: dict[str, str | float] = {  # what may be averaged together
+                "gen_ai.evaluation.name": clean_text(outcome.metric),
                 "gen_ai.evaluation.evaluator.version": clean_text(outcome.version),
-                "ragstone.sample.id": clean_text(record.sample_id),
                 "ragstone.judge.model": clean_text(record.judge),
+                "ragstone.metric.setup": clean_text(record.setup),
+            }
+            attributes: dict[str, str | float | list[str]] = {
+                "ragstone.sample.id": clean_text(record.sample_id),
                 "ragstone.sampling.rate": clean_real(record.rate),
                 "ragstone.sampling.chosen_by": clean_text(record.chosen_by),
             }

@@ -105,7 +105,7 @@ def assert_not_worse(
         allow_drop: The drop that is allowed, 0 or more.
         rarest: What breaks in a smaller share of the pairs is not looked for. 0: whatever is rare counts.
         metrics: The name of the one to check, or names; None: all of the base.
-        cannot_tell: What to do where too few samples, or too many unscored ones, leave it open. "fail" by default: a
+        cannot_tell: What to do where too few samples, or too many lost ones, leave it open. "fail" by default: a
             test that passes then says that no metric is worse. "pass" lets such a run through.
         group: As for `ragstone.report.compare`.
         people: Gives what people would say of the difference, as for `ragstone.report.compare`. The interval of a

@@ -37,10 +37,10 @@ def panels(dialect: str) -> list[tuple[str, str, str]]:
             f"SELECT {time}, metric, {MEAN} AS mean FROM outcomes WHERE {SCORED} AND {shown} GROUP BY 1, 2 ORDER BY 1",
         ),
         (
-            "Mean score, by version and judge",
+            "Mean score, by version, judge and set-up",
             "table",
-            f"SELECT metric, version, judge, COUNT(*) AS scored, {MEAN} AS mean FROM outcomes "
-            f"WHERE {SCORED} AND {shown} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            f"SELECT metric, version, judge, setup, COUNT(*) AS scored, {MEAN} AS mean FROM outcomes "
+            f"WHERE {SCORED} AND {shown} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4",
         ),
         (
             "Unscored, by reason",
