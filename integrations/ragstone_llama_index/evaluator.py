@@ -32,6 +32,7 @@ AnyLLM = LLM | ragstone.LLM | ragstone.DecisionModel | str
 AnyWriter = LLM | ragstone.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
+_ENOUGH = 0.5
 _IN_BOTH = ("metric", "version", "usage")  # of an outcome and of a result alike
 _ARGUMENTS: dict[str, str] = {
     "user_input": "query",
@@ -44,38 +45,44 @@ _ARGUMENTS: dict[str, str] = {
 class MetricResult(EvaluationResult):
     """An `EvaluationResult` with all that the number rests on.
 
-    `score` is the metric's value, `passing` whether it reaches the metric's threshold (None without one), and
-    `feedback` the reason. What could not be scored has `score` None, `invalid_result` True, and `invalid_reason`
-    "REASON: DETAIL", with the reason alone in `unscored`; it is never a 0. The other fields are those of
+    `score` is the metric's value and `feedback` the reason. `passing` is always a yes or no, as LlamaIndex' engines and
+    tools read it so: whether the score reaches the metric's threshold or, without one, 0.5; by the metric's direction.
+    `passed` is None without a threshold.
+
+    What could not be scored has `score` None, never 0, and `passing` False. `invalid_result` is True, `invalid_reason`
+    and `feedback` are "REASON: DETAIL", and `unscored` the reason alone. The other fields are those of
     `ragstone.Score`.
 
     Example:
-        >>> from ragstone import Unscored
-        >>> failed = Unscored(metric="demo", reason="timeout", detail="60 s", version="1")
-        >>> result = MetricResult.of(failed, Sample(response="So."))
-        >>> result.score, result.invalid_result, result.invalid_reason, result.outcome == failed
-        (None, True, 'timeout: 60 s', True)
+        >>> from ragstone import ContextRelevancy, Unscored
+        >>> failed = Unscored(metric="context_relevancy", reason="timeout", detail="60 s", version="1")
+        >>> result = MetricResult.of(failed, Sample(response="So."), ContextRelevancy())
+        >>> result.score, result.passing, result.feedback, result.outcome == failed
+        (None, False, 'timeout: 60 s', True)
     """
 
     metric: str
     version: str
+    passed: bool | None = None
     unscored: UnscoredReason | None = None
     breakdown: dict[str, float] = Field(default_factory=dict[str, float])
     verdicts: tuple[Verdict, ...] = ()
     usage: Usage = Usage()
 
     @classmethod
-    def of(cls, outcome: Outcome, sample: Sample) -> "MetricResult":
-        """Return an outcome on a sample as a result."""
+    def of(cls, outcome: Outcome, sample: Sample, metric: Metric) -> "MetricResult":
+        """Return a metric's outcome on a sample as a result."""
         facts = {name: getattr(outcome, name) for name in _IN_BOTH}
         contexts = list(sample.retrieved_contexts) if "retrieved_contexts" in sample.model_fields_set else None
         facts |= {"query": sample.user_input, "contexts": contexts, "response": sample.response}
         if isinstance(outcome, Unscored):
             reason = f"{outcome.reason}: {outcome.detail}"
-            return cls(invalid_result=True, invalid_reason=reason, unscored=outcome.reason, **facts)
+            facts |= {"passing": False, "feedback": reason, "invalid_reason": reason}
+            return cls(invalid_result=True, unscored=outcome.reason, **facts)
         return cls(
             score=outcome.value,
-            passing=outcome.passed,
+            passing=metric.reaches(outcome.value, _ENOUGH) if outcome.passed is None else outcome.passed,
+            passed=outcome.passed,
             feedback=outcome.reason,
             breakdown=outcome.breakdown,
             verdicts=outcome.verdicts,
@@ -90,7 +97,7 @@ class MetricResult(EvaluationResult):
             reason = self.unscored or "undefined"
             return Unscored(reason=reason, detail=(self.invalid_reason or "").removeprefix(f"{reason}: "), **facts)
         facts |= {"breakdown": self.breakdown, "verdicts": self.verdicts}
-        return Score(value=self.score, passed=self.passing, reason=self.feedback or "", **facts)
+        return Score(value=self.score, passed=self.passed, reason=self.feedback or "", **facts)
 
 
 class MetricEvaluator(BaseEvaluator):
@@ -177,7 +184,7 @@ class MetricEvaluator(BaseEvaluator):
     ) -> MetricResult:
         """Score one sample, blocking. An input that is no text is a ValueError; without one it is `missing_input`."""
         sample = self._sample(query, response, contexts, reference)
-        return MetricResult.of(score_safely(self._metric, sample), sample)
+        return MetricResult.of(score_safely(self._metric, sample), sample, self._metric)
 
     async def aevaluate(
         self,
@@ -189,7 +196,7 @@ class MetricEvaluator(BaseEvaluator):
     ) -> MetricResult:
         """Score one sample on the running event loop; otherwise as `evaluate`."""
         sample = self._sample(query, response, contexts, reference)
-        return MetricResult.of(await ascore_safely(self._metric, sample), sample)
+        return MetricResult.of(await ascore_safely(self._metric, sample), sample, self._metric)
 
     def evaluate_response(
         self,
@@ -209,7 +216,7 @@ class MetricEvaluator(BaseEvaluator):
             return self.evaluate(query=query, reference=reference, **kwargs)
         sample, problem = answered(self._run(query, response), self._reading)
         sample = sample.model_copy(update={"reference": reference})
-        return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample)
+        return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample, self._metric)
 
     async def aevaluate_response(
         self,
@@ -223,7 +230,9 @@ class MetricEvaluator(BaseEvaluator):
             return await self.aevaluate(query=query, reference=reference, **kwargs)
         sample, problem = answered(self._run(query, response), self._reading)
         sample = sample.model_copy(update={"reference": reference})
-        return MetricResult.of(self._unanswered(problem) or await ascore_safely(self._metric, sample), sample)
+        return MetricResult.of(
+            self._unanswered(problem) or await ascore_safely(self._metric, sample), sample, self._metric
+        )
 
     def _sample(
         self, query: str | None, response: str | None, contexts: Sequence[str] | None, reference: str | None

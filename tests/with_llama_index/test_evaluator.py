@@ -19,6 +19,7 @@ from llama_index.core.evaluation import BatchEvalRunner
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
 from llama_index.core.query_engine import RetryQueryEngine
 from llama_index.core.schema import ImageNode, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.tools.eval_query_engine import EvalQueryEngineTool
 from pydantic import BaseModel
 
 from ragstone import ContextRelevancy, LLMReply, ResponseRelevancy, Score
@@ -37,7 +38,7 @@ from ..core.test_prompts import SAMPLE as PROMPTED  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from ..support.noting import Noting  # noqa: TID252
 from .models import SAMPLE, Chatting, Completing, Placing, metrics, truth
-from .monitored import Answering, Speaking, engine, memory
+from .monitored import ANSWER, Answering, Speaking, engine, memory
 
 INPUTS = {"query": SAMPLE.user_input, "response": SAMPLE.response, "contexts": list(SAMPLE.retrieved_contexts)}
 
@@ -90,7 +91,8 @@ def test_one_sample_one_outcome(number, asking, model):
         result = way(MetricEvaluator(scorer), **INPUTS)
         assert timeless(result.outcome) == timeless(expected)
         assert (result.query, result.response, result.contexts) == tuple(INPUTS.values())
-        assert (result.score, result.feedback, result.passing) == (expected.value, expected.reason, expected.passed)
+        assert (result.score, result.feedback) == (expected.value, expected.reason)
+        assert result.passing == (expected.value >= 0.5)
         assert (result.metric, result.version) == (metric.name, metric.version)
         assert (result.invalid_result, result.invalid_reason, result.unscored) == (False, None, None)
         assert MetricResult.model_validate_json(result.model_dump_json()) == result
@@ -149,20 +151,79 @@ def test_what_names_nothing_is_refused_and_a_metric_of_ones_own_comes_alone():
             call(context_tools="search")
 
 
-def test_alignment_is_with_the_contexts_and_passing_by_the_threshold():
+def test_alignment_is_with_the_contexts():
     assert MetricEvaluator("alignment_coverage", FakeLLM(truth)).metric.source == "retrieved_contexts"
-    for threshold, passing in ((None, None), (0.0, True), (1.0, False)):
-        evaluator = MetricEvaluator("context_relevancy", FakeLLM(truth), threshold=threshold)
-        assert evaluator.evaluate(**INPUTS).passing is passing
 
 
-@pytest.mark.parametrize(("threshold", "asked"), [(0.5, 1), (0.6, 2)])
-def test_a_retry_goes_by_the_threshold(threshold, asked):
-    judge, Settings.llm = FakeLLM(truth), Speaking()  # which writes the next question
-    evaluator = MetricEvaluator("context_relevancy", judge, threshold=threshold)
-    app = engine(texts=("It has word0 here. It has word1 here.",))
-    RetryQueryEngine(app, evaluator, max_retries=2).query("Which of them say word1?")
-    assert len(judge.requests) == asked
+# -------------------------------------------------------------------------------- what passes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Noise(ContextRelevancy):
+    """The lower, the better."""
+
+    higher_is_better = False
+
+
+HALF, THIRD = "One is. Two are.", "One is. Two are. Three are."
+PASSING = pytest.mark.parametrize(
+    ("metric", "text", "threshold", "passes"),
+    [
+        (ContextRelevancy, HALF, None, True),
+        (ContextRelevancy, THIRD, None, False),
+        (ContextRelevancy, HALF, 0.6, False),
+        (ContextRelevancy, THIRD, 0.3, True),
+        (Noise, "One is.", None, False),
+        (Noise, HALF, None, True),
+        (ContextRelevancy, "", None, False),  # the judge fails
+    ],
+)
+
+
+def judging(metric, text, threshold):
+    judge = FakeLLM(lambda request: {"ids": [1]} if text else ConnectionError("gone"))
+    return judge, MetricEvaluator(metric(llm=judge, threshold=threshold))
+
+
+@PASSING
+def test_what_passes_reaches_the_threshold_or_half_in_the_metrics_direction(metric, text, threshold, passes):
+    _, evaluator = judging(metric, text, threshold)
+    inputs = {"query": "Who?", "response": ANSWER, "contexts": [text or HALF]}
+    response = Response(ANSWER, [NodeWithScore(node=TextNode(text=text or HALF))])
+    results = [way(evaluator, **inputs) for way in WAYS]
+    results += [way(evaluator, response) for way in (evaluate_response, aevaluate_response)]
+    results += [each for run in (batch, batch_of_queries) for each in run(evaluator, text or HALF)]
+    for result in results:
+        assert result.passing is passes
+        if text:
+            assert result.outcome.passed is (None if threshold is None else passes)
+        else:
+            assert (result.feedback, result.score) == ("judge_error: ConnectionError: gone", None)
+
+
+def batch(evaluator, text):
+    runner = BatchEvalRunner({"it": evaluator})
+    return runner.evaluate_response_strs(queries=["Who?"], response_strs=[ANSWER], contexts_list=[[text]])["it"]
+
+
+def batch_of_queries(evaluator, text):
+    return BatchEvalRunner({"it": evaluator}).evaluate_queries(engine(texts=(text,)), queries=["Who?"])["it"]
+
+
+@PASSING
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_tool_or_a_retry_keeps_the_answer_that_passes(metric, text, threshold, passes, awaited):
+    Settings.llm = Speaking()  # which writes the next question
+    app = engine(texts=(text or HALF,))
+    judge, evaluator = judging(metric, text, threshold)
+    retrying = RetryQueryEngine(app, evaluator, max_retries=2)
+    assert str(asyncio.run(retrying.aquery("Who?")) if awaited else retrying.query("Who?")) == ANSWER
+    assert len(judge.requests) == (1 if passes else 2)
+    tool = EvalQueryEngineTool.from_defaults(app, name="books", evaluator=evaluator)
+    said = (asyncio.run(tool.acall("Who?")) if awaited else tool.call("Who?")).content
+    reason = "The question needs 1 of " if text else "judge_error: ConnectionError: gone"
+    refused = f"Could not use tool books because it failed evaluation.\nReason: {reason}"
+    assert said == ANSWER if passes else said.startswith(refused)
 
 
 # -------------------------------------------------------------------------------- what cannot be scored
@@ -175,7 +236,7 @@ class Keyed(Completing):
 @BOTH_WAYS
 def test_a_judge_that_fails_is_an_invalid_result_with_no_key_in_it(way):
     result = way(MetricEvaluator("context_relevancy", Chatting(lambda request: TimeoutError("no"))), **INPUTS)
-    assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, None, "timeout")
+    assert (result.invalid_result, result.score, result.passing, result.unscored) == (True, None, False, "timeout")
     assert (result.invalid_reason, result.usage.llm_calls) == ("timeout: TimeoutError: no", 1)
     result = way(MetricEvaluator("context_relevancy", Completing(lambda request: "pardon?")), **INPUTS)
     assert (result.unscored, result.usage.llm_calls) == ("judge_unparseable", 2)
