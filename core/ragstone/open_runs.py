@@ -7,6 +7,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, is_dataclass
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ MOST_OPEN = 10_000
 MOST_CHARACTERS = 10_000_000
 _EVENT = 500  # characters: so a tree has at most 10,000 runs, each with a begin and an end
 _SILENCE = 3_600.0
-_REMEMBERED = 100_000
+_REMEMBERED = 10_000
 _NO_TEXT = (int, float, type(None))  # an embedding has thousands of numbers
 
 GivenUp = Literal["never_ended", "too_large"]
@@ -77,7 +78,7 @@ class OpenRuns(Generic[R]):
         self._lock = threading.RLock()  # the garbage collector may close a stream, and so end runs, anywhere
         self._runs: dict[Hashable, tuple[Run, _Tree[R]]] = {}
         self._trees: OrderedDict[Hashable, _Tree[R]] = OrderedDict()  # the one that was silent longest comes first
-        self._over: OrderedDict[Hashable, None] = OrderedDict()
+        self._over: OrderedDict[int, None] = OrderedDict()  # by hash, as LlamaIndex' ids are long
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -98,7 +99,10 @@ class OpenRuns(Generic[R]):
         """
         with self._lock:
             above = self._runs.get(parent_id)
-            if run.id in self._runs or (parent_id in self._over and parent_id not in self._runs):
+            over = hash(parent_id) in self._over and parent_id not in self._runs
+            if over:  # what goes on for long is known as long
+                self._remember(parent_id)
+            if over or run.id in self._runs:
                 self._remember(run.id)
                 return False
             if above is None:
@@ -136,15 +140,16 @@ class OpenRuns(Generic[R]):
 
     def _close(self, tree: _Tree[R], given_up: GivenUp | None = None) -> None:
         self._trees.pop(tree.root.id, None)
-        runs: list[Run] = [tree.root, *tree.root.walk()]
-        for run in runs:
+        runs: list[Run] = [*tree.root.walk(), tree.root]
+        for run in sorted(runs, key=attrgetter("open")):  # what is open is forgotten last
             self._runs.pop(run.id, None)
             self._remember(run.id)
         if given_up is not None:
             self._given_up(tree.root, given_up)
 
     def _remember(self, run_id: Hashable) -> None:
-        self._over[run_id] = None
+        self._over[hash(run_id)] = None
+        self._over.move_to_end(hash(run_id))
         if len(self._over) > _REMEMBERED:
             self._over.popitem(last=False)
 

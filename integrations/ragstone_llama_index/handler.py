@@ -74,7 +74,7 @@ class Live(Recorder):
         self.where = where
         self.leaving = False
         self._chats: dict[int, Pieces] = {}  # by the id of their response, which is no key
-        self._unanswered = deque[str | None](maxlen=_MOST_UNANSWERED)  # questions of mere retrievals
+        self._unanswered = deque[int](maxlen=_MOST_UNANSWERED)  # mere retrievals: hashes of what they were asked
         monitor.advise(ADVICE)
 
     def leave(self) -> None:
@@ -106,8 +106,8 @@ class Live(Recorder):
             run.kind = ""
         elif run.kind not in ("model", "retrieval"):
             self._name(run, tags)
-        if run.kind == "synthesis" and question_of(run) in self._unanswered:
-            self._unanswered.remove(question_of(run))
+        if run.kind == "synthesis" and hash(question_of(run)) in self._unanswered:
+            self._unanswered.remove(hash(question_of(run)))
             self.monitor.skip("only_retrieval", -1)
         return True
 
@@ -146,7 +146,7 @@ class Live(Recorder):
         if run.kind in ("model", "retrieval"):
             self.monitor.skip(f"only_{run.kind}")
             if run.output is not None:
-                self._unanswered.append(question_of(run))
+                self._unanswered.append(hash(question_of(run)))
         elif run.kind:
             self._take(run)
         for each in run.walk():

@@ -48,7 +48,7 @@ EVALUATION_TAG = "ragstone:evaluation"
 """Stands in the tags of what an evaluation asks an app."""
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset")
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
-_MOST_STEPS = 100_000
+_STEPS = 500
 UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 
 
@@ -60,6 +60,7 @@ class Recorder:
         self.trees = OpenRuns(self.given_up)
         self.handler = Handler(self)
         self._within: dict[str | None, Hashable] = {}  # of what is nothing but a step: the run that it is part of
+        self._most_within = _STEPS
 
     def __deepcopy__(self, memo: object) -> "Recorder":
         return self  # apps may be copied with all that they hold; the runs under way are the same
@@ -112,9 +113,9 @@ class Recorder:
             self.writing(cast("StreamingAgentChatResponse", instance))
         parent = self.get(parent_id)
         if not kind and parent is not None and not isinstance(instance, Workflow):
-            if len(self._within) >= _MOST_STEPS:  # those that never ended among them
-                self._within.clear()
             self._within[id_] = parent.id
+            if len(self._within) > self._most_within:
+                self._forget_steps()
             return
         if parent is None and kind in ENTRIES:  # below a run that has ended
             parent_id = None
@@ -129,6 +130,13 @@ class Recorder:
         elif parent is None and not self.begins(run, instance, tags):
             return
         self.trees.begin(run, parent_id if parent is None else parent.id)
+
+    def _forget_steps(self) -> None:
+        """Forget the steps that never ended of runs that did."""
+        for step, run_id in tuple(self._within.items()):
+            if self.trees.get(run_id) is None:
+                self._within.pop(step, None)
+        self._most_within = max(_STEPS, 2 * len(self._within))
 
     def end(self, id_: str, result: object, error: BaseException | None = None) -> None:
         """Close a run; with the topmost one its tree is whole. What a call retrieved before it failed still counts."""

@@ -52,6 +52,15 @@ def test_a_tree_with_too_much_text_is_given_up_once(
     assert (runs.end("app") is None) == too_large
 
 
+def test_what_begins_below_a_tree_that_was_given_up_is_in_none_however_much_it_is(
+    given_up: list[tuple[object, str]],
+) -> None:
+    runs = opened(given_up)
+    runs.begin(Run("app", "chain"))
+    assert sum(runs.begin(Run(number, "retriever"), "app") for number in range(150_000)) <= 20_000
+    assert (given_up, len(runs)) == ([("app", "too_large")], 0)
+
+
 def test_a_text_counts_once_however_many_runs_hand_it_on(given_up: list[tuple[object, str]]) -> None:
     runs = opened(given_up)
     runs.begin(Run("app", "chain"))

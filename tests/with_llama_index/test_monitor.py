@@ -4,6 +4,7 @@ import asyncio
 import copy
 import gc
 import inspect
+import tracemalloc
 import weakref
 from contextvars import copy_context
 
@@ -16,6 +17,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import root_dispatcher
 from llama_index_instrumentation.dispatcher import instrument_tags
+from llama_index_instrumentation.span import active_span_id
 from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
 import ragstone
@@ -197,6 +199,32 @@ def test_runs_that_never_end_are_counted(notes):
         handler.span_exit(id_, bound, app, Response(ANSWER))
     assert notes.skipped == {"never_ended": 3}
     assert len(notes.told) == runs.MOST_OPEN
+
+
+def test_what_is_kept_of_ended_runs_is_no_more_than_2_mb(notes):
+    handler, search = root_dispatcher.span_handlers[0], Found()
+    bound = inspect.signature(lambda str_or_query_bundle: None).bind("Who?")
+
+    def searches(question):
+        above = active_span_id.get()
+        for i in range(1_100):
+            within, never = (f"{name}-{i:030}{question}" for name in ("Found.retrieve", "Books._answer"))
+            handler.span_enter(within, bound, search, above, {})
+            handler.span_enter(never, bound, None, within, {})  # a step that nobody awaits
+            handler.span_exit(within, bound, search, [])
+
+    tracemalloc.start()
+    try:
+        for i in range(10):
+            Answering(answer=searches).query(f"Who {i}?")
+        for i in range(300):
+            search.retrieve(f"{i}" + "?" * 10_000)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert notes.skipped == {"no_answer": 10, "only_retrieval": 300}
+    assert kept < 2_000_000
 
 
 def test_queries_at_the_same_time(notes):
