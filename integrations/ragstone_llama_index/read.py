@@ -5,11 +5,12 @@ has its order.
 """
 
 import asyncio
+import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from types import UnionType
+from types import GeneratorType, UnionType
 from typing import Any, Literal
 
 from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
@@ -67,7 +68,8 @@ _TEXTS: Sequence[tuple[type | UnionType, Callable[[Any], object]]] = (
     (CompletionResponse, attrgetter("text")),
     (Response | AgentChatResponse, attrgetter("response")),
     (PydanticResponse, lambda each: each.response and each.response.model_dump_json()),
-    (Streamed, attrgetter("response_txt")),
+    (AsyncStreamingResponse, lambda each: None if getattr(each.response_gen, "ag_frame", None) else each.response_txt),
+    (StreamingResponse, attrgetter("response_txt")),
     (StreamingAgentChatResponse, lambda each: each.response or None),
     (AgentOutput, attrgetter("response.content")),
 )
@@ -139,6 +141,8 @@ def draft_of(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
         return draft
     if draft.sample.user_input is None:
         return Skipped("no_question")
+    if draft.sample.response is None and isinstance(draft.answer, Streamed) and is_begun(draft.answer):
+        return Skipped("abandoned")
     if draft.sample.response is None and run.error is None and not isinstance(draft.answer, Streams):
         return Skipped("no_answer", _names_in(run.output))
     return draft
@@ -257,6 +261,18 @@ def text_of(value: object) -> str | None:
     """Return a question's or an answer's text; None where there is none, or not yet."""
     text = next((get(value) for kinds, get in _TEXTS if isinstance(value, kinds)), value)
     return said(text) if isinstance(text, str) else None
+
+
+def is_begun(response: Streamed) -> bool:
+    """Whether some of a stream was read, so that the rest is not the answer.
+
+    An iterator that is no generator does not tell, nor an asynchronous generator before Python 3.12.
+    """
+    stream: object = response.response_gen
+    if isinstance(stream, GeneratorType):
+        return inspect.getgeneratorstate(stream) != inspect.GEN_CREATED
+    ended = getattr(stream, "ag_frame", stream) is None
+    return ended or getattr(stream, "ag_suspended", False) or response.response_txt is not None
 
 
 def said(text: str) -> str:

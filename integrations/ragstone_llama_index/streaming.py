@@ -13,7 +13,7 @@ from ragstone.bridge import in_daemon
 from ragstone.errors import describe
 from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
-from ragstone_llama_index.read import Draft, Reading, Streamed, question_of, read, text_of
+from ragstone_llama_index.read import Draft, Reading, Streamed, is_begun, question_of, read, text_of
 
 Answered = tuple[Sample, str | None]
 """A sample of what an app answered, and why it has no answer, where that is known."""
@@ -93,7 +93,7 @@ def answered(run: Run, reading: Reading) -> Answered:
 async def read_to_end(run: Run, reading: Reading) -> Answered:
     """Read what a run answered; a stream, which nobody else reads, to its end."""
     draft = read(run, reading)
-    if isinstance(draft, Skipped) or not isinstance(draft.answer, Streamed):
+    if isinstance(draft, Skipped) or not isinstance(draft.answer, Streamed) or is_begun(draft.answer):
         return _answered(run, draft)
     stream, text, problem = draft.answer, None, None
     try:
@@ -112,6 +112,8 @@ def _answered(run: Run, draft: Draft | Skipped) -> Answered:
     answer = draft.answer
     if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):
         return draft.sample, "is still being streamed; read it to its end first"
-    if isinstance(answer, Streamed) and answer.response_txt is None:
+    if isinstance(answer, Streamed) and draft.sample.response is None:
+        if is_begun(answer):
+            return draft.sample, "its stream was read before, and the response kept no whole text"
         return draft.sample, "is a stream that is yet to be read; call response.get_response() first"
     return draft.sample, None

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import gc
 import inspect
+import sys
 import tracemalloc
 import weakref
 from contextvars import copy_context
@@ -25,7 +26,14 @@ from ragstone import ContextRelevancy, ResponseRelevancy, Sample
 from ragstone import open_runs as runs
 from ragstone.live import CallableSink, Monitor
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_llama_index import LlamaIndexLLM, MetricEvaluator, contexts, instrument, uninstrument
+from ragstone_llama_index import (
+    LlamaIndexLLM,
+    MetricEvaluator,
+    aevaluate_query_engine,
+    contexts,
+    instrument,
+    uninstrument,
+)
 
 from ..support.noting import Noting  # noqa: TID252
 from .models import Chatting, truth
@@ -533,6 +541,41 @@ def test_a_stream_that_the_engine_itself_read(notes):
     assert notes.told == [("Who?", (), ANSWER)]
     assert list(giving(StreamingResponse(iter([1, 2]))).query("Who?").response_gen) == [1, 2]
     assert (notes.skipped["no_answer"], notes.names) == (1, [("int",)])
+
+
+async def awords():
+    for word in WORDS:
+        yield word
+
+
+async def test_a_stream_that_the_engine_itself_read_in_part_is_no_answer(notes):
+    half, all_of_it = StreamingResponse(word for word in WORDS), StreamingResponse(word for word in WORDS)
+    kept, ahalf = AsyncStreamingResponse(awords()), AsyncStreamingResponse(awords())
+    next(half.response_gen)
+    assert list(all_of_it.response_gen) == WORDS
+    reading = kept.async_response_gen()  # into the response's text
+    await anext(reading)
+    await anext(ahalf.response_gen)
+    begun = [half, all_of_it, kept, *([ahalf] if sys.version_info >= (3, 12) else [])]
+    for i, stream in enumerate(begun):
+        evaluator = MetricEvaluator("response_relevancy", FakeLLM(truth), FakeEmbedder())
+        result = evaluator.evaluate_response("Who?", stream)
+        assert result.feedback.startswith("missing_input: response: its stream was read before")
+        report = await aevaluate_query_engine(giving(stream), ["Who?"], [evaluator], progress=False)
+        assert report[0].outcome.detail == result.feedback.removeprefix("missing_input: ")
+        await giving(stream).aquery("Who?")
+        assert (notes.told, notes.skipped) == ([], {"own_run": i + 1, "abandoned": i + 1})
+    assert list(half.response_gen) == WORDS[1:]  # the app's, as it was
+    await reading.aclose()
+    await ahalf.response_gen.aclose()
+
+
+def test_a_generator_is_no_answer_and_counts_once(notes):
+    """Whether the app reads it or leaves it."""
+    assert list(giving(word for word in WORDS).query("Who?")) == WORDS
+    giving(word for word in WORDS).query("Who?")
+    gc.collect()
+    assert (notes.told, notes.skipped) == ([], {"no_answer": 2})
 
 
 class Both:
