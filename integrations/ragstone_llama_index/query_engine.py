@@ -172,17 +172,19 @@ class _App(Recorder):
 
         async def row(line: int, question: _Question) -> Row:
             async with slots:
-                try:
-                    return Row(line, *await self._answered(question))
-                except Exception as error:
-                    sample = Sample(user_input=question.text, reference=question.reference)
-                    return Row(line, sample, f"the answer could not be read ({describe(error)})")
+                return Row(line, *await self._answered(question))
 
         self.place()
         asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
         try:
-            for task in asked:
-                yield await task
+            for line, (question, task) in enumerate(zip(questions, asked, strict=True), 1):
+                await asyncio.wait([task])
+                error = asyncio.CancelledError() if task.cancelled() else task.exception()  # the app may cancel itself
+                if error is None:
+                    yield task.result()
+                    continue
+                sample = Sample(user_input=question.text, reference=question.reference)
+                yield Row(line, sample, f"the answer could not be read ({describe(error)})")
         finally:
             self.remove()
             for task in asked:

@@ -65,9 +65,9 @@ class TestSources:
                 assert report.sample(list(report.results())[29]).user_input == "Who wrote book 29?"
 
     def test_what_is_wrong_with_a_source_is_raised_also_from_another_thread(self, tmp_path):
-        def broken():
+        def broken(*errors):
             yield from rows(2)
-            raise OSError(5, "Input/output error")
+            raise (*errors, OSError(5, "Input/output error"))[0]
 
         async def inside():
             evaluate(broken(), [metric()])
@@ -75,6 +75,10 @@ class TestSources:
         for run in (lambda: evaluate(broken(), [metric()]), lambda: asyncio.run(inside())):
             with pytest.raises(OSError, match="Input/output"):
                 run()
+        for error in (SystemExit(1), asyncio.CancelledError()):  # neither the run's own, nor waited for
+            with pytest.raises(SourceError, match=f"samples: reading them was ended by {type(error).__name__}") as left:
+                evaluate(broken(error), [metric()])
+            assert values(left.value.report) == [0.5] * 2
         with pytest.raises(SourceError):
             evaluate(tmp_path / "none.jsonl", [metric()])
         with pytest.raises(TypeError):

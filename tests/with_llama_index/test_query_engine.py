@@ -115,6 +115,18 @@ def failing(question):
 
 
 @WAYS
+def test_what_cancels_itself_in_the_app_touches_no_other_question(way):
+    def cancelled(question):
+        if "word3" in question:
+            raise asyncio.CancelledError
+        return said(question)
+
+    report = way(Answering(answer=cancelled), QUESTIONS, ["context_relevancy"], FakeLLM(truth))
+    details = [getattr(row["context_relevancy"], "detail", "") for row in outcomes_of(report)]
+    assert details == ["", "", "", "response: the answer could not be read (CancelledError: )", "", ""]
+
+
+@WAYS
 def test_what_the_engine_raises_or_breaks_off_touches_no_other_question(way):
     llm = FakeLLM(truth)
     report = way(Answering(answer=failing), QUESTIONS, metrics(llm))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
 from ragstone.bridge import daemon
-from ragstone.errors import CannotScore, JournalError
+from ragstone.errors import CannotScore, JournalError, describe
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
 from ragstone.judge import Meter
 from ragstone.limits.gate import RequestGate, Stopwatch
@@ -23,6 +23,7 @@ from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import printable
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample
+from ragstone.sources import SourceError
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -376,6 +377,8 @@ async def _threaded(rows: Iterable[Item], ahead: int) -> AsyncGenerator[Item, No
             send(None)
         except Exception as error:
             send(error)
+        except BaseException as error:  # not the run's own, whose thread this is
+            send(SourceError(f"samples: reading them was ended by {describe(error)}"))
 
     daemon(work, "ragstone-rows")
     try:
