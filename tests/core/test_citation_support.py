@@ -87,7 +87,7 @@ def test_it_is_f1_of_recall_and_precision_as_alce_defines_them(first, second, of
         ("Ann ran in [2015]. Bob sat [1].", [[], [1]]),
         ("Ann ran.\n\n[1]", [[1]]),
         ("Ann ran [1-3]. Bob sat [2\u20133, 1].", [[1, 2, 3], [2, 3, 1]]),
-        ("Ann ran [3-1] [1-999].", [[3, 1, *(n for n in range(2, 1000) if n != 3)]]),
+        ("Ann ran [3-1] [1-100] [1-101].", [[3, 1, 2, *range(4, 102)]]),
         ("Ann ran [1 2]. Bob sat [1 & 2], [3] and [4].", [[1, 2], [1, 2, 3, 4]]),
         ("Ann ran [Context 1]. Bob [doc2] sat [Document #3].", [[1], [2, 3]]),
         ("Ann ran [citation:1][citation:2]. Bob sat [chunk_3, ref. 4].", [[1, 2], [3, 4]]),
@@ -188,6 +188,8 @@ def test_what_looks_like_a_mark_and_is_none_is_named():
 def test_marks_of_ones_own():
     outcome, _ = score("Ann ran <<2>>. Bob sat [1].", {"Ann ran.": [{2}]}, marks=r"<<\d+>>")
     assert outcome.breakdown == {"recall": 0.5, "precision": 1.0, "sentences": 2.0, "citations": 1.0}
+    outcome, _ = score("Ann ran<<1>><<2>> so. Bob sat.<<7>>", marks=r"<<\d+>>")
+    assert [v.text for v in outcome.verdicts if v.kind == "sentence"] == ["Ann ran so.", "Bob sat."]
     with pytest.raises(ValueError, match=r"marks: '\(' should be a valid regular expression"):
         score("", marks="(")
 

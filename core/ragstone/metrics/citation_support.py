@@ -1,8 +1,7 @@
 """CitationSupport: whether the sources that an answer cites say what it says."""
 
 import re
-import sys
-from bisect import bisect, bisect_left
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -44,7 +43,7 @@ _MARK = (
 MARKS = rf"(?im){_MARK}(?:[ \t]{{0,3}}(?:[,;&]|and\b)?[ \t]{{0,3}}{_MARK})*"
 """What counts as a citation: see docs/metrics/citation_support.md. Marks in a row are one."""
 _NO_CONTEXT, _RANGE = re.compile(f"(?i){_PLACE}|{_LINK}"), re.compile(rf"(\d{{1,9}})(?:{_DASH}(\d{{1,9}}))?")
-_LONGEST_RANGE = 1_000
+_LONGEST_RANGE = 100
 _MOST_NAMED = 3
 _UNREAD = re.compile(
     r"[\[\u3010\uff3b][^][\u3010\u3011\n]{0,40}\d[^][\u3010\u3011\n]{0,40}[\]\u3011\uff3d]|\(\d{1,3}\)"
@@ -175,21 +174,21 @@ class CitationSupport(SplittingMetric):
         marks = list(re.finditer(self.marks, response))
         end = _end_of_answer(response, marks)
         marks = [mark for mark in marks if mark.start() < end]
-        bare = _Bare(response[:end], marks)
+        bare, origin, places = _unmarked(response[:end], marks)
         begun: list[int] = []
         cited: list[_Cited] = []
-        for sentence in (yield from self.sentences(sample.model_copy(update={"response": bare.text}), "response")):
+        for sentence in (yield from self.sentences(sample.model_copy(update={"response": bare}), "response")):
             if word := re.search(r"\w", sentence.text):
                 begun.append(sentence.start + word.start())
-                start, last = bare.origin(sentence.start), bare.origin(sentence.end - 1)
-                place = Evidence(field="response", start=start, end=last + 1, text=response[start : last + 1])
+                start, behind = origin[sentence.start], origin[sentence.end - 1] + 1
+                place = Evidence(field="response", start=start, end=behind, text=response[start:behind])
                 cited.append(_Cited(" ".join(sentence.text.split()), place, {}))
-        for mark, at in zip(marks, bare.places, strict=True) if cited else ():
-            place_of, line = bisect_left(begun, at) - 1, bare.text.rfind("\n", 0, at) + 1
-            if line and not bare.text[line:at].strip(_BULLETS):  # at the head of a line, which then belongs to it
+        for mark, at in zip(marks, places, strict=True) if cited else ():
+            place_of, line = bisect_left(begun, at) - 1, bare.rfind("\n", 0, at) + 1
+            if line and not bare[line:at].strip(_BULLETS):  # at the head of a line, which then belongs to it
                 place_of += 1
             cited[min(max(place_of, 0), len(cited) - 1)].numbers.update(dict.fromkeys(_numbers(mark[0])))
-        unread = list(dict.fromkeys(_UNREAD.findall(bare.text)))[:_MOST_NAMED]
+        unread = list(dict.fromkeys(_UNREAD.findall(bare)))[:_MOST_NAMED]
         return cited, f"; not read as citations: {', '.join(unread)}" if unread else ""
 
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
@@ -208,41 +207,25 @@ class CitationSupport(SplittingMetric):
         return (yield from ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task))
 
 
-class _Bare:
-    """A text without its marks and the space before each.
-
-    Attributes:
-        text: What is left.
-        places: Where each mark was, in what is left.
-    """
-
-    def __init__(self, text: str, marks: Sequence[re.Match[str]]) -> None:
-        self.places: list[int] = []
-        self._from: list[tuple[int, int]] = []  # where each piece begins: in what is left, and in the text
-        pieces: list[str] = []
-        at = size = 0
-        for start, end in [*(mark.span() for mark in marks), (len(text), len(text))]:
-            piece = text[at:start].rstrip(" \t") if end > start else text[at:start]
-            pieces.append(piece)
-            self._from.append((size, at))
-            size += len(piece)
-            self.places.append(size)
-            at = end
-            before, behind = piece[-1:], text[end : end + 1]
-            if before in "\n":  # at the head of a line
-                while text[at : at + 1] in (" ", "\t", ":"):
-                    at += 1
-            elif behind.isalpha() and (before in ".!?" or before.isalnum()) and before.isascii():
-                pieces.append(" ")  # which the mark stood for
-                self._from.append((size, start))
-                size += 1
-        self.places.pop()
-        self.text = "".join(pieces)
-
-    def origin(self, i: int) -> int:
-        """Return where a character of what is left stands in the text."""
-        begins, was = self._from[bisect(self._from, (i, sys.maxsize)) - 1]
-        return was + i - begins
+def _unmarked(text: str, marks: Sequence[re.Match[str]]) -> tuple[str, list[int], list[int]]:
+    """Return a text without marks and the space before each, where its letters stood, and where in it each mark was."""
+    pieces: list[str] = []
+    origin: list[int] = []
+    places: list[int] = []
+    at, last = 0, "\n"
+    for mark in marks:
+        piece = text[at : mark.start()].rstrip(" \t")
+        pieces.append(piece)
+        origin += range(at, at + len(piece))
+        places.append(len(origin))
+        at, last = mark.end(), piece[-1:] or last
+        if last == "\n":  # at the head of a line
+            while text[at : at + 1] in (" ", "\t", ":"):
+                at += 1
+        elif text[at : at + 1].isalpha() and last.isascii() and (last in ".!?" or last.isalnum()):
+            pieces.append(" ")  # which the mark stood for
+            origin.append(mark.start())
+    return "".join([*pieces, text[at:]]), [*origin, *range(at, len(text))], places
 
 
 def _numbers(mark: str) -> Iterator[int]:
