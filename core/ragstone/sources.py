@@ -589,7 +589,7 @@ def _check_sizes(footer: Any, columns: Sequence[str], largest: int) -> None:  # 
         packed = sum(part.total_compressed_size for part in parts)
         rows = group.num_rows if size < _DENSEST * packed else 1
         if size > largest * rows:
-            raise SourceError(f"{group.num_rows:,} rows have {size:,} bytes, and one may have {largest:,}; {_SPLIT}")
+            raise SourceError(f"{group.num_rows:,} row(s) have {size:,} bytes, and one may have {largest:,}; {_SPLIT}")
 
 
 def _root(part: Any) -> str:  # noqa: ANN401 - of pyarrow's footer

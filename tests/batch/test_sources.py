@@ -649,7 +649,7 @@ def test_a_row_of_parquet_has_a_largest_size_that_its_footer_tells(tmp_path, tex
     body = bytearray(path.read_bytes())
     body[4:400] = bytes(396)  # so that whoever unpacks it fails
     path.write_bytes(body)
-    with pytest.raises(SourceError, match=rf"{len(texts)} rows have 5,000,\d+ bytes, and one may have 1,000,000"):
+    with pytest.raises(SourceError, match=rf"{len(texts)} row\(s\) have 5,000,\d+ bytes, and one may have 1,000,000"):
         list(rows_of(path, largest=1_000_000))
 
 

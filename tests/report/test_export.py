@@ -38,13 +38,14 @@ def test_a_wide_frame_has_a_row_for_each_sample_and_a_column_for_each_metric():
         Record("a", scored(0.5), "judge", 0),
         Record("a", scored(1.0, "other"), "judge", 0),
         Record("b", unscored(), "judge", 1),
+        Record("b", scored(0.25, "response"), "judge", 1),
     ]
     frame = Report.of(given, samples=[Sample(response="Yes.", retrieved_contexts=["x"])]).to_pandas(wide=True)
     assert list(frame.columns) == [
-        "row", "sample_id", "user_input", "retrieved_contexts", "response", "reference", "demo", "other",
+        "row", "sample_id", "user_input", "retrieved_contexts", "response", "reference", "demo", "other", "response score",
     ]  # fmt: skip
-    assert frame[["sample_id", "response", "demo", "other"]].astype(object).where(frame.notna(), None).values.tolist() == [
-        ["a", "Yes.", 0.5, 1.0], ["b", None, None, None],
+    assert frame[["sample_id", "response", "demo", "other", "response score"]].astype(object).where(frame.notna(), None).values.tolist() == [
+        ["a", "Yes.", 0.5, 1.0, None], ["b", None, None, None, 0.25],
     ]  # fmt: skip
 
 

@@ -308,7 +308,7 @@ class Report(Shown):
 
         Args:
             wide: A row for each sample instead: its texts, and a column of values for each metric, by its name in
-                `summary`.
+                `summary` ("response score" where that is a text's).
 
         Raises:
             ImportError: pandas is not installed.

@@ -217,15 +217,16 @@ def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = CO
 
 def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, MetricSummary]") -> Any:  # noqa: ANN401 - a pandas.DataFrame
     """Return a pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
-    names = {each.info.key: name for name, each in summaries.items()}
+    kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}
+    # A criterion may have the name of a text.
+    names = {each.info.key: f"{name} score" if name in kinds else name for name, each in summaries.items()}
     kept: list[dict[str, Cell]] = []
     for records in rows:
         sample = records[0].sample
         texts = {} if sample is None else sample.model_dump()
-        values: dict[str, Cell] = dict.fromkeys(summaries)
+        values: dict[str, Cell] = dict.fromkeys(names.values())
         for record in records:
             values[names[key_of(record)]] = record.outcome.value
         cells = {name: _cell(texts.get(name) or None) for name in _SAMPLE}
         kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **values})
-    kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}
-    return to_frame(kept, kinds | dict.fromkeys(summaries, _REAL))
+    return to_frame(kept, kinds | dict.fromkeys(names.values(), _REAL))
