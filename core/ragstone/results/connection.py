@@ -171,6 +171,11 @@ class SqliteFile(ForkSafe[sqlite3.Connection]):
         _log.warning("%s: was deleted or replaced while in use, with all that was written to it", self.path)
         self.reopen()
 
+    def read(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        """Return a query's rows."""
+        with self._used("BEGIN") as connection:
+            return connection.execute(query, values).fetchall()
+
     @contextmanager
     def transaction(self, removing: str = "") -> Generator[sqlite3.Connection, None, None]:
         """Do all of it or nothing, with the file's write lock from the start."""
