@@ -1,6 +1,6 @@
 """A set-up: which options and embedder tell scores apart, in every form that keeps them, and who keeps them apart."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
@@ -19,8 +19,10 @@ from ragstone import (
     compare,
     evaluate,
 )
-from ragstone.labels import LabelError
+from ragstone.identity import sample_digest
+from ragstone.labels import LabelError, corrected
 from ragstone.labels.choose import choose
+from ragstone.labels.label_file import Label
 from ragstone.live import Alert, SQLiteSink
 from ragstone.live.alarms import alerts_in
 from ragstone.metrics.setup import setup_of
@@ -145,3 +147,19 @@ def test_frames_and_files_hold_the_set_up(tmp_path):
     assert found.to_pandas(wide=True)["context_relevancy"].count() == len(SAMPLES)
     assert found.metrics[0].settings["granularity"] == "chunk"
     assert found.figures()["metrics"]["context_relevancy"]["setup"] == "granularity=chunk"
+
+
+def test_labels_correct_the_mean_of_each_set_up_alone(tmp_path):
+    samples = [SAMPLES[0].model_copy(update={"id": str(i), "user_input": f"Why {i}?"}) for i in range(60)]
+    halves = {"sentence": samples[:30], "chunk": samples[30:]}
+    records = [
+        replace(record, row=int(record.sample_id))
+        for granularity, half in halves.items()
+        for record in evaluate(half, ContextRelevancy(llm=JUDGE, granularity=granularity), progress=False)
+    ]
+    given = {"metric": "context_relevancy", "version": "5", "judge": "fake", "kind": "score", "answer": 0.5}
+    labels = [Label(id=each.id, sample_digest=sample_digest(each), **given) for each in samples[:50]]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("\n".join(label.model_dump_json() for label in labels))
+    found = corrected(Report.of(records, samples=samples), path, drawn_at_random=True)
+    assert [each.labels for each in found.values()] == [30, 20]
