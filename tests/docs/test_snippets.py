@@ -100,9 +100,8 @@ def app(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     judge, question = FakeLLM(answer), "Who wrote Emma?"
     sample = Sample(id="1", user_input=question, retrieved_contexts=["Emma is by Jane Austen."], response="She did.")
-    Path("rows.jsonl").write_text(
-        sample.model_dump_json(include={"id", "user_input", "retrieved_contexts", "response"})
-    )
+    row = sample.model_dump(include={"id", "user_input", "retrieved_contexts", "response"})
+    Path("rows.jsonl").write_text(json.dumps({**row, "metadata": {"document": "emma.txt"}}))
     monitors = []
 
     def monitor(*args, **options):

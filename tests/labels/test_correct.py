@@ -229,7 +229,7 @@ def test_what_depends_on_each_other_is_drawn_together(tmp_path):
     few, truth = made(sample=lambda i: {"metadata": {"doc": i % 4}})
     path = labelled(tmp_path / "l", few, truth, SIXTY)
     found = corrected(few, path, group="metadata.doc")["demo"]
-    assert (found.corrected, found.why) == (None, "4 docs say too little of others; 5 are the least")
+    assert (found.corrected, found.why) == (None, "4 docs, and fewer than 5 say too little of others")
 
 
 def numbers_of(found, name):

@@ -84,7 +84,7 @@ def test_fewer_than_five_groups_have_no_interval_and_say_so():
     values, samples = documents(4, 10)
     report = grouped(values, samples)
     assert report["demo"].interval is None
-    assert "no interval: 4 docs say too little of others; 5 are the least" in str(report)
+    assert "no interval: 4 docs, and fewer than 5 say too little of others" in str(report)
     assert "no interval: 4 docs" in words_of(report.html())
     assert grouped(*documents(5, 10))["demo"].interval is not None
 
@@ -194,7 +194,7 @@ def test_the_gate_draws_groups_and_asks_for_more_of_them():
     with pytest.raises(AssertionError, match="cannot tell"):
         assert_not_worse(a, b, allow_drop=0.02, group="metadata.doc")
     (few,) = check_drops(compare(*two_systems(n=4), group="metadata.doc"), 0.02)
-    assert few.sentence == "cannot tell: 4 docs say too little of others; 5 are the least."
+    assert few.sentence == "cannot tell: 4 docs, and fewer than 5 say too little of others."
 
 
 def test_pairs_are_grouped_by_what_either_run_says():

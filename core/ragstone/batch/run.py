@@ -408,7 +408,7 @@ def check_group(group: str, rows: Iterator[Item]) -> Iterator[Item]:
         have = (
             f"; they have {printable(', '.join(known), 300)}"
             if known
-            else ", and no metadata; for a column's, pass fields={'metadata': COLUMN}"
+            else "; they have no metadata: name a column as fields={'metadata': COLUMN} (--field metadata=COLUMN)"
         )
         raise GroupError(f"group: none of the first {len(samples)} row(s) has {group}{have}")
     return chain(seen, rows)

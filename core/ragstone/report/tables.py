@@ -26,7 +26,7 @@ DASH = "\u2013"  # between the ends of a range
 INTERVAL = "95 % interval"
 ASSUMES = f"{INTERVAL}s assume that rows, or their groups, are a random draw, and that scores lie within their bounds"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
-FEW_GROUPS = "{} say too little of others; 5 are the least"
+FEW_GROUPS = "{}, and fewer than 5 say too little of others"
 _NAME = 100
 
 Cell = str | int | float | bool | None
