@@ -134,7 +134,7 @@ def main() -> None:
             print(f"| {groups} x {each} | {'10 % of groups fail' if icc is None else icc} | {cells} |", flush=True)
     print("\nTwo equal systems: one is called better, by rows and by group; the gate says worse, by group")
     print("| groups x rows | ICC | by rows | by group | gate |\n|---|--:|--:|--:|--:|")
-    for groups, each in CELLS[:4]:
+    for groups, each in CELLS[:2]:
         for icc in ICCS:
             found = " | ".join(f"{value:.3f}" for value in called_different(300, groups, each, icc))
             print(f"| {groups} x {each} | {icc} | {found} |", flush=True)

@@ -233,7 +233,7 @@ def _count_some(connection: Transaction) -> int:
     rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
     alerts: dict[tuple[str, str], list[tuple[float, float]]] = {}
     done: list[dict[str, Any]] = []
-    begun = set[tuple[str, str, str]]()
+    begun = set[tuple[object, ...]]()
     for sample_id, metric, version, value, at, watched, group in rows:
         names = {"metric": metric, "watched": watched, "of_group": group, "since": at - _APART}
         counts = group is None or not (

@@ -50,12 +50,14 @@ def group_of(name: str, record: Record, sample: Sample | None) -> str | None:
         'doc=handbook'
     """
     metadata = {} if sample is None else sample.metadata
+    value: object
     key = name.removeprefix(_IN_METADATA)
     if key != name:
         return _named(key.replace("_", " "), metadata.get(key))
     if name in _OF_RUN:
-        return _named(_OF_RUN[name], getattr(record, name) or metadata.get(name))
-    value: object = None if sample is None else getattr(sample, name)
+        value = getattr(record, name) or metadata.get(name)
+        return _named(_OF_RUN[name], value, digest=name == "user_id")
+    value = None if sample is None else getattr(sample, name)
     return _named(_OF_SAMPLE.get(name, name), value, digest=name != "id")
 
 
