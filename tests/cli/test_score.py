@@ -335,3 +335,17 @@ def test_a_preset_by_name(score, tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"input": "Who?", "reference": "Ann.", "output": "Ann."}\n')
     assert "1/1" in score(path, "--metric", "faithfulness", "--field", "phoenix").stdout
+
+
+def test_rows_of_a_group_are_counted_together(score, tmp_path, server, out):
+    path = tmp_path / "rows.csv"
+    lines = [f'Who {i}?,"[""Ann {i}.""]",Ann.,d{i // 2}' for i in range(12)]
+    path.write_text("\n".join(["question,contexts,answer,doc", *lines]))
+    by_doc = (path, *ONE, "--field", "metadata=doc", "--out", out, "--group")
+    done = score(*by_doc, "metadata.doc")
+    assert (done.exit_code, "rows.csv: 12 rows of 6 docs\n" in done.stdout) == (0, True)
+    assert b'"group":"doc=d5"' in out.read_bytes()
+    asked = sum("messages" in body for body in server.bodies)
+    done = score(*by_doc, "metadata.dok")
+    assert (done.exit_code, sum("messages" in body for body in server.bodies)) == (2, asked)
+    assert done.stderr.endswith("--group: none of the first 12 row(s) has metadata.dok; they have metadata.doc\n")
