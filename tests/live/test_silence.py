@@ -22,6 +22,12 @@ class Impatient(SQLSink):
     patience = 0.5
 
 
+class Patient(SQLSink):
+    """One that cuts it after a time in which a child is done."""
+
+    patience = 15.0
+
+
 @pytest.fixture
 def proxy(postgres: PostgresServer) -> Iterator[Proxy]:
     with Proxy(postgres.port) as proxy:
@@ -58,7 +64,8 @@ def test_it_is_cut_counted_and_logged_and_another_is_made(
 @forks
 def test_a_fork_does_not_wait_for_it_and_the_child_makes_another(proxy: Proxy, url: str) -> None:
     """Were it waited for, it would have been cut meanwhile."""
-    monitor = live(sinks=SQLSink(url), waits=Waits(sink=(10_000.0, 10_000.0)))
+    sink = Patient(url)
+    monitor = live(sinks=sink, waits=Waits(sink=(10_000.0, 10_000.0)))
     submit(monitor, range(5))
     assert monitor.flush(PATIENCE)
     proxy.go_silent()
@@ -72,7 +79,6 @@ def test_a_fork_does_not_wait_for_it_and_the_child_makes_another(proxy: Proxy, u
     in_child(work)
     (stats,) = monitor.stats().sinks.values()
     assert (stats.waiting, stats.failures) == (5, 0)
-    sink = SQLSink(url)
-    assert [sink.has(f"s{i}") for i in (4, 9, 14)] == [True, False, True]
-    sink.close()
+    read = SQLSink(url)
+    assert [read.has(f"s{i}") for i in (4, 9, 14)] == [True, False, True]
     monitor.close(0.0)

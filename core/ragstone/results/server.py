@@ -122,26 +122,25 @@ class ServerDatabase(ForkSafe[Connection]):
         try:
             with _within(self._patience, opened):
                 opened.execute("SELECT 1")
-        except _Silent:
+        except NoAnswer:
             raise
         except psycopg.Error:  # the server was started anew meanwhile
             self.reopen()
 
 
-class _Silent(psycopg.OperationalError):
-    """No answer came in time."""
+class NoAnswer(psycopg.OperationalError):
+    """A server, or what is before it, was silent for too long."""
 
 
 @contextmanager
 def _within(seconds: float | None, connection: Connection) -> Generator[None, None, None]:
     """Cut a connection if what is done takes longer than so many seconds; None: it may take any time."""
-    lock, state = threading.Lock(), "busy"
+    lock, done, was_cut = threading.Lock(), threading.Event(), threading.Event()
 
     def cut() -> None:
-        nonlocal state
         with lock, suppress(OSError, psycopg.Error):
-            if state == "busy":  # or its number may be another connection's by now
-                state = "cut"
+            if not done.is_set():  # or its number may be another connection's by now
+                was_cut.set()
                 of = socket.socket(fileno=connection.fileno())
                 try:
                     of.shutdown(socket.SHUT_RDWR)  # which wakes who waits for it
@@ -155,14 +154,14 @@ def _within(seconds: float | None, connection: Connection) -> Generator[None, No
     try:
         yield
     except psycopg.Error:
-        if state == "cut":
-            raise _Silent(
+        if was_cut.is_set():
+            raise NoAnswer(
                 f"no answer within {seconds:g} s; the connection was cut, the next try makes another"
             ) from None
         raise
     finally:
         with lock:
-            state = "done"
+            done.set()
         timer.cancel()
 
 
@@ -227,7 +226,8 @@ def shown_url(url: str) -> str:
 
 
 def _connected(url: str) -> Connection:
-    connection = psycopg.connect(autocommit=True, **{**_DEFAULTS, **conninfo_to_dict(url)})
+    options: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(url)}
+    connection = psycopg.connect(autocommit=True, **options)
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the alarms' sums are made for
     return connection
 
