@@ -33,7 +33,8 @@ _INTERVALS = (
     "The mean is over samples, and the 95 % interval is that of the mean. It counts what few samples may hide: twenty "
     "scores of 1 do not show that no other is 0. It assumes that samples are a random draw and that scores lie within "
     "their bounds. Where it is much wider than what the samples show, the narrower one stands beside it. A single "
-    "sample has no interval, nor have those by a metric whose bounds are not known."
+    "sample has no interval, nor have fewer than five groups. By a metric whose bounds are not known there is the "
+    "narrower one alone."
 )
 _WEIGHTS = (
     "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
