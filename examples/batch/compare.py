@@ -1,4 +1,4 @@
-"""Score two versions of an app, say which one is better, and make pages of it: `python -m batch.compare`."""
+"""Score two versions of an app, compare them, and make a page of the new one: `python -m batch.compare`."""
 
 from batch.systems import samples
 from words import judge
