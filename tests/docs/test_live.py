@@ -45,7 +45,10 @@ def test_the_first_screen_as_it_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code, printed = first_screen()
     exec(code, {})
-    assert capsys.readouterr().out == printed
+    actual, score = capsys.readouterr().out, re.compile(r"\d\.\d{3}")
+    assert score.sub("", actual) == score.sub("", printed)
+    # The calls of a round are computed together; which do, by the machine's load, moves scores by some thousandths.
+    assert [*map(float, score.findall(actual))] == pytest.approx([*map(float, score.findall(printed))], abs=0.01)
 
 
 def functions(path):
