@@ -295,6 +295,22 @@ def test_submit_does_not_wait_for_the_file():
     assert results() == list(range(500))
 
 
+def test_a_sample_that_is_dropped_while_it_is_written_is_not_judged():
+    monitor = live(size=3)
+    assert monitor.flush()
+    with locked():
+        submit(monitor, range(3))
+        time.sleep(0.2)  # these are being written: the file is waited for
+        submit(monitor, range(3, 6))
+        assert monitor.stats().reasons == {"dropped": {"queue_full": 3}}
+    assert monitor.flush(20)
+    assert results() == [3, 4, 5]
+    assert set(calls()) == {3, 4, 5}
+    assert monitor.close()
+    assert waiting() == []
+    accounted(monitor)
+
+
 def test_they_wait_on_disk_not_in_memory():
     monitor = live(workers=0, size=10)
     large = "x" * 100_000
