@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragstone import LLM, BaseEmbedder, BaseLLM, Embedder, LLMReply, LLMRequest
-from ragstone.registry import make_embedder, make_llm
+from ragstone.judge_names import make_embedder, make_llm
 
 REFUSAL = "I do not know."
 _COMMON = frozenset(

@@ -15,7 +15,8 @@ import click
 
 from ragstone import LLM, Embedder
 from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
-from ragstone.registry import is_local, metric_names
+from ragstone.judge_names import is_local
+from ragstone.metrics.names import metric_names
 
 if not __package__:  # run as a folder: its modules are a package all the same, so that none shadows another's
     sys.path[0] = str(Path(__file__).resolve().parents[1])

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, FiniteFloat, NonNegativeInt, ValidationError
 
 from ragstone import AlignmentCoverage, Metric, Sample
-from ragstone.registry import metric_class, metric_names
+from ragstone.metrics.names import metric_class, metric_names
 from ragstone.text.sentences import split_sentences
 
 Task = Literal["pairwise", "binary", "noncommittal", "correlation", "sentences"]

@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 import ragstone
 from ragstone import LLM, Embedder, Metric, Outcome, Report, Score, Unscored, evaluate
+from ragstone.judge_names import NullJudge
+from ragstone.metrics.names import make_metric, metric_class
 from ragstone.metrics.setup import parts_of, settings_of
-from ragstone.registry import NullJudge, make_metric, metric_class
 from ragstone.report import MetricInfo
 
 from .files import OURS, Label, Line, Mark, RunInfo, keep_run, read_records, write_records

@@ -13,7 +13,7 @@ from typing import Any
 
 from ragstone import LLM, Metric, Sample, Unscored
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.registry import GROUPS, make_metric, metric_names
+from ragstone.metrics.names import GROUPS, make_metric, metric_names
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM
 from ragstone.text.plain import markdown_table
 

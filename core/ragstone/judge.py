@@ -319,13 +319,13 @@ class _OneHalf:
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    from ragstone.bridge import begin, result  # asyncio and threads are loaded when first used
+    from ragstone.background import begin, result  # asyncio and threads are loaded when first used
 
     return result(begin(coroutine))
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
-    from ragstone.bridge import in_daemon
+    from ragstone.background import in_daemon
 
     return await in_daemon(call)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from ragstone.errors import RagstoneError
 from ragstone.judge import Embedder, Judge
+from ragstone.judge_names import RegistryError, check_name, is_embedded
 from ragstone.metrics.models import embedder_of as made_embedder
 from ragstone.metrics.models import judge_of as made
-from ragstone.registry import RegistryError, check_name, is_embedded
 
 _DEFAULT = "openai:gpt-5-mini"
 _DEFAULT_EMBEDDER = "openai:text-embedding-3-small"

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ragstone.adapters.runs import Run
 from ragstone.metrics import Metric
 from ragstone.plain import printable
-from ragstone.run import Run
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.messages import Unreadable
 from ragstone_langchain.read import FIELD_NAMES, Reading, attempt, fields_of, kind, named_contexts, sample_with

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from langchain_core.runnables import Runnable
 
-from ragstone.bridge import Async, Sync
+from ragstone.background import Async, Sync
 from ragstone.judge import BaseDecisionModel, DecisionReply, DecisionRequest
 from ragstone.options import Count, checked
 from ragstone.plain import as_count, as_dict

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragstone.errors import describe
 from ragstone.metrics import Metric
-from ragstone.metrics.named import metrics_from
+from ragstone.metrics.names import metrics_from
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import is_list

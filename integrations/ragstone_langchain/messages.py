@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from ragstone.blocks import calls_tools, text_of_blocks
+from ragstone.adapters.blocks import calls_tools, text_of_blocks
 from ragstone.judging.reply import find_thoughts
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import Turn

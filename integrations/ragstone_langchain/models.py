@@ -13,11 +13,7 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
-from ragstone.bridge import Async, Sync
-from ragstone.clients.chat import read_completion
-from ragstone.errors import describe
-from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
-from ragstone.judging.adapting import (
+from ragstone.adapters.chat_models import (
     LeavesOut,
     as_rows,
     is_constrained,
@@ -28,6 +24,10 @@ from ragstone.judging.adapting import (
     why_it_ended,
     without_waiting,
 )
+from ragstone.background import Async, Sync
+from ragstone.clients.chat import read_completion
+from ragstone.errors import describe
+from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import was_cut_off
 from ragstone.options import Count, Flag, checked

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast, get_ar
 from langchain_core.documents import Document
 from pydantic import BaseModel, ValidationError
 
-from ragstone.blocks import text_of_blocks, texts_of_results
+from ragstone.adapters.blocks import text_of_blocks, texts_of_results
+from ragstone.adapters.runs import Run, Skipped
 from ragstone.errors import describe
 from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping, printable, to_plain
 from ragstone.plain import fields_of as fields_in
-from ragstone.run import Run, Skipped
 from ragstone.sample import Sample, SampleField, Turn, first_problem
 from ragstone_langchain.messages import (
     MEMORIES,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
+from ragstone.adapters.runs import Run
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id
-from ragstone.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.plain import as_dict, is_mapping, to_plain
-from ragstone.run import Run
 from ragstone.sample import Sample
 from ragstone_langchain.messages import JUDGE_TAG, Unreadable
 from ragstone_langchain.read import Kind, Reading, attempt, found_by, holds_memory, joined, named_contexts, sample_of

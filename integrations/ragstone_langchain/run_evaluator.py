@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 
-import ragstone.run as live
+import ragstone.adapters.runs as live
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.read import KINDS, attempt, found_by
 

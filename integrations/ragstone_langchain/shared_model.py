@@ -18,8 +18,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
-from ragstone.bridge import Async, Sync, attribute, is_home
-from ragstone.bridge import SharedModel as Shared
+from ragstone.adapters.shared_model import SharedModel as Shared
+from ragstone.adapters.shared_model import attribute, is_home
+from ragstone.background import Async, Sync
 from ragstone.plain import as_count, as_dict
 from ragstone_langchain.messages import JUDGE_TAG
 

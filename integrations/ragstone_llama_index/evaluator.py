@@ -12,24 +12,23 @@ from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.schema import MetadataMode
 from pydantic import Field, ValidationError
 
-import ragstone
-from ragstone import AlignmentCoverage
+import ragstone.judge
+from ragstone.adapters.runs import Run
 from ragstone.errors import CannotScore
-from ragstone.judge import Embedder, Meter
+from ragstone.judge import Embedder, Judge, Meter
 from ragstone.judging.prompt import filled
-from ragstone.metrics import Metric
+from ragstone.metrics import AlignmentCoverage, Metric
 from ragstone.metrics.models import check_members
+from ragstone.metrics.names import make_metric, metric_class
 from ragstone.metrics.outcomes import ascore_safely, score_safely, unscored
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
-from ragstone.registry import make_metric, metric_class
-from ragstone.run import Run
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.read import AnyResponse, Fields, Mode, Reading
 from ragstone_llama_index.streaming import answered
 
-AnyLLM = LLM | ragstone.LLM | ragstone.DecisionModel | str
-AnyWriter = LLM | ragstone.LLM | str
+AnyLLM = LLM | Judge | str
+AnyWriter = LLM | ragstone.judge.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
 _ENOUGH = 0.5

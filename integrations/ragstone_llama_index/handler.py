@@ -14,13 +14,13 @@ from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
 
+from ragstone.adapters.open_runs import ADVICE_FOR_ALL
+from ragstone.adapters.runs import Run, Skipped
 from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.sampling import check_function
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
 from ragstone.metrics.models import check_members
-from ragstone.open_runs import ADVICE_FOR_ALL
-from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
 from ragstone_llama_index.read import (
     CALLED_OFF,

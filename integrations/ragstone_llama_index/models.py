@@ -11,8 +11,7 @@ from llama_index.core.constants import DEFAULT_CONTEXT_WINDOW
 from llama_index.core.llms import LLM, CustomLLM
 from numpy.typing import NDArray
 
-from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.judging.adapting import (
+from ragstone.adapters.chat_models import (
     LeavesOut,
     as_rows,
     member,
@@ -22,6 +21,7 @@ from ragstone.judging.adapting import (
     why_it_ended,
     without_waiting,
 )
+from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_list
 from ragstone_llama_index.shared_model import SharedModel, defined_by

@@ -17,16 +17,17 @@ from llama_index.core.workflow import StartEvent, Workflow
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 from llama_index_instrumentation.span import active_span_id
 
-from ragstone import Report, evaluate
+from ragstone.adapters.runs import Run
+from ragstone.background import SHORT_LOOPS, in_daemon
+from ragstone.batch.evaluate import evaluate
 from ragstone.batch.run import Run as Scoring
-from ragstone.bridge import SHORT_LOOPS, in_daemon
 from ragstone.errors import describe
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
+from ragstone.metrics.names import spread
 from ragstone.options import checked
 from ragstone.plain import as_dict, fields_of, is_list
-from ragstone.registry import spread
-from ragstone.run import Run
+from ragstone.report import Report
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, AnyWriter, MetricEvaluator
 from ragstone_llama_index.read import QUESTIONS, Fields, Mode, Reading

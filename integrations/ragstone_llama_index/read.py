@@ -22,10 +22,10 @@ from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import Event
 from pydantic import ValidationError
 
+from ragstone.adapters.runs import Run, Skipped
 from ragstone.errors import describe
 from ragstone.options import checked
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
-from ragstone.run import Run, Skipped
 from ragstone.sample import Sample, SampleField, Turn, first_problem
 
 Streamed = StreamingResponse | AsyncStreamingResponse

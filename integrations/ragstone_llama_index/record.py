@@ -24,9 +24,9 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
-from ragstone.open_runs import OpenRuns
+from ragstone.adapters.open_runs import OpenRuns
+from ragstone.adapters.runs import Run
 from ragstone.plain import as_dict, is_list
-from ragstone.run import Run
 from ragstone_llama_index.read import ENTRIES, Kind, Reading, converses, entries_of, named, nodes_in
 from ragstone_llama_index.shared_model import JUDGE_TAG
 

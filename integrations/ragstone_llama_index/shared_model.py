@@ -12,8 +12,9 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_instrumentation.span import active_span_id
 from pydantic import BaseModel
 
-from ragstone.bridge import Async, Sync, in_daemon, is_home
-from ragstone.bridge import SharedModel as Shared
+from ragstone.adapters.shared_model import SharedModel as Shared
+from ragstone.adapters.shared_model import is_home
+from ragstone.background import Async, Sync, in_daemon
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")

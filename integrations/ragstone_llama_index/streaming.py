@@ -9,9 +9,9 @@ from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
-from ragstone.bridge import in_daemon
+from ragstone.adapters.runs import Run, Skipped
+from ragstone.background import in_daemon
 from ragstone.errors import describe
-from ragstone.run import Run, Skipped
 from ragstone.sample import Sample
 from ragstone_llama_index.read import Draft, Reading, Streamed, is_begun, question_of, read, text_of
 

@@ -19,7 +19,7 @@ from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.run import Interrupted
 from ragstone.local import LocalEmbedder
-from ragstone.registry import GROUPS
+from ragstone.metrics.names import GROUPS
 from ragstone.sources import BadLine, SourceError
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -132,7 +132,7 @@ def test_metrics_and_the_judge_by_name():
     assert [(each.outcome.metric, each.outcome.value) for each in report.results()] == [
         ("context_relevancy", 0.5), ("polite", 0.5),
     ]  # fmt: skip
-    scored = evaluate(rows(1), ["context_relevancy"], llm="ragstone.registry:NullJudge")
+    scored = evaluate(rows(1), ["context_relevancy"], llm="ragstone.judge_names:NullJudge")
     assert "a NullJudge cannot answer" in next(iter(scored.results())).outcome.detail
 
 

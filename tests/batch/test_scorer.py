@@ -14,7 +14,7 @@ import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
 from ragstone.batch import Scorer
-from ragstone.registry import RegistryError
+from ragstone.judge_names import RegistryError
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import Answer, chat  # noqa: TID252 - under importlib mode tests are no package

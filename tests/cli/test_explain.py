@@ -6,8 +6,8 @@ import pytest
 
 from ragstone import Evidence, Score, Unscored, Verdict
 from ragstone.cli.output import evidence_lines
+from ragstone.metrics.names import GROUPS
 from ragstone.plain import printable
-from ragstone.registry import GROUPS
 from ragstone.report import Report
 
 from .conftest import row

@@ -5,7 +5,7 @@ import sys
 import pytest
 from click import ClickException
 
-from ragstone import ContextRelevancy, Sample, registry
+from ragstone import ContextRelevancy, Sample, judge_names
 from ragstone.cli.options import make_embedder, make_llm
 from ragstone.errors import without_keys
 from ragstone.live import Monitor, Queue, SQLiteSink
@@ -44,7 +44,7 @@ def test_openai_without_a_key(monkeypatch, run, six):
         "or name another server: MODEL@URL"
     ) in done.stderr
     with pytest.raises(ValueError, match=r"set OPENAI_API_KEY or pass api_key or base_url$") as caught:
-        registry.make_llm("openai:gpt-5")
+        judge_names.make_llm("openai:gpt-5")
     assert without_keys(str(caught.value)) == str(caught.value)
 
 

@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner
 
 from ragstone.cli.main import cli
-from ragstone.registry import metric_names
+from ragstone.metrics.names import metric_names
 
 
 def run(*args):

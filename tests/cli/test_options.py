@@ -5,7 +5,7 @@ import pytest
 
 from ragstone.cli.options import parse_settings
 from ragstone.cli.score import parse_limits
-from ragstone.registry import GROUPS
+from ragstone.metrics.names import GROUPS
 
 from .conftest import row
 

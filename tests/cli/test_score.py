@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ragstone.registry import GROUPS, metric_names
+from ragstone.metrics.names import GROUPS, metric_names
 from ragstone.results.record import decode_rows
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package

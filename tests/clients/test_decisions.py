@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ragstone import Faithfulness, Sample, evaluate
 from ragstone.cli.main import cli
 from ragstone.clients import AnswerError, OpenAIDecisions, SystemOne
-from ragstone.registry import RegistryError, make_llm
+from ragstone.judge_names import RegistryError, make_llm
 from ragstone.testing import DecisionContract
 
 from ..support.openai_server import Answer  # noqa: TID252 - under importlib mode tests are no package

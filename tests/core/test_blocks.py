@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragstone.blocks import calls_tools, text_of_blocks, texts_of_results
+from ragstone.adapters.blocks import calls_tools, text_of_blocks, texts_of_results
 
 SAID = [
     {"type": "reasoning", "summary": []},

@@ -7,8 +7,9 @@ import pytest
 
 from ragstone import Criterion, Faithfulness, LLMReply, Monitor, Sample, evaluate
 from ragstone.identity import metric_key
+from ragstone.judge_names import RegistryError
 from ragstone.judging.prompt import DATA_NOTICE
-from ragstone.registry import RegistryError, make_metric, metric_name
+from ragstone.metrics.names import make_metric, metric_name
 from ragstone.testing import FakeLLM
 
 from .judges import fenced

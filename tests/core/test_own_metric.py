@@ -21,8 +21,8 @@ from ragstone import (
     SummarizationScore,
 )
 from ragstone.judging import ask, embed
+from ragstone.metrics.names import make_metric
 from ragstone.metrics.outcomes import ascore_safely, score_safely
-from ragstone.registry import make_metric
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM, assert_score
 
 from .judges import step, truth

@@ -4,7 +4,7 @@ import pytest
 
 from ragstone import ContextPrecision, Faithfulness, Sample
 from ragstone.batch import estimate
-from ragstone.registry import make_metric
+from ragstone.metrics.names import make_metric
 from ragstone.testing import FakeDecisions, FakeLLM
 
 SAMPLE = Sample(user_input="Who?", retrieved_contexts=["Ann wrote it."], response="Bob wrote it.")

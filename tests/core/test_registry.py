@@ -8,19 +8,8 @@ import pytest
 import ragstone.metrics
 from ragstone import ContextRelevancy, LLMRequest, ResponseRelevancy, evaluate
 from ragstone.clients import OpenAICompatible
-from ragstone.registry import (
-    NullJudge,
-    RegistryError,
-    check_name,
-    checked_option,
-    is_local,
-    make_embedder,
-    make_llm,
-    make_metric,
-    metric_class,
-    metric_names,
-    model_of,
-)
+from ragstone.judge_names import NullJudge, RegistryError, check_name, is_local, make_embedder, make_llm, model_of
+from ragstone.metrics.names import checked_option, make_metric, metric_class, metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragstone import Criterion, Faithfulness, LLMReply, Sample, Score, Verdict
 from ragstone.batch.estimation import synthetic_reply
-from ragstone.registry import make_metric, metric_class, metric_names
+from ragstone.metrics.names import make_metric, metric_class, metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 SAMPLE = Sample(

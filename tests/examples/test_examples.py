@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ragstone import Sample
-from ragstone.registry import make_metric
+from ragstone.metrics.names import make_metric
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

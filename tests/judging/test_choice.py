@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ragstone.judging.adapting import choice_probabilities
+from ragstone.adapters.chat_models import choice_probabilities
 from ragstone.judging.reply import choose
 
 YES_NO = ("yes", "no")

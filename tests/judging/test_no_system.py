@@ -3,7 +3,7 @@
 import pytest
 
 from ragstone import LLMRequest
-from ragstone.judging.adapting import refuses_system
+from ragstone.adapters.chat_models import refuses_system
 
 ASKED = LLMRequest("demo.ask", "Answer.", "Is it?", {})
 REFUSALS = [

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Sample, Score
-from ragstone.judging.adapting import read_reply
+from ragstone.adapters.chat_models import read_reply
 from ragstone.judging.reply import bare_answer
 
 ONE, TWO = '{"ids": [1]}', '{"ids": [2]}'

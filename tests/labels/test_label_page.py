@@ -9,9 +9,10 @@ from click.testing import CliRunner
 
 from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
 from ragstone.cli.main import cli
+from ragstone.judge_names import NullJudge
 from ragstone.labels.choose import choose
 from ragstone.labels.label_file import items_of, read_labels
-from ragstone.registry import NullJudge, make_metric, metric_names
+from ragstone.metrics.names import make_metric, metric_names
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 

@@ -8,7 +8,7 @@ from ragstone import AlignmentCoverage, ContextRelevancy, Criterion, Sample, Sco
 from ragstone.identity import sample_digest
 from ragstone.labels import LabelError
 from ragstone.labels.label_file import Label, items_of, match_labels
-from ragstone.registry import make_metric
+from ragstone.metrics.names import make_metric
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeLLM
 

@@ -214,7 +214,7 @@ def test_urls_that_are_refused(url: str) -> None:
 
 
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "ragstone.results.server", raising=False)
+    monkeypatch.delitem(sys.modules, "ragstone.results.postgres", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ImportError, match=r'pip install "ragstone\[sql\]"'):
         SQLSink("postgresql://me@db.test/rag")

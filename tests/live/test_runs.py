@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from ragstone import Monitor
-from ragstone.open_runs import MOST_OPEN, OpenRuns
-from ragstone.run import Run
+from ragstone.adapters.open_runs import MOST_OPEN, OpenRuns
+from ragstone.adapters.runs import Run
 
 from .kit import Kept, metric
 

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ragstone.cli.main import cli
+from ragstone.judge_names import make_llm
 from ragstone.local import LocalLLM, PullError, pull
-from ragstone.registry import make_llm
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import Hub

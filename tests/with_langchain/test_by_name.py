@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from ragstone import ResponseRelevancy, evaluate
 from ragstone.cli.main import cli
-from ragstone.registry import RegistryError, make_embedder, make_llm
+from ragstone.judge_names import RegistryError, make_embedder, make_llm
 
 JUDGE = "langchain:openai:gpt-4o"
 ROW = {"user_input": "Which?", "retrieved_contexts": ["This. Not that."], "response": "This."}

@@ -45,7 +45,7 @@ def run(program: str, *hidden: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, env=kept | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
 
 
-CLAUDE = "from ragstone.registry import make_llm; make_llm('langchain:anthropic:claude-1')"
+CLAUDE = "from ragstone.judge_names import make_llm; make_llm('langchain:anthropic:claude-1')"
 CLAUDE_NEEDS = "langchain:anthropic:claude-1 needs langchain and its provider's package: pip install langchain"
 
 

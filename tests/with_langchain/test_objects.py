@@ -12,8 +12,8 @@ from langchain_core.runnables import RunnableLambda
 
 from ragstone import ContextRelevancy, Faithfulness, Monitor, ResponseRelevancy, Sample, evaluate
 from ragstone.identity import judge_key
+from ragstone.judge_names import make_embedder
 from ragstone.live import CallableSink
-from ragstone.registry import make_embedder
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 
 ROW = {"user_input": "Which?", "retrieved_contexts": ["This. Not that."], "response": "This."}

@@ -17,7 +17,7 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
-from ragstone.run import Run, Skipped
+from ragstone.adapters.runs import Run, Skipped
 from ragstone_langchain import MonitorHandler
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.messages import Unreadable

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from ragstone import ContextRelevancy, LLMRequest, Sample
-from ragstone.judging.adapting import spelled_out
+from ragstone.adapters.chat_models import spelled_out
 from ragstone.judging.reply import listing, record, whole
 from ragstone_langchain import LangChainLLM
 from ragstone_langchain.models import read_plain, read_structured

@@ -14,7 +14,7 @@ from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_ca
 from pydantic import PrivateAttr
 
 from ragstone import LLMRequest, Sample
-from ragstone.judging.adapting import spelled_out
+from ragstone.adapters.chat_models import spelled_out
 from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeEmbedder, FakeLLM
 

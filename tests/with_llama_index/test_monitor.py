@@ -23,7 +23,7 @@ from llama_index_instrumentation.span_handlers import SimpleSpanHandler
 
 import ragstone
 from ragstone import ContextRelevancy, ResponseRelevancy, Sample
-from ragstone import open_runs as runs
+from ragstone.adapters import open_runs as runs
 from ragstone.live import CallableSink, Monitor
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (

@@ -9,7 +9,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StopEvent
 from pydantic import BaseModel
 
-from ragstone.run import Run, Skipped
+from ragstone.adapters.runs import Run, Skipped
 from ragstone_llama_index import sample_of
 
 from .monitored import ANSWER, TEXTS

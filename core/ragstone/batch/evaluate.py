@@ -64,7 +64,7 @@ def evaluate(
             ("rag", "summary", "golden"); no two metrics of one name. Metrics without a judge get `llm`. None: the first
             row with contexts and a response decides (of the first 100): "rag" if it has a question, else "summary". A
             line on standard error says so.
-        llm: The judge of metrics that are given by name or lack one: a judge, its name (see `ragstone.registry`), or
+        llm: The judge of metrics that are given by name or lack one: a judge, its name (see `ragstone.judge_names`), or
             a model object of a framework, which its integration wraps.
         writer: What writes for these metrics where the judge does not (`Metric.writer`); as `llm`.
         embedder: Their embedder; as `llm`. By default the one that goes with the judge.

@@ -18,25 +18,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from ragstone.background import SHORT_LOOPS, daemon, in_daemon
 from ragstone.batch.runner import Progress, Runner, Scored, Shown, above_bar
 from ragstone.batch.spending import Spending, cost_of
-from ragstone.bridge import SHORT_LOOPS, daemon, in_daemon
 from ragstone.errors import GroupError, JournalError
 from ragstone.judge import LLM, Embedder, Judge
+from ragstone.judge_names import NullJudge, RegistryError
 from ragstone.limits.gate import RequestGate
 from ragstone.metrics.base import Metric
 from ragstone.metrics.models import naming
-from ragstone.metrics.named import metrics_from
+from ragstone.metrics.names import GROUPS, make_metric, metric_names, metrics_from
 from ragstone.options import Count, checked
 from ragstone.outcome import Score, Unscored, Usage
 from ragstone.plain import printable
-from ragstone.registry import (
-    GROUPS,
-    NullJudge,
-    RegistryError,
-    make_metric,
-    metric_names,
-)
 from ragstone.results.groups import group_name, group_of
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TextIO
 
-from ragstone.bridge import daemon
+from ragstone.background import daemon
 from ragstone.errors import CannotScore, JournalError, describe
 from ragstone.identity import identity_json, left_out_of, metric_key, outcome_key, sample_key, undeclared
 from ragstone.judge import Meter

@@ -7,11 +7,11 @@ from typing_extensions import Unpack
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.batch.run import RunOptions
+from ragstone.judge_names import RegistryError
 from ragstone.metrics.base import Metric
-from ragstone.metrics.named import metrics_from
+from ragstone.metrics.names import metric_class, metrics_from, spread
 from ragstone.options import Count, checked
 from ragstone.plain import is_mapping
-from ragstone.registry import RegistryError, metric_class, spread
 from ragstone.report.tables import COLUMNS, Cell, to_frame, to_rows
 from ragstone.sample import BadLine
 

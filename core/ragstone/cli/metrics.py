@@ -4,9 +4,10 @@ import json
 
 import click
 
-from ragstone import registry
 from ragstone.batch.estimation import estimate_sample
 from ragstone.cli.options import json_option
+from ragstone.judge_names import NullJudge
+from ragstone.metrics.names import GROUPS, make_metric, metric_class, metric_names
 from ragstone.sample import Sample
 from ragstone.text.plain import text_table
 
@@ -30,12 +31,12 @@ def metrics(as_json: bool) -> None:
     The calls are those of a sample with three contexts of two sentences and an answer of two, by a judge that is asked
     about all items together, and by one that is asked one by one. `ragstone score FILE --dry-run` counts yours.
     """
-    found = {name: registry.metric_class(name) for name in registry.metric_names()}
+    found = {name: metric_class(name) for name in metric_names()}
     needs = {
         name: [*metric.required_fields, *(["an embedder"] if metric.needs_embedder else [])]
         for name, metric in found.items()
     }
-    groups = {name: [group for group, names in registry.GROUPS.items() if name in names] for name in found}
+    groups = {name: [group for group, names in GROUPS.items() if name in names] for name in found}
     calls = {name: [_calls(name, judge) for judge in _JUDGES] for name in found}
     if as_json:
         listed = [
@@ -58,9 +59,9 @@ def metrics(as_json: bool) -> None:
     click.echo("\n".join(["", *text_table(("metric", "needs", "groups", "calls"), rows, names=4)]))
 
 
-_JUDGES = (registry.NullJudge(), registry.NullJudge(asking="one_by_one", gives_probabilities=True))
+_JUDGES = (NullJudge(), NullJudge(asking="one_by_one", gives_probabilities=True))
 
 
-def _calls(name: str, judge: registry.NullJudge) -> int:
-    embedder = judge if registry.metric_class(name).needs_embedder else None
-    return estimate_sample(registry.make_metric(name, {}, judge, embedder), _SAMPLE).calls
+def _calls(name: str, judge: NullJudge) -> int:
+    embedder = judge if metric_class(name).needs_embedder else None
+    return estimate_sample(make_metric(name, {}, judge, embedder), _SAMPLE).calls

@@ -12,18 +12,19 @@ from typing import Any, cast
 
 import click
 
-from ragstone import registry
+from ragstone import judge_names
 from ragstone.clients import AnswerError, OpenAICompatible
 from ragstone.clients.access import MissingKeyError
 from ragstone.clients.connection import load_openai
 from ragstone.judge import LLM, Embedder
-from ragstone.metrics.base import Metric
+from ragstone.metrics import names as metric_names
+from ragstone.metrics.base import Metric, gets_embedder
 from ragstone.metrics.models import judge_of
 from ragstone.sources import PRESETS, SAMPLE_FIELDS
 from ragstone.testing.fakes import FakeDecisions
 
 JUDGE_HELP = (
-    f"The judge: {registry.forms()}. local is the embedded model, local:hf:... one that `ragstone pull` fetched, "
+    f"The judge: {judge_names.forms()}. local is the embedded model, local:hf:... one that `ragstone pull` fetched, "
     "openai:MODEL takes its key from OPENAI_API_KEY, a URL is that of an OpenAI-compatible server, and MODEL@URL one "
     "that has several models. A server that wants a key: openai:MODEL with OPENAI_BASE_URL and OPENAI_API_KEY set. "
     "Settings stand behind a question mark: openai:MODEL?temperature=0.2&seed=7&reasoning_effort=low."
@@ -61,7 +62,7 @@ Decorator = Callable[[Command], Command]
 
 def metric_option(description: str, name: str = "names", **more: Any) -> Decorator:  # noqa: ANN401 - click's
     """Return the option --metric: metrics of ragstone's, groups where several may be named, or "module:Class"."""
-    known = (*registry.metric_names(), *(registry.GROUPS if "multiple" in more else ()))
+    known = (*metric_names.metric_names(), *(metric_names.GROUPS if "multiple" in more else ()))
     description = f"{description} One of {', '.join(known)}, or module:Class, or module:metric."
     return click.option("--metric", name, callback=_known, metavar="NAME", help=description, **more)
 
@@ -73,9 +74,9 @@ def _known(
         return None
     names = (value,) if isinstance(value, str) else value
     try:
-        for name in registry.metrics_of(names) if names is value else names:
+        for name in metric_names.metrics_of(names) if names is value else names:
             metric_class(name)
-    except registry.RegistryError as error:
+    except judge_names.RegistryError as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return value
 
@@ -83,15 +84,15 @@ def _known(
 def metric_class(name: str) -> type[Metric]:
     """Return the class of a metric, which may be in the current folder."""
     import_from_here(name)
-    return registry.metric_class(name)
+    return metric_names.metric_class(name)
 
 
 def name_of_scores(metric: str | None) -> str | None:
     """Return what the outcomes of a metric are named by that an option names, perhaps as "module:Class"."""
-    if metric is None or not registry.is_entry_point(metric):
+    if metric is None or not judge_names.is_entry_point(metric):
         return metric
     import_from_here(metric)
-    return registry.metric_name(metric)
+    return metric_names.metric_name(metric)
 
 
 class Sectioned(click.Command):
@@ -199,15 +200,15 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
 def check_name(option: str, name: str) -> None:
     """Refuse what is no name of a judge or an embedder."""
     with _explained(option, name):
-        registry.check_name(name)
+        judge_names.check_name(name)
 
 
 def make_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
     """Return the judge that an option names: loaded, or with a server that answers."""
     with _explained(option, name):
         _check_reached(name)
-        llm = cast("LLM", judge_of("llm", registry.make_llm(name, max_concurrency=max_concurrency)))
-        if registry.is_local(name) and (load := getattr(llm, "load", None)) is not None:
+        llm = cast("LLM", judge_of("llm", judge_names.make_llm(name, max_concurrency=max_concurrency)))
+        if judge_names.is_local(name) and (load := getattr(llm, "load", None)) is not None:
             load()
         return llm
 
@@ -217,17 +218,17 @@ def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, ma
     with _explained("--embedder", name or f"of {llm_name}"):
         if name is not None or llm is None:
             _check_reached(name or llm_name)
-        embedder = registry.make_embedder(name, llm or llm_name, llm_name=llm_name, max_concurrency=max_concurrency)
-        if registry.is_local(name or llm_name):
+        embedder = judge_names.make_embedder(name, llm or llm_name, llm_name=llm_name, max_concurrency=max_concurrency)
+        if judge_names.is_local(name or llm_name):
             embedder.embed(["load"])
         return embedder
 
 
 def _check_reached(name: str) -> None:
     """Find out in seconds, at no cost, what each row would otherwise find out after all retries."""
-    if registry.is_local(name) or registry.is_entry_point(name) or registry.model_of(name) == name:
+    if judge_names.is_local(name) or judge_names.is_entry_point(name) or judge_names.model_of(name) == name:
         return  # a bare URL asks its server for the model
-    client = registry.make_llm(name, timeout=_PROBE_TIMEOUT, max_retries=1)
+    client = judge_names.make_llm(name, timeout=_PROBE_TIMEOUT, max_retries=1)
     if isinstance(client, OpenAICompatible):
         openai = load_openai()
         with client, suppress(openai.OpenAIError, AnswerError):  # a server may list no models
@@ -241,13 +242,17 @@ def _stand_in(option: str, name: str) -> Any:  # noqa: ANN401 - a judge or an em
     """Return what has the properties of a judge; the embedded one's file need not be there."""
     with _explained(option, name):
         if name.startswith(_DECISIONS):
-            return FakeDecisions(lambda _question, _texts: None, model=registry.model_of(name))
-        return registry.make_llm(name) if registry.is_local(name) else registry.NullJudge(registry.model_of(name))
+            return FakeDecisions(lambda _question, _texts: None, model=judge_names.model_of(name))
+        return (
+            judge_names.make_llm(name)
+            if judge_names.is_local(name)
+            else judge_names.NullJudge(judge_names.model_of(name))
+        )
 
 
 def import_from_here(name: str) -> None:
     """Let a name of the form module:name be found in the current folder too; what is installed goes before it."""
-    if registry.is_entry_point(name) and (here := str(Path.cwd())) not in sys.path:
+    if judge_names.is_entry_point(name) and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
 
 
@@ -264,7 +269,7 @@ def make_metrics(
     dry: bool = False,
 ) -> list[Metric]:
     """Return the metrics, over one judge; in a dry run over one that is never asked."""
-    asks = any(registry.metric_class(name).needs_llm for name in options)
+    asks = any(metric_names.metric_class(name).needs_llm for name in options)
     judge = _stand_in("--llm", llm) if dry or not asks else make_llm(llm, max_concurrency=concurrency)
     writes: LLM | None = None
     if writer is not None and asks:
@@ -275,15 +280,15 @@ def make_metrics(
     metrics: list[Metric] = []
     for name, values in options.items():
         own = None
-        if registry.gets_embedder(registry.metric_class(name), judge, named=embedder is not None):
+        if gets_embedder(metric_names.metric_class(name), judge, named=embedder is not None):
             if made is None and not dry:
                 made = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
             elif made is None:
-                made = registry.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
+                made = judge_names.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
             own = made
         try:
-            metrics.append(registry.make_metric(name, values, judge, own, writes))
-        except registry.RegistryError as error:
+            metrics.append(metric_names.make_metric(name, values, judge, own, writes))
+        except judge_names.RegistryError as error:
             raise click.UsageError(str(error)) from None
     if len({metric.name for metric in metrics}) < len(metrics):
         raise click.UsageError("--metric: two of the metrics have one name; score by each in a run of its own")
@@ -292,19 +297,19 @@ def make_metrics(
 
 def own_names(names: Sequence[str]) -> dict[str, str]:
     """Return the metrics by the name that their outcomes have, which is another one for "module:Class"."""
-    return {registry.metric_name(name): name for name in names}
+    return {metric_names.metric_name(name): name for name in names}
 
 
 def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: object) -> dict[str, dict[str, Any]]:
     """Return each metric's options by name, as the groups have them and `--set METRIC.OPTION=VALUE` gives them."""
     options: dict[str, dict[str, Any]] = {
-        name: {**defaults, **options} for name, options in registry.metrics_of(names).items()
+        name: {**defaults, **options} for name, options in metric_names.metrics_of(names).items()
     }
     own = own_names(list(options))
     for text in settings:
         path, equals, raw = text.partition("=")
         name, _, option = path.rpartition(".")
-        meant = registry.GROUPS.get(name, (name,))
+        meant = metric_names.GROUPS.get(name, (name,))
         if not equals or not own.keys() >= set(meant):
             raise click.UsageError(f"--set {text}: write METRIC.OPTION=VALUE, METRIC one of {', '.join(own)}")
         try:
@@ -315,8 +320,8 @@ def parse_settings(settings: Sequence[str], names: Sequence[str], **defaults: ob
             value = raw
         try:
             for metric in meant:
-                options[own[metric]][option] = registry.checked_option(own[metric], option, value)
-        except registry.RegistryError as error:
+                options[own[metric]][option] = metric_names.checked_option(own[metric], option, value)
+        except judge_names.RegistryError as error:
             raise click.UsageError(f"--set {text}: {error}") from None
     return options
 

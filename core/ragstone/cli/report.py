@@ -18,8 +18,8 @@ from ragstone.cli.options import (
 )
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.errors import RagstoneError
+from ragstone.metrics.names import GROUPS
 from ragstone.plain import printable, to_json
-from ragstone.registry import GROUPS
 from ragstone.report import Report, compare
 from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells

@@ -36,9 +36,10 @@ from ragstone.cli.options import (
 )
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
 from ragstone.errors import JournalError
+from ragstone.judge_names import RegistryError
 from ragstone.metrics import Metric
+from ragstone.metrics.names import GROUPS
 from ragstone.plain import printable, to_json
-from ragstone.registry import GROUPS, RegistryError
 from ragstone.report import MetricInfo, Report
 from ragstone.report.statistics import TIE
 from ragstone.report.tables import percent

@@ -5,10 +5,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from ragstone.blocks import text_of_blocks
-from ragstone.clients.access import Access, missing, read_json
-from ragstone.judge import LLMReply, LLMRequest
-from ragstone.judging.adapting import (
+from ragstone.adapters.blocks import text_of_blocks
+from ragstone.adapters.chat_models import (
     NO_SYSTEM,
     is_constrained,
     letters,
@@ -19,6 +17,8 @@ from ragstone.judging.adapting import (
     why_it_ended,
     without_system,
 )
+from ragstone.clients.access import Access, missing, read_json
+from ragstone.judge import LLMReply, LLMRequest
 from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.plain import as_dict, as_list
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ragstone.adapters.chat_models import LeavesOut, as_rows
 from ragstone.clients.access import Access, AnswerError, missing, read_json, resolve, with_path
 from ragstone.clients.chat import (
     MOST_LOGPROBS,
@@ -18,7 +19,6 @@ from ragstone.clients.chat import (
 )
 from ragstone.clients.connection import Ask, Client, load_openai
 from ragstone.judge import Asking, LLMReply, LLMRequest
-from ragstone.judging.adapting import LeavesOut, as_rows
 from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_dict, as_list
 from ragstone.public import request_digest

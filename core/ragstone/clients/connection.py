@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from ragstone.bridge import Calls, begin, in_daemon, result
+from ragstone.background import Calls, begin, in_daemon, result
 from ragstone.clients.access import Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
 from ragstone.options import Count, Seconds, Text, checked

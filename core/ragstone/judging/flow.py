@@ -363,7 +363,7 @@ def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | 
 def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
     from concurrent.futures import FIRST_EXCEPTION, wait  # loaded when first used
 
-    from ragstone.bridge import daemon
+    from ragstone.background import daemon
 
     left = enumerate(round_)  # the threads take from it, each the next one
 

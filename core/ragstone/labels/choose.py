@@ -11,8 +11,8 @@ from ragstone.labels.label_file import Draw, LabelError, LabelledRecord, refuse_
 from ragstone.labels.page import NO_TEXTS, entry_of, metric_in
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
-from ragstone.page.data import MEANINGS
-from ragstone.page.page import page
+from ragstone.page.html import page
+from ragstone.report.page import MEANINGS
 
 if TYPE_CHECKING:
     from ragstone.report import Report

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictStr, Valid
 from ragstone.errors import RagstoneError
 from ragstone.identity import sample_digest
 from ragstone.metrics import Criterion, Metric
+from ragstone.metrics.names import metric_class, metric_names
 from ragstone.outcome import Score, Verdict
-from ragstone.page.page import showable
-from ragstone.registry import metric_class, metric_names
+from ragstone.page.html import showable
 from ragstone.report.aggregates import key_of, scale
 from ragstone.results.record import Record
 from ragstone.sample import Sample, first_problem

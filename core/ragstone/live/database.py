@@ -179,7 +179,7 @@ class SQLSink(DatabaseSink):
     patience = 30.0
 
     def __init__(self, url: str) -> None:
-        from ragstone.results.server import ServerDatabase, read_url, shown_url  # loads psycopg
+        from ragstone.results.postgres import ServerDatabase, read_url, shown_url  # loads psycopg
 
         self._url = read_url(url)
         self._shown = shown_url(self._url)

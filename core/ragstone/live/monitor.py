@@ -24,7 +24,7 @@ from ragstone.live.settings import Queue, Settings, Waits
 from ragstone.live.sink import Sink
 from ragstone.live.trace import Fact
 from ragstone.metrics.base import Metric
-from ragstone.metrics.named import metrics_from
+from ragstone.metrics.names import metrics_from
 from ragstone.options import Flag, checked
 from ragstone.plain import is_list
 from ragstone.results.groups import group_name
@@ -287,7 +287,7 @@ class Monitor:
             ...         pass
             >>> asyncio.run(serve())
         """
-        from ragstone.bridge import in_daemon  # loads asyncio
+        from ragstone.background import in_daemon  # loads asyncio
 
         del app  # a server hands itself over
         self._pipeline.begin()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from ragstone.bridge import daemon
+from ragstone.background import daemon
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.local.engine import Engine, Reply, cores
 from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, content_of, hub_model, installed, load_extra

@@ -23,6 +23,7 @@ from ragstone.judge import (
     Question,
     WriterRequest,
 )
+from ragstone.judge_names import NullJudge, is_embedded
 from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
 from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens, write_in
 from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, bare_json, one_of, parse, record
@@ -30,7 +31,6 @@ from ragstone.metrics.models import decides, embedder_of, judge_of
 from ragstone.options import Count, Flag, Text, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.plain import is_visible
-from ragstone.registry import OBJECTS, NullJudge, gets_embedder
 from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW
 
@@ -65,6 +65,8 @@ FOLLOW_UP = {
     "question": "Given the conversation and the follow-up question, say in a few words what the follow-up question is "
     "about, then rephrase it to be a standalone question that names this, in its original language.{language}"
 }
+OBJECTS = frozenset({"llm", "writer", "embedder", "splitter"})
+"""Options of a metric that are objects: no text gives them."""
 _STANDALONE = record(topic=TEXT, standalone_question=TEXT)
 _NO_JUDGE = NullJudge()
 DEFAULT_MAX_INPUT_TOKENS = 100_000
@@ -80,7 +82,7 @@ class Metric(ABC):
     returns `self._score(...)`. The base class adds the rest: sync and async calls, re-asks, usage and checks.
 
     Args:
-        llm: The judge; its name: "local", "openai:MODEL", the URL of a server (see `ragstone.registry`); or a model
+        llm: The judge; its name: "local", "openai:MODEL", the URL of a server (see `ragstone.judge_names`); or a model
             object of a framework, which its integration wraps. None: `evaluate(..., llm=)`, an evaluator or the
             command line sets it later, or the metric needs no judge.
         threshold: `Score.passed` is True if the value is at least as good, by the metric's direction; None:
@@ -650,6 +652,11 @@ class Metric(ABC):
 
     def _unscored(self, reason: UnscoredReason, detail: str) -> Unscored:
         return Unscored(metric=self.name, reason=reason, detail=detail, version=self.version)
+
+
+def gets_embedder(metric: type[Metric], llm: object, *, named: bool) -> bool:
+    """Whether a metric needs an embedder, or takes the one that the user named or that goes with the judge."""
+    return metric.needs_embedder or (hasattr(metric, "embedder") and (named or is_embedded(llm)))
 
 
 def _sample(given: object) -> Sample:

@@ -6,7 +6,7 @@ from inspect import getattr_static
 from typing import Literal, cast
 
 from ragstone.judge import LLM, Embedder, Judge
-from ragstone.registry import RegistryError, make_embedder, make_llm, wrapped
+from ragstone.judge_names import RegistryError, make_embedder, make_llm, wrapped
 
 _LLM = ("model", "asking", "generate", "agenerate")
 _DECISIONS = ("model", "most_questions", "decide", "adecide")

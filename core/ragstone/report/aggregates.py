@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragstone.judge_names import NullJudge
 from ragstone.metrics.base import ItemKind
+from ragstone.metrics.names import make_metric, metric_names
 from ragstone.metrics.setup import in_words, parts_of, settings_of, setup_of, shown
 from ragstone.outcome import Score, UnscoredReason, Usage, cause_of
 from ragstone.plain import printable
-from ragstone.registry import NullJudge, make_metric, metric_names
 from ragstone.report.statistics import GroupedMean, Interval, Mean, Timeline
 from ragstone.results.record import Record, row_of
 

@@ -370,7 +370,7 @@ class Report(Shown):
             *also: What stands before the scores: `compare(old, report)` shows the change against another run,
                 and corrected means show what people would say.
         """
-        from ragstone.page.data import report_html  # loaded when first used
+        from ragstone.report.page import report_html  # loaded when first used
 
         for each in also:
             if not isinstance(cast("object", each), Shown):

@@ -75,7 +75,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         raise TypeError(f"is {type(source).__name__}; pass a Report, the path of a results file or a database's URL")
     text, path = os.fspath(source), Path(source)
     if "://" in text:
-        from ragstone.results.server import read_url, reading, shown_url
+        from ragstone.results.postgres import read_url, reading, shown_url
 
         try:
             url = read_url(text)

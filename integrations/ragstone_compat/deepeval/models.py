@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model
 
+from ragstone.adapters.chat_models import is_constrained, spelled_out, without_system
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
-from ragstone.judging.adapting import is_constrained, spelled_out, without_system
 from ragstone_compat.missing import refuse
 from ragstone_compat.shared import check_names
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from ragstone.adapters.chat_models import spelled_out, without_system
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
-from ragstone.judging.adapting import spelled_out, without_system
 from ragstone_compat.shared import check_names
 
 _OTHERS = (

@@ -21,12 +21,13 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
+from ragstone.judge_names import NullJudge, RegistryError, load_entry_point
 from ragstone.live import Monitor, Queue, Stats
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
+from ragstone.metrics.names import metric_names
 from ragstone.plain import printable, to_json
-from ragstone.registry import NullJudge, RegistryError, load_entry_point, metric_names
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -12,8 +12,8 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
+from ragstone.adapters.runs import Run
 from ragstone.plain import is_list, is_mapping
-from ragstone.run import Run
 
 MOST_OPEN = 10_000
 """Trees that are open at once; beyond that the one that was silent longest is given up."""

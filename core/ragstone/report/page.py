@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ragstone._version import __version__
-from ragstone.page.page import page
-from ragstone.page.samples import Samples
+from ragstone.page.html import page
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
+from ragstone.report.page_rows import Samples
 from ragstone.report.statistics import DAY, bucket_width
 from ragstone.report.tables import Shown, count, ends, moment, narrower, number, of_groups, percent
 from ragstone.results.record import Record

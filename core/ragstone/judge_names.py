@@ -1,6 +1,5 @@
-"""Metrics, judges and embedders by name: the same strings in Python, on the command line and in a worker.
+"""Judges and embedders by name: the same strings in Python, on the command line and in a worker.
 
-A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite"; "rag", "summary", "golden" are groups.
 A judge or an embedder is "local", "local:PATH", "local:hf:OWNER/REPO/FILE.gguf", "openai:MODEL", the URL of an
 OpenAI-compatible server, "MODEL@URL", or "my_pkg:make_judge". A judge that is asked over HTTP takes settings behind a
 question mark: "openai:MODEL?temperature=0.2&seed=7". Packages add forms of their own, "NAME:MODEL", by the
@@ -8,10 +7,8 @@ entry points `ragstone.judges` and `ragstone.embedders`: functions that get MODE
 that is named as the top package of a model object's class, or of a class that this is derived from, gets such objects.
 """
 
-import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -27,16 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ragstone.metrics import Metric
-
-GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
-    "rag": {"response_relevancy": {}, "response_completeness": {}, "context_relevancy": {}, "faithfulness": {}},
-    "summary": {"summarization_score": {}, "alignment_coverage": {"source": "retrieved_contexts"}},
-    "golden": {"context_recall": {}, "factual_correctness": {}},
-}
-"""Metrics, with their options, that one name stands for."""
-OBJECTS = frozenset({"llm", "writer", "embedder", "splitter"})
-"""Options of a metric that are objects: no text gives them."""
 _OPENAI_EMBEDDER = "text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
 _OURS = {"local", "openai-decisions", "systemone"}  # names that our own entry points put before a model
@@ -51,20 +38,6 @@ _SETTINGS: Mapping[str, Any] = {
 }
 """What may stand behind a judge's name, "?temperature=0.2&seed=7": arguments of `OpenAICompatible`."""
 _NO_SETTINGS = ("max_tokens", "timeout", "top_k", "top_p")  # and of no server's address
-_ELSEWHERE = {
-    "accuracy": "factual_correctness", "answer_relevance": "response_relevancy",
-    "answer_relevancy": "response_relevancy", "aspect_critic": "a Criterion", "coherence": "a Criterion",
-    "completeness": "response_completeness", "context_utilization": "context_precision",
-    "contextual_precision": "context_precision", "contextual_recall": "context_recall",
-    "contextual_relevancy": "context_relevancy", "correctness": "factual_correctness", "g_eval": "a Criterion",
-    "geval": "a Criterion", "groundedness": "faithfulness", "hallucination": "faithfulness",
-    "llm_context_precision_with_reference": "context_precision",
-    "llm_context_precision_without_reference": "context_precision", "llm_context_recall": "context_recall",
-    "precision": "context_precision", "recall": "context_recall", "relevance": "response_relevancy",
-    "relevancy": "response_relevancy", "summarization": "summarization_score", "summary_score": "summarization_score",
-    "toxicity": "a Criterion",
-}  # fmt: skip
-"""ragstone's metrics by what other libraries call them."""
 _PROVIDERS = {
     **dict.fromkeys(
         ("azure", "azure_openai", "azure-openai"),
@@ -121,151 +94,6 @@ class NullJudge:
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Refuse."""
         return self.embed(texts)
-
-
-def metric_names() -> tuple[str, ...]:
-    """Return the names of ragstone's metrics, in the order of their classes' names."""
-    return tuple(_metrics())
-
-
-def metrics_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the options of each metric by its name, with a group's metrics in the place of the group.
-
-    Example:
-        >>> metrics_of(["summary", "faithfulness"])
-        {'summarization_score': {}, 'alignment_coverage': {'source': 'retrieved_contexts'}, 'faithfulness': {}}
-    """
-    options: dict[str, dict[str, Any]] = {}
-    for name in names:
-        for metric, own in GROUPS.get(name, {name: {}}).items():
-            options.setdefault(metric, {}).update(own)
-    return options
-
-
-def spread(metrics: Sequence[object]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield what is no name as it is, and metrics by name, with their options: in the given order, no name twice."""
-    named = metrics_of(each for each in metrics if isinstance(each, str))
-    for metric in metrics:
-        for each in metrics_of([metric]) if isinstance(metric, str) else [metric]:
-            if not isinstance(each, str):
-                yield each, {}
-            elif each in named:
-                yield each, named.pop(each)
-
-
-def metric_class(name: str) -> "type[Metric]":
-    """Return the class of a metric.
-
-    Raises:
-        RegistryError: The name names none, or a group of them.
-
-    Example:
-        >>> metric_class("context_relevancy").__name__
-        'ContextRelevancy'
-    """
-    known = _metrics()
-    if name in known:
-        cls: type[Metric] = getattr(_package(), known[name])
-        return cls
-    if name in GROUPS:
-        raise RegistryError(f"{name!r} is a group of metrics; name one of them: {', '.join(GROUPS[name])}")
-    if "," in name:
-        names = [each.strip() for each in name.split(",")]
-        raise RegistryError(f"{name[:200]!r} is several names; give each by itself: {' and '.join(map(repr, names))}")
-    if not is_entry_point(name):
-        near = _near_metric(name, (*known, *GROUPS))
-        there = f"there are {', '.join((*known, *GROUPS))}, or module:Class"
-        raise RegistryError(f"there is no metric {name[:200]!r}; {there}{near}")
-    own = _own_metric(name)
-    return own if isinstance(own, type) else type(own)
-
-
-def _near_metric(name: str, known: Sequence[str]) -> str:
-    """Return which metric may be meant, by another library's name or a slip of the finger; "" where none is near."""
-    import difflib  # loaded when first used
-
-    words = _words(name).removesuffix("_metric")
-    meant = words if words in known else _ELSEWHERE.get(words)
-    near = [meant] if meant else difflib.get_close_matches(words, known, n=1, cutoff=0.85)
-    return f". Did you mean {near[0]}?" if near else ""
-
-
-def metric_name(name: str) -> str:
-    """Return what the outcomes of a metric are named by: "my_pkg:Polite" has a name of its own.
-
-    Raises:
-        RegistryError: The name names none, or a group of them.
-    """
-    return _own_metric(name).name if is_entry_point(name) else metric_class(name).name
-
-
-def _own_metric(name: str) -> "type[Metric] | Metric":
-    own: Any = load_entry_point(name)
-    base: type[Metric] = _package().Metric
-    if not isinstance(own, base) and not (isinstance(own, type) and issubclass(own, base)):
-        raise RegistryError(
-            f"{name} is neither a subclass of ragstone.Metric nor a metric, such as a ragstone.Criterion"
-        )
-    return own
-
-
-def make_metric(
-    name: str,
-    options: Mapping[str, object],
-    llm: object,
-    embedder: object = None,
-    writer: object = None,
-) -> "Metric":
-    """Return a metric.
-
-    Args:
-        name: The metric.
-        options: Its options; those that are texts, numbers and lists are checked against their types.
-        llm: The judge, its name, or a framework's model object; used if the metric asks one.
-        embedder: The embedder, likewise; used if the metric takes one.
-        writer: What writes where the judge does not, likewise; used if the metric asks a judge.
-
-    Raises:
-        RegistryError: A name names nothing, or an option is unknown or impossible.
-
-    Example:
-        >>> make_metric("context_relevancy", {"granularity": "chunk"}, NullJudge()).granularity
-        'chunk'
-    """
-    cls = metric_class(name)
-    arguments: dict[str, Any] = {"llm": llm, "writer": writer} if cls.needs_llm else {}
-    if embedder is not None and "embedder" in _types(cls):
-        arguments["embedder"] = embedder
-    for option, value in options.items():
-        is_object = option == "splitter" and type(value) not in (str, int, float, list, dict)
-        arguments[option] = value if is_object and option in _types(cls) else checked_option(name, option, value)
-    try:
-        if is_entry_point(name) and not isinstance(own := _own_metric(name), type):
-            return dataclasses.replace(own, **arguments)
-        return cls(**arguments)
-    except (TypeError, ValueError) as error:
-        raise RegistryError(f"{name}: {error}") from error
-
-
-def checked_option(name: str, option: str, value: object) -> Any:  # noqa: ANN401 - of whatever type the option is
-    """Return an option's value as its type has it: a tuple for a list of JSON.
-
-    Raises:
-        RegistryError: The metric has no such option, or the value is not of its type.
-    """
-    types = _types(metric_class(name))
-    if option not in types or option in OBJECTS:
-        raise RegistryError(f"{name} has no option {option!r}; it has {', '.join(sorted(types.keys() - OBJECTS))}")
-    if isinstance(types[option], str):  # a class of somebody's own, with postponed annotations
-        return value
-    try:
-        return checked(f"{name}.{option}", value, types[option])
-    except ValueError as error:
-        raise RegistryError(str(error)) from None
-
-
-def _types(cls: "type[Metric]") -> dict[str, Any]:
-    return {field.name: field.type for field in dataclasses.fields(cls) if field.init}
 
 
 def check_name(name: object) -> None:
@@ -457,11 +285,6 @@ def is_embedded(llm: object) -> bool:
     return getattr(llm, "embedder", None) == "local"
 
 
-def gets_embedder(metric: "type[Metric]", llm: object, *, named: bool) -> bool:
-    """Whether a metric needs an embedder, or takes the one that the user named or that goes with the judge."""
-    return metric.needs_embedder or (hasattr(metric, "embedder") and (named or is_embedded(llm)))
-
-
 def model_of(name: str) -> str:
     """Return what a judge would be called, without making it.
 
@@ -515,20 +338,3 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         return value() if call and callable(value) else value
     except (Exception, SystemExit) as error:  # code of somebody's own
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
-
-
-def _package() -> Any:  # noqa: ANN401 - a package whose names are loaded when first used
-    from ragstone import metrics  # it leans on this module
-
-    return metrics
-
-
-@cache
-def _metrics() -> dict[str, str]:
-    """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
-    names: list[str] = _package().__all__
-    return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
-
-
-def _words(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()

@@ -1,0 +1,1 @@
+"""What adapters of models and handlers of frameworks stand on."""
