@@ -106,7 +106,7 @@ def browser(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "-m", "browser", "--tb", "short", "tests/browser", *session.posargs)
 
 
-@nox.session(tags=["full"], python=["3.10", "3.11", "3.12", "3.13", "3.14"])
+@nox.session(tags=["full"], python=["3.10", "3.11", "3.12", "3.13"])
 def pythons(session: nox.Session) -> None:
     """Install the wheel on each Python that is there, compute a first score, and run the core's tests on it."""
     built = build_wheel(session)
