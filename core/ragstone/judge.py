@@ -92,7 +92,9 @@ class LLM(Protocol):
     journal tells two of one name apart. And `gives_probabilities`: True where its replies to requests with `choices`
     hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). One that learns what its
     provider refuses may have `left_out`, the provider's words by the parameter's name, and `leave_out`, which takes
-    such a mapping: reports then say it, and journals keep apart what was asked with and without. `BaseLLM` supplies
+    such a mapping: reports then say it, and journals keep apart what was asked with and without. One that tries a call
+    again by itself may say `tries_again = True`: runs, which do so themselves, then ask its async half with
+    `max_retries=0`. `BaseLLM` supplies
     the missing half to a class that has only one of the two methods.
 
     Attributes:

@@ -155,9 +155,9 @@ class OpenAICompatible(Client, LeavesOut):
         """
         return self._run(partial(self._chat, request))
 
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+    async def agenerate(self, request: LLMRequest, /, *, max_retries: int | None = None) -> LLMReply:
         """Answer one request on the running event loop; otherwise as `generate`."""
-        return await self._arun(partial(self._chat, request))
+        return await self._arun(partial(self._chat, request), max_retries)
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking; no text is no call, shape (0, 0).
@@ -168,9 +168,9 @@ class OpenAICompatible(Client, LeavesOut):
         """
         return self._run(partial(self._vectors, list(texts))) if texts else as_rows([], [])
 
-    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
+    async def aembed(self, texts: Sequence[str], /, *, max_retries: int | None = None) -> "NDArray[np.float32]":
         """Return one row per text on the running event loop; otherwise as `embed`."""
-        return await self._arun(partial(self._vectors, list(texts))) if texts else as_rows([], [])
+        return await self._arun(partial(self._vectors, list(texts)), max_retries) if texts else as_rows([], [])
 
     def models(self) -> tuple[str, ...]:
         """Return the names of the server's models in its order, blocking the calling thread.

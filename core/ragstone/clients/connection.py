@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ragstone.background import Calls, begin, in_daemon, result
 from ragstone.clients.access import Access, AnswerError
-from ragstone.judging.refusals import NO_QUOTA, TRIED_AGAIN
+from ragstone.judging.refusals import NO_QUOTA
 from ragstone.options import Count, Seconds, Text, checked
 from ragstone.public import public_url
 
@@ -48,7 +48,13 @@ class Client:
 
     Pooled connections belong to the loop that opened them; so they serve every thread and every event loop. All of it
     begins with the first call, and again with a call after closing or in a forked process.
+
+    Attributes:
+        tries_again: A call that fails is tried again here, unless it is made with `max_retries=0`, as runs make it,
+            which try it again themselves.
     """
+
+    tries_again = True
 
     def __init__(
         self,
@@ -103,19 +109,20 @@ class Client:
         """Run a flow, blocking the calling thread."""
         return result(self._begin(flow))
 
-    async def _arun(self, flow: Flow[T]) -> T:
+    async def _arun(self, flow: Flow[T], max_retries: int | None = None) -> T:
         """Run a flow for the running event loop."""
         if "openai" not in sys.modules:  # a second or two, for which the loop should not stand still
             await in_daemon(load_openai)
-        return await asyncio.wrap_future(self._begin(flow))
+        return await asyncio.wrap_future(self._begin(flow, max_retries))
 
-    def _begin(self, flow: Flow[T]) -> "Future[T]":
+    def _begin(self, flow: Flow[T], max_retries: int | None = None) -> "Future[T]":
         with self._lock:
             if self._opened is None or self._opened.pid != os.getpid():
                 self._opened = self._open()
                 self._close = close = weakref.finalize(self, _close, self._opened)
                 close.atexit = False  # the loop's thread ends with the program
-            call = begin(self._limited(flow, self._opened))
+            retries = self._max_retries if max_retries is None else max_retries
+            call = begin(self._limited(flow, self._opened, retries))
             self._opened.calls.add(call)
         return call
 
@@ -139,20 +146,22 @@ class Client:
             client.organization = client.project = None
         return _Opened(os.getpid(), client, http, asyncio.Semaphore(self.max_concurrency), Calls(), set())
 
-    async def _limited(self, flow: Flow[T], opened: _Opened) -> T:
+    async def _limited(self, flow: Flow[T], opened: _Opened, max_retries: int) -> T:
         task = asyncio.current_task()
         opened.tasks.add(task)
         try:
             async with opened.slots:
-                return await asyncio.wait_for(flow(partial(self._ask, opened.client)), self._timeout)
+                return await asyncio.wait_for(flow(partial(self._ask, opened.client, max_retries)), self._timeout)
         except (asyncio.TimeoutError, TimeoutError):
             error = load_openai().APITimeoutError(opened.http.build_request("POST", self._access.url))
             raise self._explained(error) from None
         finally:
             opened.tasks.discard(task)
 
-    async def _ask(self, client: "openai.AsyncOpenAI", path: str, body: dict[str, Any] | None = None) -> bytes:
-        tries: openai.RequestOptions = {"max_retries": 0 if TRIED_AGAIN.get() else self._max_retries}
+    async def _ask(
+        self, client: "openai.AsyncOpenAI", max_retries: int, path: str, body: dict[str, Any] | None = None
+    ) -> bytes:
+        tries: openai.RequestOptions = {"max_retries": max_retries}
         try:
             if body is None:
                 content = await client.get(path, cast_to=bytes, options=tries)

@@ -49,9 +49,9 @@ class _Decisions(Client, ABC):
         """
         return self._run(partial(self._decided, request))
 
-    async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
+    async def adecide(self, request: DecisionRequest, /, *, max_retries: int | None = None) -> DecisionReply:
         """Answer one request on the running event loop; otherwise as `decide`."""
-        return await self._arun(partial(self._decided, request))
+        return await self._arun(partial(self._decided, request), max_retries)
 
     @abstractmethod
     def _questions(self, request: DecisionRequest) -> dict[str, Any]:

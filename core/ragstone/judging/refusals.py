@@ -2,7 +2,6 @@
 
 import re
 from contextlib import suppress
-from contextvars import ContextVar
 from typing import NamedTuple
 
 # 403 is OpenAI's for log-probabilities of reasoning models
@@ -23,8 +22,6 @@ _WAYS_OUT = {
 _STATUS_NAMES = ("status_code", "http_status", "status", "code")
 # A quota that is used up comes back tomorrow or with a payment, not with patience.
 NO_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-TRIED_AGAIN: ContextVar[bool] = ContextVar("ragstone_tried_again", default=False)
-"""Whether a run makes the call, which tries it again itself: the client then tries it once."""
 
 
 def is_about_content(error: str) -> bool:

@@ -12,7 +12,7 @@ from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import DecisionReply, LLMReply, Meter
 from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, prompt_tokens
-from ragstone.judging.refusals import TRIED_AGAIN, read_refusal
+from ragstone.judging.refusals import read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.outcome import Usage, known_sum
 
@@ -223,8 +223,8 @@ class RequestGate:
         """
         judge = self._model("embedder" if isinstance(request, EmbedRequest) else "judge", model)
         if isinstance(request, EmbedRequest):
-            return await self._ask(judge, halves(model, request)[1], 0.0, None, watch, sample, request)
-        ask = halves(model, request)[1]
+            return await self._ask(judge, judge.once(request), 0.0, None, watch, sample, request)
+        ask = judge.once(request)
         cost = prompt_tokens(request) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, meter, watch, sample, request)
@@ -309,14 +309,12 @@ class RequestGate:
             late = f"the {model.kind} {model.name!r} did not reply within {time.seconds:g} s (call_timeout)"
             loop, mark, failed = asyncio.get_running_loop(), object(), 1
             self._begun_at[mark] = loop.time()
-            caller = TRIED_AGAIN.set(True)
             try:
                 with watch or nullcontext():
                     reply = await within(None if time.left == math.inf else max(0.0, time.left), call(), late)
                 failed = 0
                 return reply
             finally:
-                TRIED_AGAIN.reset(caller)
                 time.left -= loop.time() - self._begun_at.pop(mark)
                 self.calls_done += 1
                 self.calls_failed += failed
@@ -362,6 +360,11 @@ class _Model:
         if left_out not in self._keys:
             self._keys[left_out] = judge_key(self._model)
         return self._keys[left_out]
+
+    def once(self, request: Request) -> Callable[[], Awaitable[object]]:
+        """The call that gets a reply, which the model's client does not try again: the gate does."""
+        call: Callable[..., Awaitable[object]] = halves(self._model, request)[1]
+        return partial(call, max_retries=0) if getattr(self._model, "tries_again", False) else call
 
     async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
         """Make a call, and learn from how it ends."""

@@ -38,9 +38,14 @@ def setup_of(metric: Metric) -> str:
         >>> setup_of(SummarizationScore(coeff=0.25)), setup_of(SummarizationScore())
         ('coeff=0.25', '')
     """
-    usual = {each.name: to_plain(_default(each), _label) for each in fields(metric)}
-    settings = settings_of(metric).items()
-    changed = {name: value for name, value in settings if value != usual[name] and name not in metric.neutral_options}
+    changed: dict[str, Any] = {}
+    for each in fields(metric):
+        value, default = getattr(metric, each.name), _default(each)
+        if value is default or each.name in _SAID_OTHERWISE or each.name in metric.neutral_options:
+            continue
+        plain = to_plain(value, _label)
+        if plain != to_plain(default, _label) and not is_secret(each.name, plain):
+            changed[each.name] = plain
     if (embedder := metric.judge_embedder) is not None:
         changed["embedder"] = embedder.model
     writer: str | None = getattr(metric.writer, "model", None)
