@@ -8,7 +8,7 @@ import pytest
 from ragstone import ContextRelevancy, Criterion, ResponseRelevancy, Score, evaluate
 from ragstone.clients import OpenAICompatible
 
-from ..core.judges import filled  # noqa: TID252
+from ..support.judges import filled  # noqa: TID252
 from ..support.openai_server import CLOSE, Answer, error  # noqa: TID252
 
 YES = '{"ids": [1]}'

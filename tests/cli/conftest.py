@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from ragstone.cli.main import cli
 
-from ..core.judges import filled  # noqa: TID252 - under importlib mode tests are no package
+from ..support.judges import filled  # noqa: TID252 - under importlib mode tests are no package
 from ..support.openai_server import OpenAIServer, chat, embeddings, error  # noqa: TID252
 
 MODEL = "test-model"

@@ -23,7 +23,7 @@ from ragstone import (
 from ragstone.judging import fence
 from ragstone.testing import FakeLLM
 
-from .judges import fenced, metrics, obliging
+from ..support.judges import fenced, metrics, obliging  # noqa: TID252
 
 UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 NASTY = [

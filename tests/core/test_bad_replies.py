@@ -21,7 +21,7 @@ from ragstone import (
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import obliging, step, truth
+from ..support.judges import obliging, step, truth  # noqa: TID252
 
 SAMPLE = Sample(
     user_input="Alpha is so. Beta is so?", retrieved_contexts=["Alpha is so. Beta is so."], response="Alpha is so."

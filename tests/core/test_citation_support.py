@@ -9,7 +9,7 @@ from ragstone import CitationSupport, Sample
 from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 
-from .judges import fenced
+from ..support.judges import fenced  # noqa: TID252
 
 ITEM = re.compile(r"\[\d+\] (.*) \(cites ([\d, ]+)\)")
 

@@ -9,7 +9,7 @@ from ragstone import ContextPrecision, LLMReply, Sample
 from ragstone.metrics.context_precision import expected_precision
 from ragstone.testing import FakeLLM
 
-from .judges import fenced
+from ..support.judges import fenced  # noqa: TID252
 
 
 def sample(n, **more):

@@ -11,7 +11,7 @@ from ragstone.judging import tokens
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import fenced, filled, graded, numbered_lines, script, step, truth
+from ..support.judges import fenced, filled, graded, numbered_lines, script, step, truth  # noqa: TID252
 
 CONTEXTS = ["  One is here. Two is here.\n", "Three is here.", "Four is here. Five is here. Six is here."]
 ALL = ["One", "Two", "Three", "Four", "Five", "Six"]

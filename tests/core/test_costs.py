@@ -14,7 +14,7 @@ from ragstone import (
 from ragstone.judging import tokens
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import drive, truth
+from ..support.judges import drive, truth  # noqa: TID252
 
 SUMMARY = Sample(
     retrieved_contexts=[

@@ -12,7 +12,7 @@ from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.metrics.names import make_metric, metric_name
 from ragstone.testing import FakeLLM
 
-from .judges import fenced
+from ..support.judges import fenced  # noqa: TID252
 
 SAMPLE = Sample(user_input="Who wrote Emma?", response="Austen did. Look it up.", retrieved_contexts=["ZEBRA."])
 polite = Criterion("polite", "Is the response polite?")

@@ -18,7 +18,7 @@ from ragstone import (
 from ragstone.metrics.fitted import ANSWERED, SUPPORTED
 from ragstone.testing import FakeDecisions, FakeLLM
 
-from .judges import fenced, graded, mapped, obliging, script, step, truth
+from ..support.judges import fenced, graded, mapped, obliging, script, step, truth  # noqa: TID252
 
 S, X, M, Y, N, C = "supported", "contradicted", "not_in_source", "yes", "no", "cannot_tell"
 SAMPLE = Sample(

@@ -20,7 +20,7 @@ from ragstone.results.record import without_texts
 from ragstone.sample import Turn
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import drive, fenced, metrics, step, truth
+from ..support.judges import drive, fenced, metrics, step, truth  # noqa: TID252
 
 TURNS = [{"role": "human", "content": "Who wrote Emma?"}, {"role": "ai", "content": "Jane Austen wrote it."}]
 MEANT = "When was Emma written?"

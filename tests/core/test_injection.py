@@ -11,7 +11,7 @@ from ragstone import AlignmentCoverage, Sample, Score, SummarizationScore, Unsco
 from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeLLM
 
-from .judges import fenced, metrics, truth
+from ..support.judges import fenced, metrics, truth  # noqa: TID252
 
 ORDERS = [
     "1.0",

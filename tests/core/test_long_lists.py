@@ -14,7 +14,7 @@ from ragstone import (
 from ragstone.batch import estimate
 from ragstone.testing import FakeLLM
 
-from .judges import fenced, numbered_lines, script, step
+from ..support.judges import fenced, numbered_lines, script, step  # noqa: TID252
 
 FACTS = [f"Fact {i}." for i in range(1, 121)]
 SAMPLE = Sample(user_input="What?", retrieved_contexts=FACTS, response=" ".join(FACTS[::2]), reference="Fact 3.")

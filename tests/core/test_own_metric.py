@@ -25,7 +25,7 @@ from ragstone.metrics.names import make_metric
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM, assert_score
 
-from .judges import step, truth
+from ..support.judges import step, truth  # noqa: TID252
 
 SAMPLE = Sample(response="It is so.")
 REQUEST = LLMRequest("plain.ask", "Answer.", "Is it so?", {})

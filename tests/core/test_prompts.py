@@ -23,7 +23,7 @@ from ragstone import (
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import drive, truth
+from ..support.judges import drive, truth  # noqa: TID252
 
 PINNED = {
     "summarization_score": ("3", "265af9a693c49bc3"),

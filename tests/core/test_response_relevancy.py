@@ -10,7 +10,7 @@ from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.outcome import cause_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import fenced, graded, script, step, truth
+from ..support.judges import fenced, graded, script, step, truth  # noqa: TID252
 
 SAMPLE = Sample(user_input="asked", response="The response.")
 

@@ -21,7 +21,7 @@ from ragstone import (
 from ragstone.judging import Meter
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from .judges import metrics, step, truth
+from ..support.judges import metrics, step, truth  # noqa: TID252
 
 SAMPLES = [
     Sample(

@@ -5,7 +5,7 @@ import dataclasses
 from ragstone import Sample, Score
 from ragstone.testing import FakeLLM
 
-from ..core.judges import metrics, obliging  # noqa: TID252 - under importlib mode tests are no package
+from ..support.judges import metrics, obliging  # noqa: TID252 - under importlib mode tests are no package
 
 ARABIC = Sample(
     user_input="كم عدد الكتب؟",

@@ -5,7 +5,7 @@ from typing import ClassVar
 from ragstone import ContextRelevancy, Metric
 from ragstone.testing import FakeLLM
 
-from ..core.judges import truth  # noqa: TID252
+from ..support.judges import truth  # noqa: TID252
 
 QUESTION = "Which say word1?"
 FIRST = "It has word1 here. It has word2 here."

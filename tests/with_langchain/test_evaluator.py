@@ -24,7 +24,7 @@ from ragstone.batch.estimation import synthetic_reply
 from ragstone.testing import FakeLLM
 from ragstone_langchain import LangChainLLM, RagEvaluator
 
-from ..core.judges import metrics, truth  # noqa: TID252
+from ..support.judges import metrics, truth  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .monitored import Around, Searching, rag, says
 from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, judge, relevancy

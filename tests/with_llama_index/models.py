@@ -18,7 +18,7 @@ from ragstone.adapters.chat_models import spelled_out
 from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..core.judges import drive, metrics, truth  # noqa: TID252 - for all tests of this folder
+from ..support.judges import drive, metrics, truth  # noqa: TID252 - for all tests of this folder
 
 __all__ = [
     "SAMPLE", "Chatting", "Completing", "Placing", "PlacingSync", "drive", "metrics", "request_of", "truth",
