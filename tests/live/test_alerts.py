@@ -21,8 +21,8 @@ from ragstone.live.alarms import Tally, alerts_in, count_new
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
 from ragstone.live.database import RESULTS as KIND
 from ragstone.report import Report
-from ragstone.results.connection import SqliteFile
 from ragstone.results.record import Watched
+from ragstone.results.sqlite import SqliteFile
 
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Kept, live

@@ -14,9 +14,10 @@ from typing import TypeVar, cast
 from ragstone.errors import JournalError
 from ragstone.judging.flow import JudgeReply
 from ragstone.outcome import Outcome
-from ragstone.results.connection import Kind, SqliteFile
+from ragstone.results.database import DatabaseSchema
 from ragstone.results.private_files import FileLock
 from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply, is_final
+from ragstone.results.sqlite import SqliteFile
 from ragstone.sample import Sample
 
 __all__ = ["Journal", "JournalError"]
@@ -25,7 +26,7 @@ T = TypeVar("T")
 _GROUP_SECONDS = 0.05
 _PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
 
-_KIND = Kind(
+_SCHEMA = DatabaseSchema(
     noun="journal",
     mark=0x7261674A,  # "ragJ"
     version=3,
@@ -75,12 +76,14 @@ class Journal:
 
     def __init__(self, path: str | Path, *, patience: float = 30.0) -> None:
         self.path = Path(path)
-        self._file = _JournalFile(self.path, _KIND, patience)
+        self._file = _JournalFile(self.path, _SCHEMA, patience)
         self._closed = False
         self._put = 0
         self._replies: dict[str, JudgeReply] = {}  # that wait to be written
         self._written = 0.0
-        self._file.read("SELECT key FROM entries LIMIT 1")  # opens it: what is wrong with it is said now
+        # This opens the file: what is wrong with it is said now.
+        with self._file.reading():
+            pass
         try:
             self._lock = _locked(self.path)
         except BaseException:
@@ -184,7 +187,8 @@ class Journal:
 
     def _read(self, kind: str, key: str, decode: Callable[[str], T]) -> T | None:
         self._check()
-        rows = self._file.read("SELECT body FROM entries WHERE kind = ? AND key = ?", (kind, key))
+        with self._file.reading() as connection:
+            rows = connection.execute("SELECT body FROM entries WHERE kind = ? AND key = ?", (kind, key)).fetchall()
         try:
             return decode(zlib.decompress(cast("bytes", rows[0][0])).decode()) if rows else None
         except (ValueError, TypeError, zlib.error) as error:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable
-from ragstone.results.connection import Database, Transaction
+from ragstone.results.database import Database, Transaction
 from ragstone.results.record import Watched
 
 TABLE = (

@@ -15,7 +15,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.setup import in_words, setup_of
 from ragstone.options import Finite, Text, checked_fields
 from ragstone.plain import printable
-from ragstone.results.connection import Database
+from ragstone.results.database import Database
 from ragstone.results.record import Record, Watched
 
 _log = logging.getLogger("ragstone.live")

@@ -9,7 +9,7 @@ from ragstone.errors import CannotScore
 from ragstone.judging.flow import ReservingMeter
 from ragstone.live.outcomes import used_between
 from ragstone.options import NotNegative, checked
-from ragstone.results.connection import Database
+from ragstone.results.database import Database
 
 _SECONDS = {"minute": 60, "day": 86_400}
 _REMEMBERED = 1_500  # minutes, more than a day of them, and days

@@ -12,7 +12,8 @@ from ragstone.live.health import TABLE as HEALTH
 from ragstone.live.health import write_health
 from ragstone.live.sink import Sink, SinkError
 from ragstone.plain import clean_key, restored_text
-from ragstone.results.connection import Database, SqliteFile
+from ragstone.results.database import Database
+from ragstone.results.sqlite import SqliteFile
 from ragstone.results.tables import results_database
 
 if TYPE_CHECKING:
@@ -179,15 +180,14 @@ class SQLSink(DatabaseSink):
     patience = 30.0
 
     def __init__(self, url: str) -> None:
-        from ragstone.results.postgres import ServerDatabase, read_url, shown_url  # loads psycopg
+        from ragstone.results.postgres import ServerDatabase  # loads psycopg
 
-        self._url = read_url(url)
-        self._shown = shown_url(self._url)
-        self.database = ServerDatabase(self._url, RESULTS, self.patience)
-        self.name = f"sql:{self._shown}"
+        self._url = url
+        self.database = ServerDatabase(url, RESULTS, self.patience)
+        self.name = f"sql:{self.database.name}"
 
     def __repr__(self) -> str:
-        return f"SQLSink({self._shown!r})"
+        return f"SQLSink({self.database.name!r})"
 
     def __reduce__(self) -> "tuple[type[SQLSink], tuple[str]]":
         return type(self), (self._url,)

@@ -9,7 +9,7 @@ from ragstone.plain import clean_key, clean_real, clean_text
 from ragstone.results.traffic import Feedback
 
 if TYPE_CHECKING:
-    from ragstone.results.connection import Transaction
+    from ragstone.results.database import Transaction
 
 TABLE = (
     "CREATE TABLE feedback (sample_id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, value TEXT NOT NULL, comment TEXT, "

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from ragstone.plain import clean_text
-from ragstone.results.connection import Transaction
+from ragstone.results.database import Transaction
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 TABLE = "CREATE TABLE forgotten (name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL)"

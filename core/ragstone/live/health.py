@@ -11,7 +11,7 @@ from ragstone.live.outcomes import upsert
 from ragstone.plain import clean_key
 
 if TYPE_CHECKING:
-    from ragstone.results.connection import Transaction
+    from ragstone.results.database import Transaction
 
 TABLE = (
     "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "

@@ -18,9 +18,10 @@ from ragstone.live.forgetting import TABLE as FORGOTTEN
 from ragstone.live.forgetting import facts_in, not_forgotten, note_forgotten
 from ragstone.live.pending import Pending
 from ragstone.plain import clean_key, clean_text, to_json
-from ragstone.results.connection import Kind, SqliteFile
+from ragstone.results.database import DatabaseSchema
 from ragstone.results.private_files import Lease
 from ragstone.results.record import Record, decode, encode
+from ragstone.results.sqlite import SqliteFile
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 
@@ -34,7 +35,7 @@ class OutboxError(RuntimeError):
     """The file is no outbox that this version can use."""
 
 
-_KIND = Kind(
+_SCHEMA = DatabaseSchema(
     noun="outbox",
     mark=0x7261674F,  # "ragO"
     version=3,
@@ -89,7 +90,7 @@ class Outbox:
     """
 
     def __init__(self, path: Path, patience: float = 5.0) -> None:
-        self._file = SqliteFile(path, _KIND, patience)
+        self._file = SqliteFile(path, _SCHEMA, patience)
         self._connection: sqlite3.Connection  # of the transaction
         with self._file.transaction():
             pass

@@ -8,7 +8,7 @@ from ragstone.plain import clean_key, clean_text
 from ragstone.results.record import COLUMNS, to_row
 
 if TYPE_CHECKING:
-    from ragstone.results.connection import Transaction
+    from ragstone.results.database import Transaction
     from ragstone.results.record import Record
 
 _TYPES = {"key": "TEXT NOT NULL", "text": "TEXT", "json": "TEXT", "real": "DOUBLE PRECISION", "integer": "BIGINT"}

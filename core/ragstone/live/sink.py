@@ -11,7 +11,7 @@ from ragstone.live.sampling import check_function
 
 if TYPE_CHECKING:
     from ragstone.live.alarms import Alarm
-    from ragstone.results.connection import Database
+    from ragstone.results.database import Database
     from ragstone.results.record import Record
     from ragstone.results.traffic import Feedback
 

@@ -12,7 +12,7 @@ from ragstone.report.tables import Shown, count, moment
 
 if TYPE_CHECKING:
     from ragstone.live.outbox import Contents
-    from ragstone.results.connection import Database
+    from ragstone.results.database import Database
 
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
 _COUNTED = ("scored", "unscored", "spooled")  # as outcomes, or as what waits

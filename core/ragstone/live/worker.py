@@ -22,7 +22,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.metrics.setup import setup_of
 from ragstone.outcome import Outcome, Score
-from ragstone.results.connection import Database
+from ragstone.results.database import Database
 from ragstone.results.groups import group_of
 from ragstone.results.record import Record
 

@@ -1,10 +1,10 @@
-"""A results database on a PostgreSQL server, through psycopg: its URL, its connection, its errors."""
+"""A database on a PostgreSQL server, through psycopg: its URL, its connection, its errors."""
 
 import re
 import socket
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ except ImportError as _error:
         f'a database URL needs psycopg: pip install "ragstone[sql]" ({_error})', name=_error.name
     ) from _error
 
-from ragstone.results.connection import ForkSafe, Kind, Query
+from ragstone.results.database import Database, DatabaseSchema
 
 # A connection that goes silent without an end (a failover, a NAT that forgets it) is found dead in a minute.
 _DEFAULTS: Mapping[str, Any] = {
@@ -26,8 +26,10 @@ _DEFAULTS: Mapping[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-_READING = 10  # times as long as a transaction may take
-_MAKING = 0x7261_6773_746F_6E65  # PostgreSQL's lock for it has a number: "ragstone"
+# How many times as long as a transaction reading may take.
+_READING = 10
+# PostgreSQL's lock for making tables has a number: "ragstone".
+_MAKING = 0x7261_6773_746F_6E65
 _AT_ONCE = 500
 _SCHEMES = ("postgresql+psycopg", "postgresql", "postgres")
 _PARAMETER = re.compile(r":([a-z_]+)")
@@ -36,13 +38,23 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class _Statements:
-    """psycopg's connection with sqlite3's methods and named parameters."""
+    """psycopg's connection with sqlite3's methods and named parameters.
 
-    def __init__(self, connection: Connection) -> None:
+    With `cursors`, the server keeps the rows of each query until they are read, or these are closed.
+    """
+
+    def __init__(self, connection: Connection, cursors: ExitStack | None = None) -> None:
         self._connection = connection
+        self._cursors = cursors
+        self._queries = 0
 
-    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None, /) -> "psycopg.Cursor[tuple[Any, ...]]":
-        return self._connection.execute(_psycopg_sql(sql), parameters or {})
+    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None, /) -> Any:  # noqa: ANN401 - as sqlite3's
+        if self._cursors is None:
+            return self._connection.execute(_psycopg_sql(sql), parameters or {})
+        self._queries += 1
+        cursor = self._cursors.enter_context(self._connection.cursor(name=f"ragstone_{self._queries}"))
+        cursor.itersize = _AT_ONCE
+        return cursor.execute(_psycopg_sql(sql), parameters or {})
 
     def executemany(self, sql: str, parameters: Sequence[Mapping[str, Any]], /) -> None:
         with self._connection.cursor() as cursor:
@@ -53,29 +65,30 @@ def _psycopg_sql(sql: str) -> bytes:
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%")).encode()
 
 
-class ServerDatabase(ForkSafe[Connection]):
-    """One process's way into the database, by one connection. Any thread may use it; they take turns.
+class ServerDatabase(Database):
+    """A database on a PostgreSQL server.
 
     Args:
-        url: The database, checked.
-        kind: What it holds.
+        url: The database, as a user writes it.
+        schema: What it holds.
         patience: Seconds that a transaction may take. Then its connection is cut, and the next one connects anew: what
-            is between may acknowledge all and pass on nothing.
+            is between may acknowledge all and pass on nothing. None: any time.
+
+    Raises:
+        ValueError: It is no URL, or names another database than PostgreSQL, or another driver than psycopg.
     """
 
-    def __init__(self, url: str, kind: Kind, patience: float) -> None:
-        super().__init__()
-        self._url = url
-        self._kind = kind
+    listed = "json_array_elements_text(CAST(:ids AS json))"
+    connection: Connection | None
+
+    def __init__(self, url: str, schema: DatabaseSchema, patience: float | None) -> None:
+        self._url = read_url(url)
+        super().__init__(shown_url(self._url), schema)
         self._patience = patience
 
     @contextmanager
     def transaction(self, removing: str = "") -> Generator[_Statements, None, None]:
-        """Do all of it or nothing; with a table's name, once no other transaction reads that table.
-
-        Raises:
-            SinkError: The database cannot be reached, refuses, or is none that this version can write to.
-        """
+        """Do all of it or nothing; with a table's name, once no other transaction reads that table."""
         with self._used(None if removing else self._patience) as connection, connection.transaction():
             if removing:
                 connection.execute(f"LOCK TABLE {removing}".encode())
@@ -83,49 +96,85 @@ class ServerDatabase(ForkSafe[Connection]):
 
     @contextmanager
     def reading(self) -> Generator[_Statements, None, None]:
-        """Read what is of one moment, as a role may that cannot write, too.
-
-        Raises:
-            SinkError: As for `transaction`.
-        """
-        with self._used(_READING * self._patience) as connection, connection.transaction():
+        """Read what is of one moment, as a role may that cannot write, too; rows as they come, not all at once."""
+        seconds = self._patience and _READING * self._patience
+        with self._used(seconds) as connection, connection.transaction(), ExitStack() as cursors:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield _Statements(connection)
+            yield _Statements(connection, cursors)
 
     def vacuum(self, *tables: str) -> None:
         """Let what was deleted from the tables be written over."""
-        if tables:  # by a connection of its own: it may take minutes, and holds up no write
-            with _explained(self._url, self._kind.error), _connected(self._url) as connection:
+        # By a connection of its own: it may take minutes, and holds up no write.
+        if tables:
+            with self._explained(), self._connect() as connection:
                 connection.execute(f"VACUUM {', '.join(tables)}".encode())
-
-    def shut(self, opened: Connection) -> None:
-        """Close the connection."""
-        opened.close()
 
     @contextmanager
     def _used(self, seconds: float | None) -> Generator[Connection, None, None]:
-        with self.lock, _explained(self._url, self._kind.error):
+        with self.lock, self._explained():
             try:
-                if self.opened is not None:
-                    self._look(self.opened)
-                if self.opened is None:
-                    self.opened = _connected(self._url)
-                    with _within(self._patience, self.opened), self.opened.transaction():
-                        _make(self.opened, shown_url(self._url), self._kind)
-                with _within(seconds, self.opened):
-                    yield self.opened
-            except (psycopg.Error, self._kind.error):
-                self.reopen()  # another may have dropped the tables, or another server may answer
+                connection = self._answering() or self._prepared()
+                with _within(seconds, connection):
+                    yield connection
+            except (psycopg.Error, self.schema.error):
+                # Another may have dropped the tables, or another server may answer.
+                self.disconnect()
                 raise
 
-    def _look(self, opened: Connection) -> None:
+    def _answering(self) -> Connection | None:
+        """The connection, unless the server was started anew meanwhile."""
+        if self.connection is not None:
+            try:
+                with _within(self._patience, self.connection):
+                    self.connection.execute("SELECT 1")
+            except NoAnswer:
+                raise
+            except psycopg.Error:
+                self.disconnect()
+        return self.connection
+
+    def _prepared(self) -> Connection:
+        """A new connection to a database whose tables are there: made by one process at a time, if at all."""
+        self.connection = connection = self._connect()
+        with _within(self._patience, connection), connection.transaction():
+            if self.schema.tables:
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING])
+            if connection.execute("SELECT to_regclass('ragstone_schema')").fetchall() == [(None,)]:
+                self._make(connection)
+            ((version,),) = connection.execute("SELECT max(version) FROM ragstone_schema").fetchall()
+        if version != self.schema.version:
+            another = self.schema.of_another_version(version, "name another database or schema")
+            raise self.schema.error(f"{self.name}: {another}")
+        return connection
+
+    def _make(self, connection: Connection) -> None:
+        if not self.schema.tables:
+            raise self.schema.error(f"{self.name}: is not a ragstone database; a Monitor's SQLSink writes one")
+        for statement in ("CREATE TABLE ragstone_schema (version BIGINT)", *self.schema.tables):
+            connection.execute(statement.encode())
+        connection.execute("INSERT INTO ragstone_schema VALUES (%s)", [self.schema.version])
+
+    def _connect(self) -> Connection:
+        options: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(self._url)}
+        connection = psycopg.connect(autocommit=True, **options)
+        # What the alarms' sums are made for.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return connection
+
+    @contextmanager
+    def _explained(self) -> Generator[None, None, None]:
         try:
-            with _within(self._patience, opened):
-                opened.execute("SELECT 1")
-        except NoAnswer:
-            raise
-        except psycopg.Error:  # the server was started anew meanwhile
-            self.reopen()
+            yield
+        except psycopg.Error as error:
+            text = str(error).strip()
+            for name, secret in conninfo_to_dict(self._url).items():
+                if "password" in name:
+                    text = text.replace(str(secret), "***").replace(quote(str(secret), safe=""), "***")
+            hint = ""
+            if "already exists" in text:
+                hint = "; it is another program's: give ragstone a database or a schema of its own"
+            # The driver's own text may hold the password.
+            raise self.schema.error(f"{self.name}: {type(error).__name__}: {text}{hint}") from None
 
 
 class NoAnswer(psycopg.OperationalError):
@@ -135,22 +184,23 @@ class NoAnswer(psycopg.OperationalError):
 @contextmanager
 def _within(seconds: float | None, connection: Connection) -> Generator[None, None, None]:
     """Cut a connection if what is done takes longer than so many seconds; None: it may take any time."""
-    lock, done, was_cut = threading.Lock(), threading.Event(), threading.Event()
+    if seconds is None:
+        yield
+        return
+    lock, was_cut = threading.Lock(), threading.Event()
 
     def cut() -> None:
         with lock, suppress(OSError, psycopg.Error):
-            if not done.is_set():  # or its number may be another connection's by now
+            # When all is done, its number may be another connection's.
+            if not timer.finished.is_set():
                 was_cut.set()
-                of = socket.socket(fileno=connection.fileno())
-                try:
-                    of.shutdown(socket.SHUT_RDWR)  # which wakes who waits for it
-                finally:
-                    of.detach()
+                # This wakes who waits for it.
+                with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as duplicate:
+                    duplicate.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(seconds or 0.0, cut)
+    timer = threading.Timer(seconds, cut)
     timer.daemon = True
-    if seconds is not None:
-        timer.start()
+    timer.start()
     try:
         yield
     except psycopg.Error:
@@ -161,36 +211,11 @@ def _within(seconds: float | None, connection: Connection) -> Generator[None, No
         raise
     finally:
         with lock:
-            done.set()
-        timer.cancel()
-
-
-@contextmanager
-def reading(url: str, kind: Kind) -> Generator[Query, None, None]:
-    """Give what answers queries: all of one moment, and without a change.
-
-    Args:
-        url: The database, checked.
-        kind: What it holds. Its error says that it cannot be read, is of another version, or another program's.
-    """
-    with _explained(url, kind.error), _connected(url) as connection:
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        connection.read_only = True
-
-        def query(sql: str, parameters: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-            with connection.cursor(name="ragstone") as cursor:  # on the server: rows as they come, not all at once
-                cursor.itersize = _AT_ONCE
-                yield from cursor.execute(_psycopg_sql(sql), parameters)
-
-        with connection.transaction():
-            if not _is_made(connection):
-                raise kind.error(f"{shown_url(url)}: is not a ragstone database; a Monitor's SQLSink writes one")
-            _check_version(connection, shown_url(url), kind)
-            yield query
+            timer.cancel()
 
 
 def read_url(url: str) -> str:
-    """Return the URL as PostgreSQL reads it, checked.
+    """The URL as PostgreSQL reads it, checked.
 
     Raises:
         ValueError: It is no URL, or names another database than PostgreSQL, or another driver than psycopg.
@@ -205,7 +230,8 @@ def read_url(url: str) -> str:
     except psycopg.ProgrammingError:
         has = {"port": "unknown"}
     if scheme not in _SCHEMES or "@" in str(has.get("host")) or not str(has.get("port", 0)).isdecimal():
-        raise ValueError(  # without its text, which may be a password
+        # Without its text, which may be a password.
+        raise ValueError(
             "url: is not a PostgreSQL URL; write postgresql+psycopg://user:password@host/name, "
             "or the path of a SQLite file"
         )
@@ -213,7 +239,7 @@ def read_url(url: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return the URL for names and messages: without the password, and without the query, which may hold another.
+    """The URL for names and messages: without the password, and without the query, which may hold another.
 
     Example:
         >>> shown_url("postgresql://me:secret@db.test:5433/rag?sslpassword=secret")
@@ -223,46 +249,3 @@ def shown_url(url: str) -> str:
     user = f"{quote(has['user'])}@" if "user" in has else ""
     port = f":{has['port']}" if "port" in has else ""
     return f"postgresql+psycopg://{user}{has.get('host', '')}{port}/{quote(has.get('dbname', ''))}"
-
-
-def _connected(url: str) -> Connection:
-    options: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(url)}
-    connection = psycopg.connect(autocommit=True, **options)
-    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED  # what the alarms' sums are made for
-    return connection
-
-
-def _make(connection: Connection, where: str, kind: Kind) -> None:
-    """Make the tables unless they are there, one process at a time."""
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING])
-    if not _is_made(connection):
-        for statement in ("CREATE TABLE ragstone_schema (version BIGINT)", *kind.tables):
-            connection.execute(statement.encode())
-        connection.execute("INSERT INTO ragstone_schema VALUES (%s)", [kind.version])
-    _check_version(connection, where, kind)
-
-
-def _is_made(connection: Connection) -> bool:
-    return connection.execute("SELECT to_regclass('ragstone_schema')").fetchall() != [(None,)]
-
-
-def _check_version(connection: Connection, where: str, kind: Kind) -> None:
-    ((version,),) = connection.execute("SELECT max(version) FROM ragstone_schema").fetchall()
-    if version != kind.version:
-        raise kind.error(f"{where}: {kind.of_another_version(version, 'name another database or schema')}")
-
-
-@contextmanager
-def _explained(url: str, explained: type[Exception]) -> Generator[None, None, None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        text = str(error).strip()
-        for name, secret in conninfo_to_dict(url).items():
-            if "password" in name:
-                text = text.replace(str(secret), "***").replace(quote(str(secret), safe=""), "***")
-        hint = ""
-        if "already exists" in text:
-            hint = "; it is another program's: give ragstone a database or a schema of its own"
-        # The driver's own text may hold the password.
-        raise explained(f"{shown_url(url)}: {type(error).__name__}: {text}{hint}") from None

@@ -97,15 +97,15 @@ def make_private(path: Path) -> None:
             unnamed.unlink()
 
 
-def explain(path: Path, problem: str) -> str:
-    """Return why a file cannot be opened or written, and what to do.
+def file_problem(path: Path, problem: str) -> str:
+    """Why a file cannot be opened or written, and what to do.
 
     Args:
         path: The file.
         problem: What the system says.
 
     Example:
-        >>> print(explain(Path("/no/such/folder/ragstone.db"), "unable to open"))
+        >>> print(file_problem(Path("/no/such/folder/ragstone.db"), "unable to open"))
         no folder /no/such/folder; create it, or name another file
     """
     with suppress(OSError):  # a folder above it may not be entered
@@ -230,23 +230,15 @@ class Lease:
         return set()
 
     def lives(self, name: str) -> bool:
-        """Return whether a lease still holds; forget its file if its process has ended."""
-        if not _NAME.fullmatch(name):  # not ours, and perhaps the path of something else
+        """Whether a lease still holds; the file of a process that has ended is removed."""
+        # What is no name of ours may be the path of something else.
+        if not _NAME.fullmatch(name):
             return False
-        path = self._path(name)
         try:
-            file = os.open(path, os.O_RDWR)
-        except FileNotFoundError:
-            return False
-        except OSError:  # another user's, or no more files can be opened: to take its work would have it done twice
+            FileLock(self._path(name)).close()
+        # Locked; or another user's, or no more files can be opened: to take its work would have it done twice.
+        except OSError:
             return True
-        try:
-            if not lock_file(file):
-                return True
-            with suppress(OSError):
-                path.unlink()  # while it is locked: one that was just made is then made again
-        finally:
-            os.close(file)
         return False
 
     def close(self) -> None:

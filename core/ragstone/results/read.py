@@ -10,7 +10,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable, to_plain
-from ragstone.results.connection import Query, reading_file
+from ragstone.results.database import Database, Transaction
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
+from ragstone.results.sqlite import SqliteFile
 from ragstone.results.tables import results_database
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
@@ -29,8 +30,11 @@ from ragstone.sample import Sample
 _MARK = "ragstone_results"
 _VERSION = 1
 _LEAST = -1e300
+# Seconds to wait while another process holds a file.
+_PATIENCE = 10.0
 _TORN = b"{"
-_NAMED = 5  # rows and lines that a note names
+# How many rows and lines a note names.
+_NAMED = 5
 _READ = [name for name in COLUMNS if name not in ("sample", "watched")]
 
 
@@ -38,7 +42,7 @@ class ResultsError(RagstoneError, ValueError):
     """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 
-_KIND = results_database(ResultsError)
+_SCHEMA = results_database(ResultsError)
 
 
 def write_results(path: Path, records: Iterable[Record], info: Mapping[str, object]) -> None:
@@ -60,7 +64,7 @@ def write_results(path: Path, records: Iterable[Record], info: Mapping[str, obje
 
 
 def open_results(source: str | os.PathLike[str]) -> Results:
-    """Return the results of a results file or of a monitor's database. Nothing is changed.
+    """The results of a results file or of a monitor's database. Nothing is changed.
 
     Args:
         source: The path of a results file or of a SQLite file, or a URL ("postgresql+psycopg://user@host/name").
@@ -75,20 +79,18 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         raise TypeError(f"is {type(source).__name__}; pass a Report, the path of a results file or a database's URL")
     text, path = os.fspath(source), Path(source)
     if "://" in text:
-        from ragstone.results.postgres import read_url, reading, shown_url
+        from ragstone.results.postgres import ServerDatabase  # loads psycopg
 
         try:
-            url = read_url(text)
+            return DatabaseResults(partial(ServerDatabase, text, _SCHEMA, None))
         except ValueError as error:
             raise ResultsError(str(error)) from None
-        listed = "json_array_elements_text(CAST(:ids AS json))"
-        return DatabaseResults(shown_url(url), partial(reading, url, _KIND), listed)
-    if not path.is_file():  # SQLite would make one
+    if not path.is_file():
         problem = "is not a file" if path.exists() else "no such file"
         raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
     with path.open("rb") as file:
         is_database = file.read(16) == b"SQLite format 3\x00"
-    return DatabaseResults(text, partial(_reading_file, path), "json_each(:ids)") if is_database else FileResults(path)
+    return DatabaseResults(partial(SqliteFile, path, _SCHEMA, _PATIENCE)) if is_database else FileResults(path)
 
 
 class FileResults(Results):
@@ -154,7 +156,7 @@ class FileResults(Results):
         with self.path.open("rb") as file:
             packed = file.peek(2)[:2] == b"\x1f\x8b"
             try:
-                yield _unpacked(file) if packed else file
+                yield _gunzipped(file) if packed else file
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise ResultsError(f"{self.path}: cannot be read: {error}") from error
 
@@ -169,9 +171,8 @@ class DatabaseResults(Results):
     """The results of a monitor's database, for reading alone, while monitors go on writing.
 
     Args:
-        name: What to call it.
-        opened: Opens it; what it gives answers queries, all of one moment.
-        listed: How its SQL has the parameter `ids`, a list as JSON, as rows with a column `value`.
+        open_database: Gives the database, for one reading.
+        transaction: The one that all is read in; None for one of its own for each reading.
 
     Raises:
         ResultsError: It is another program's, it cannot be read, or another ragstone wrote it.
@@ -179,18 +180,28 @@ class DatabaseResults(Results):
 
     at_hand = False
 
-    def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Query]], listed: str) -> None:
-        self.name = name
-        self._opened = opened
-        self._listed = listed
-        with opened():
+    def __init__(self, open_database: Callable[[], Database], transaction: Transaction | None = None) -> None:
+        database = open_database()
+        self.name = database.name
+        self._listed = database.listed
+        self._open_database = open_database
+        self._transaction = transaction
+        with self._reading():
             pass
+
+    @contextmanager
+    def _reading(self) -> Generator[Transaction, None, None]:
+        if self._transaction is not None:
+            yield self._transaction
+            return
+        with closing(self._open_database()) as database, database.reading() as transaction:
+            yield transaction
 
     @contextmanager
     def held(self) -> Generator[Results, None, None]:
         """Give results that read all of one moment, by one connection."""
-        with self._opened() as query:
-            yield DatabaseResults(self.name, lambda: nullcontext(query), self._listed)
+        with self._reading() as transaction:
+            yield DatabaseResults(self._open_database, transaction)
 
     def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:
         """Yield the records, those of a sample together; all are of one moment. Rows are counted from 0.
@@ -202,13 +213,13 @@ class DatabaseResults(Results):
         order = "sample_id, metric, version"
         sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
         place, last, damaged = -1, None, list[str]()
-        with self._opened() as query:
-            for *row, text in query(sql, {"since": _LEAST if since is None else since}):
+        with self._reading() as transaction:
+            for *row, text in transaction.execute(sql, {"since": _LEAST if since is None else since}):
                 if row[0] != last:
                     place, last = place + 1, row[0]
                 try:
                     record = from_row(dict(zip(_READ, row, strict=True)), place)
-                    yield replace(record, sample=_sample(text)) if text else record
+                    yield replace(record, sample=_stored_sample(text)) if text else record
                 except ValueError:
                     damaged.append(f"{row[0]} by {row[1]}")
         some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
@@ -216,7 +227,7 @@ class DatabaseResults(Results):
         self.notes = (unread,) if damaged else ()
 
     def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record; None where texts are not stored."""
+        """The sample of a record; None where texts are not stored."""
         return dict(self.samples([record.sample_id])).get(record.sample_id)
 
     def samples(self, ids: Collection[str]) -> Iterator[tuple[str, Sample]]:
@@ -225,40 +236,38 @@ class DatabaseResults(Results):
             "SELECT sample_id, min(sample) FROM outcomes WHERE sample IS NOT NULL "  # noqa: S608 - of ours
             f"AND sample_id IN (SELECT value FROM {self._listed}) GROUP BY sample_id"
         )
-        with self._opened() as query:
-            for sample_id, text in query(sql, {"ids": json.dumps(list(ids))}):
-                if (sample := _sample(text)) is not None:
+        with self._reading() as transaction:
+            for sample_id, text in transaction.execute(sql, {"ids": json.dumps(list(ids))}):
+                if (sample := _stored_sample(text)) is not None:
                     yield sample_id, sample
 
     def feedback(self) -> Mapping[str, Feedback]:
-        """Return what people said of answers, the latest by the sample's id."""
+        """What people said of answers, the latest by the sample's id."""
         names = list(Feedback.model_fields)
+        sql = f"SELECT {', '.join(names)} FROM feedback ORDER BY at"  # noqa: S608 - names of ours
         found: dict[str, Feedback] = {}
-        with self._opened() as query:
-            for row in query(f"SELECT {', '.join(names)} FROM feedback ORDER BY at", {}):  # noqa: S608 - names of ours
-                with suppress(ValueError):  # a hand has changed it
+        with self._reading() as transaction:
+            for row in transaction.execute(sql):
+                # A hand may have changed it.
+                with suppress(ValueError):
                     each = Feedback.model_validate(dict(zip(names, row, strict=True)))
                     found[each.sample_id] = each
         return found
 
 
-def _sample(text: str) -> Sample | None:
-    with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+def _stored_sample(text: str) -> Sample | None:
+    # A hand may have changed it.
+    with suppress(ValueError, TypeError, RecursionError):
         return Sample(**json.loads(text))
     return None
 
 
-@contextmanager
-def _reading_file(path: Path) -> Generator[Query, None, None]:
-    with reading_file(path, _KIND) as connection:
-        yield connection.execute
-
-
-def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
+def _gunzipped(file: IO[bytes]) -> Iterator[bytes]:
     with gzip.open(file) as lines:
         try:
             yield from lines
-        except EOFError:  # what is there is read, and that its end is missing shows
+        except EOFError:
+            # What is there is read, and that its end is missing shows.
             yield _TORN
 
 

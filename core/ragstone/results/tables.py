@@ -1,11 +1,12 @@
 """What tells a results database from other files; monitors write it and reports read it."""
 
-from ragstone.results.connection import Kind
+from ragstone.results.database import DatabaseSchema
 
 
-def results_database(error: type[Exception], *tables: str) -> Kind:
+def results_database(error: type[Exception], *tables: str) -> DatabaseSchema:
     """Describe a results database to whoever opens it and raises such errors.
 
     Who writes names the tables to make; who names none only reads.
     """
-    return Kind("results database", 0x72616752, 5, tables, error)  # "ragR"
+    # The mark is "ragR".
+    return DatabaseSchema("results database", 0x72616752, 5, tables, error)
