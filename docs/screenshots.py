@@ -7,7 +7,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from ragstone.cli.demo import RECORDING, scored
+from ragstone.cli.demo import RECORDING, demo_report
 
 IMAGES = Path(__file__).parent / "images"
 SHOTS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")]
@@ -15,7 +15,7 @@ SHOTS = [(width, scheme) for width in (1280, 390) for scheme in ("light", "dark"
 
 def main() -> None:
     """Write a picture for each width and colour scheme, one sample open; README shows that sample alone."""
-    page = scored(json.loads(RECORDING.read_text("utf-8"))).html()
+    page = demo_report(json.loads(RECORDING.read_text("utf-8"))).html()
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragstone import Evidence, Sample, Verdict
-from ragstone.labels.choose import choose
+from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import match_labels, read_labels
 from ragstone.metrics.base import ItemKind
 from ragstone.report import MetricInfo, Report
@@ -54,7 +54,7 @@ def status(page):
 
 
 def test_by_keys_to_a_file_of_labels(show, tmp_path):
-    page = show(choose(made()).page())
+    page = show(draw_samples(made()).page())
     assert page.get_by_role("button", name="lock").is_disabled()
     press(page, "12>")
     assert status(page) == "0 of 3 samples done."
@@ -71,7 +71,7 @@ def test_by_keys_to_a_file_of_labels(show, tmp_path):
 
 
 def test_by_clicks_and_on_after_a_reload(show, tmp_path):
-    page = show(choose(made()).page())
+    page = show(draw_samples(made()).page())
     claim = page.get_by_role("group", name="claim 2")
     claim.get_by_role("button", name="not in source").click()
     page.reload()
@@ -92,7 +92,7 @@ def test_by_clicks_and_on_after_a_reload(show, tmp_path):
 
 
 def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, tmp_path):
-    page = show(choose(made()).page())
+    page = show(draw_samples(made()).page())
     assert page.get_by_role("button", name="back").is_disabled()
     press(page, "111>s121>")
     assert status(page).startswith("3 of 3 samples done, 1 skipped.")
@@ -117,14 +117,14 @@ def test_going_back_changes_an_answer_also_after_a_reload_and_at_the_end(show, t
 
 
 def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_something(show):
-    page = show(choose(made()).page())
+    page = show(draw_samples(made()).page())
     assert page.locator("mark").count() == 0
     press(page, "vv")
     assert page.locator("mark").all_inner_texts() == ["green"]
     assert page.get_by_role("button", name="something is missing").is_visible()
-    page = show(choose(made(kinds=KINDS[1:])).page())
+    page = show(draw_samples(made(kinds=KINDS[1:])).page())
     assert page.get_by_role("button", name="something is missing").count() == 0
-    page = show(choose(made(kinds=())).page())
+    page = show(draw_samples(made(kinds=())).page())
     assert page.get_by_role("button", name="each item").count() == 0
     assert page.get_by_label("or any number").is_visible()
 
@@ -133,7 +133,7 @@ def test_the_place_of_a_passage_is_marked_and_only_lists_of_the_judge_lack_somet
 def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
     kinds = (ItemKind("claim", ATTACK, ("supported", "<img>")), KINDS[1])
     report = made(text=ATTACK, kinds=kinds)
-    page = show(choose(report).page(), width)
+    page = show(draw_samples(report).page(), width)
     assert page.locator("img, iframe, object, embed").count() == 0
     assert page.inner_text("body").count("<img src=http://evil.example/a.png") > 5
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -147,7 +147,7 @@ def test_hostile_texts_stay_texts_and_nothing_sticks_out(show, tmp_path, width):
 def test_axe_finds_no_serious_fault(show, width, scheme):
     from axe_playwright_python.sync_playwright import Axe
 
-    page = show(choose(made()).page(), width, color_scheme=scheme, bypass_csp=True)
+    page = show(draw_samples(made()).page(), width, color_scheme=scheme, bypass_csp=True)
     for keys in ("1vm", ""):
         press(page, keys)
         found = Axe().run(page).response["violations"]

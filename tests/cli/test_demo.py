@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragstone import Unscored
-from ragstone.cli.demo import RECORDING, scored
+from ragstone.cli.demo import RECORDING, demo_report
 from ragstone.results.record import decode_reply
 
 RECORDED = json.loads(RECORDING.read_text("utf-8"))
@@ -17,7 +17,7 @@ RECORDED = json.loads(RECORDING.read_text("utf-8"))
 @pytest.fixture(scope="module")
 def values():
     """Each sample's values by metric; None where there is none."""
-    report = scored(RECORDED)
+    report = demo_report(RECORDED)
     outcomes = [(each.sample_id, each.outcome) for each in report.results()]
     if lacking := [each.detail for _, each in outcomes if isinstance(each, Unscored) and each.reason == "judge_error"]:
         pytest.fail(f"{len(lacking)} outcomes of {len(outcomes)} lack recorded replies: {lacking[0]}", pytrace=False)

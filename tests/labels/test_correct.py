@@ -9,7 +9,7 @@ from sklearn import metrics
 from ragstone import Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import LabelError, corrected, corrected_difference, corrected_mean
-from ragstone.labels.choose import choose
+from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import Draw
 from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import Report
@@ -146,7 +146,7 @@ def test_scores_on_another_scale_than_labels_are_neither_drawn_nor_corrected(tmp
     with pytest.raises(LabelError, match=f"demo: {said}"):
         corrected(other, labelled(tmp_path / "l", report, truth, SIXTY))
     with pytest.raises(LabelError, match=f"demo: {said}"):
-        choose(other)
+        draw_samples(other)
 
 
 def test_thumbs_stand_beside_the_scores_and_correct_nothing(tmp_path):

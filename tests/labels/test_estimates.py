@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragstone.labels import Estimate, corrected_difference, corrected_mean
+from ragstone.labels import CorrectedEstimate, corrected_difference, corrected_mean
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
@@ -22,7 +22,7 @@ SCORES = np.clip(GRADED + RNG.normal(0, 0.15, 40), 0, 1)
 OTHER_SCORES = np.clip(RNG.random(400) + RNG.normal(0, 0.15, 400), 0, 1)
 
 
-def numbers(estimate: Estimate) -> tuple[float, float, float]:
+def numbers(estimate: CorrectedEstimate) -> tuple[float, float, float]:
     return estimate.mean, estimate.low, estimate.high
 
 
@@ -218,7 +218,9 @@ def test_bad_input_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("estimator", [corrected_mean, corrected_difference])
-def test_without_scipy_the_extra_is_named(estimator: Callable[..., Estimate], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scipy_the_extra_is_named(
+    estimator: Callable[..., CorrectedEstimate], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(ImportError, match=r'a corrected mean needs scipy: pip install "ragstone\[labels\]"'):
         estimator(YES_NO, VERDICTS, OTHER_VERDICTS)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
 from ragstone.cli.main import cli
 from ragstone.judge_names import NullJudge
-from ragstone.labels.choose import choose
+from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import items_of, read_labels
 from ragstone.metrics.names import make_metric, metric_names
 from ragstone.report import MetricInfo, Report
@@ -80,7 +80,7 @@ def labels(results):
     """What the page's download holds where each sentence is found needed."""
     return [
         {"ragstone_label": 1, **entry["of"], **item, "answer": "relevant", "draw": entry["draw"]}
-        for entry in data_of(choose(Report.load(results)).page())["samples"]
+        for entry in data_of(draw_samples(Report.load(results)).page())["samples"]
         for item in [{name: each[name] for name in ("kind", "item", "text")} for each in entry["items"]]
     ]
 

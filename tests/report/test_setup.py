@@ -21,7 +21,7 @@ from ragstone import (
 )
 from ragstone.identity import sample_digest
 from ragstone.labels import LabelError, corrected
-from ragstone.labels.choose import choose
+from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import Label
 from ragstone.live import Alert, SQLiteSink
 from ragstone.live.alarms import alerts_in
@@ -122,7 +122,7 @@ def test_another_embedder_is_named_and_a_report_of_two_draws_from_neither():
     with pytest.raises(
         LabelError, match="judge fake and of version 5, judge fake, granularity=chunk; score all by one"
     ):
-        choose(both)
+        draw_samples(both)
 
 
 def test_live_scores_of_two_set_ups_have_a_mean_each_and_are_dated(tmp_path):

@@ -48,7 +48,7 @@ class _RecordedEmbedder(BaseEmbedder):
         return np.array([self._places[digest_of(text)] for text in texts], dtype=np.float32)
 
 
-def scored(recording: dict[str, Any]) -> Report:
+def demo_report(recording: dict[str, Any]) -> Report:
     """Return the report of a recording's samples."""
     model = f"{recording['judge']} (recorded {recording['date']})"
     judge = _RecordedJudge(model, recording["replies"])
@@ -82,7 +82,7 @@ def demo(page: str | None, samples: str | None) -> None:
         _write_samples(Path(samples), "".join(f"{json.dumps(sample)}\n" for sample in recording["samples"]).encode())
         click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: ragstone score {samples}")
         return
-    report = scored(recording)
+    report = demo_report(recording)
     click.echo(report)
     row = -1
     for record in report.results():

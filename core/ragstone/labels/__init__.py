@@ -1,15 +1,15 @@
 """People's labels: what they say of a judge, and what people would say of all samples."""
 
 from ragstone.labels.correct import corrected, corrected_comparison, corrected_pairs
-from ragstone.labels.estimates import Estimate, corrected_difference, corrected_mean
+from ragstone.labels.estimates import CorrectedEstimate, corrected_difference, corrected_mean
 from ragstone.labels.corrections import ByLabels, Correction, Corrections
 from ragstone.labels.label_file import LabelError
 
 __all__ = [
     "ByLabels",
+    "CorrectedEstimate",
     "Correction",
     "Corrections",
-    "Estimate",
     "LabelError",
     "corrected",
     "corrected_comparison",

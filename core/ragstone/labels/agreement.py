@@ -11,7 +11,7 @@ from ragstone.report.statistics import TIE, GroupedMean, Interval
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Numbers = NDArray[np.float64]
+    from ragstone.report.statistics import Numbers
 
 _RESAMPLES = 1_000
 

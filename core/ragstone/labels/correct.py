@@ -10,7 +10,7 @@ import numpy as np
 from ragstone.identity import sample_digest
 from ragstone.labels.agreement import kappa_of, sensitivity_specificity
 from ragstone.labels.corrections import ByLabels, Correction, Corrections
-from ragstone.labels.estimates import LEAST_LABELS, Estimate, corrected_difference, corrected_mean, load_scipy
+from ragstone.labels.estimates import LEAST_LABELS, CorrectedEstimate, corrected_difference, corrected_mean, load_scipy
 from ragstone.labels.label_file import LabelError, LabelledRecord, match_labels, read_labels, refuse_scale
 from ragstone.report.aggregates import (
     Key,
@@ -26,6 +26,8 @@ from ragstone.report.statistics import LEAST_GROUPS, TIE, GroupedMean
 from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import FEW_GROUPS, count, number
 from ragstone.sample import Sample
+
+_Estimator = Callable[..., CorrectedEstimate]
 
 
 def corrected(
@@ -186,19 +188,19 @@ def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, st
     return rows
 
 
-def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
+def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: _Estimator) -> CorrectedEstimate:
     people, judge = [row.people for row in taken], [row.judge for row in taken]
     groups = [row.group for row in (*taken, *rest)]
     return estimator(people, judge, [row.judge for row in rest], group=groups)
 
 
-def _alone(taken: Sequence[_Row], estimator: Callable[..., Estimate]) -> Estimate:
+def _alone(taken: Sequence[_Row], estimator: _Estimator) -> CorrectedEstimate:
     """Return the mean of the labels, with the interval beside a judge who says nothing."""
     estimate = _corrected([row._replace(judge=0.0) for row in taken], (), estimator)
     return replace(estimate, mean=float(np.mean([row.people for row in taken])))
 
 
-def _off(taken: Sequence[_Row]) -> Estimate:
+def _off(taken: Sequence[_Row]) -> CorrectedEstimate:
     scale = max(1.0, *(abs(row.error) for row in taken))  # errors of differences reach from -2 to 2
     estimate = _alone([row._replace(people=row.error / scale) for row in taken], corrected_difference)
     return replace(estimate, mean=scale * estimate.mean, low=scale * estimate.low, high=scale * estimate.high)
@@ -209,7 +211,7 @@ def _estimated(
     rest: Sequence[_Row],
     skipped: int,
     notes: Sequence[tuple[int, str, str]],
-    estimator: Callable[..., Estimate],
+    estimator: _Estimator,
 ) -> ByLabels:
     """Return what labels and judge say together."""
     n = len(taken)

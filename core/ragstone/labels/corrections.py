@@ -9,7 +9,7 @@ from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import INTERVAL, Shown, count, ends, interval, number, of_groups, percent
 
 if TYPE_CHECKING:
-    from ragstone.labels.estimates import Estimate
+    from ragstone.labels.estimates import CorrectedEstimate
     from ragstone.report.report import Report
 
 _MANY_SKIPPED = 0.1
@@ -41,8 +41,8 @@ class ByLabels:
     labels: int
     skipped: int = 0
     people: Mean | None = None
-    corrected: "Estimate | None" = None
-    off: "Estimate | None" = None
+    corrected: "CorrectedEstimate | None" = None
+    off: "CorrectedEstimate | None" = None
     by_items: bool = False
     by_judges_items: bool = False
     missing: float = 0.0
@@ -74,7 +74,7 @@ class ByLabels:
             yield f"{self.whose}: {result} ({numbers}). {self._worth(e, 'labelled pair')}. Method: {e.method}."
         yield from self.caveats()
 
-    def _worth(self, e: "Estimate", noun: str) -> str:
+    def _worth(self, e: "CorrectedEstimate", noun: str) -> str:
         """Return what the judge adds to the labels."""
         labels, worth = of_groups(count(self.labels, noun), self.groups), round(e.labels_worth)
         more = e.labels_to_halve
@@ -123,14 +123,14 @@ class Correction(ByLabels):
         else:
             yield f"no corrected mean: {self.why}."
         if self.off is not None:
-            yield f"the judge gives {_more(self.off)}."
+            yield f"the judge gives {_excess_in_words(self.off)}."
         figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
         if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
             yield f"judge and people agree: {', '.join(known)}."
         yield from self.caveats()
 
 
-def _more(off: "Estimate") -> str:
+def _excess_in_words(off: "CorrectedEstimate") -> str:
     """Return how much more or less the judge gives than people do."""
     word = "more" if off.mean >= 0 else "less"
     return f"{number(abs(off.mean))} {word} than people do (judge - people: {interval(off.low, off.high, '+')})"
@@ -155,9 +155,9 @@ class Corrections(Shown, dict[str, Correction]):
             (
                 name,
                 of_groups(f"{each.labels:,}", each.groups),
-                *_cells(each.corrected),
-                *_cells(each.people),
-                *_cells(each.summary),
+                *_mean_cells(each.corrected),
+                *_mean_cells(each.people),
+                *_mean_cells(each.summary),
             )
             for name, each in self.items()
         ]
@@ -169,9 +169,9 @@ class Corrections(Shown, dict[str, Correction]):
             name: {
                 "labels": each.labels,
                 "groups": each.groups or None,
-                "corrected": _numbers(each.corrected),
-                "labels_alone": _numbers(each.people),
-                "judge_alone": _numbers(each.summary),
+                "corrected": _mean_as_json(each.corrected),
+                "labels_alone": _mean_as_json(each.people),
+                "judge_alone": _mean_as_json(each.summary),
             }
             for name, each in self.items()
         }
@@ -191,7 +191,7 @@ class Corrections(Shown, dict[str, Correction]):
         yield from self.report.notes
 
 
-def _numbers(each: "Estimate | MetricSummary | Mean | None") -> dict[str, float | None] | None:
+def _mean_as_json(each: "CorrectedEstimate | MetricSummary | Mean | None") -> dict[str, float | None] | None:
     return None if each is None else {"mean": each.mean, "low": each.low, "high": each.high}
 
 
@@ -199,7 +199,7 @@ def _ends(e: Mean) -> str:
     return ends(e) if e.low is not None or e.n == 1 else "no interval: all agree"
 
 
-def _cells(each: "Estimate | MetricSummary | Mean | None") -> tuple[str, str]:
+def _mean_cells(each: "CorrectedEstimate | MetricSummary | Mean | None") -> tuple[str, str]:
     if each is None:
         return number(None), number(None)
     return number(each.mean), ends(each.estimate) if isinstance(each, MetricSummary) else interval(each.low, each.high)

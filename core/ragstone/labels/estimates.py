@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    Numbers = NDArray[np.float64]
+    from ragstone.report.statistics import Numbers
 
 LEAST_LABELS = 20
 """With fewer labels there is no corrected mean."""
@@ -35,7 +35,7 @@ _Parts = tuple[float, float]  # of a variance: what falls with the number of lab
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class CorrectedEstimate:
     """An estimated mean with its confidence interval.
 
     Attributes:
@@ -66,13 +66,13 @@ def corrected_mean(
     *,
     level: float = 0.95,
     group: "Sequence[object] | None" = None,
-) -> Estimate:
+) -> CorrectedEstimate:
     """Return the mean that people would give, with an interval that holds it.
 
         mean = mean(people) + b (mean(all judge's scores) - mean(judge))
 
     `b` is the slope of people's scores on the judge's where both are known, so that the judge's scale makes no
-    difference. The data decide how the interval is computed, and `Estimate.method` says it:
+    difference. The data decide how the interval is computed, and `CorrectedEstimate.method` says it:
 
     - Labels and judge both yes/no: post-stratified by the judge's verdict, with Jeffreys' posteriors.
     - Otherwise: PPI++, cross-fitted, with half a label more at each end of the scale as far as the labels are like
@@ -102,7 +102,7 @@ def corrected_mean(
         >>> round(estimate.mean, 2), estimate.method
         (0.58, "post-stratified by the judge's verdict (yes/no labels)")
     """
-    data = _checked(people, judge, judge_rest, group, 0.0)
+    data = _scaled_data(people, judge, judge_rest, group, 0.0)
     return _estimate(data, level, difference=False)
 
 
@@ -113,7 +113,7 @@ def corrected_difference(
     *,
     level: float = 0.95,
     group: "Sequence[object] | None" = None,
-) -> Estimate:
+) -> CorrectedEstimate:
     """Return the mean of the differences b - a that people would give, from samples that two systems answered.
 
     As `corrected_mean`. With fewer than 5 labelled pairs that differ, the interval holds 0.
@@ -134,7 +134,7 @@ def corrected_difference(
         >>> round(estimate.mean, 2)
         0.03
     """
-    data = _checked(people, judge, judge_rest, group, -1.0)
+    data = _scaled_data(people, judge, judge_rest, group, -1.0)
     estimate = _estimate(data, level, difference=True)
     low, mean, high = (2.0 * value - 1.0 for value in (estimate.low, estimate.mean, estimate.high))
     return replace(estimate, mean=mean, low=low, high=high)
@@ -164,7 +164,7 @@ def load_scipy(name: str) -> ModuleType:
         raise ImportError(message, name="scipy") from error
 
 
-def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
+def _estimate(data: _Data, level: float, *, difference: bool) -> CorrectedEstimate:
     if not 0.0 < level < 1.0:
         raise ValueError(f"level: {level:g} is not between 0 and 1")
     load_scipy("special")
@@ -191,7 +191,7 @@ def _estimate(data: _Data, level: float, *, difference: bool) -> Estimate:
     if difference and (data.y != _TIE).sum() < LEAST_UNTIED:
         low, high, worth = min(low, _TIE), max(high, _TIE), 1.0
         method = f"{method}, fewer than {LEAST_UNTIED} labelled pairs differ"
-    return Estimate(mean, low, high, method, worth * data.n, to_halve)
+    return CorrectedEstimate(mean, low, high, method, worth * data.n, to_halve)
 
 
 def _of_groups(data: _Data, tail: float, mean: float, low: float, high: float, *, alone: bool) -> tuple[float, float]:
@@ -358,7 +358,7 @@ def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
     return float(distinct[0]), float(distinct[counts.argmax()]), float(distinct[-1]), float(counts.max()) / len(values)
 
 
-def _checked(
+def _scaled_data(
     people: "ArrayLike",
     judge: "ArrayLike",
     judge_rest: "ArrayLike",
@@ -367,7 +367,7 @@ def _checked(
 ) -> _Data:
     """Return the arguments on the scale from 0 to 1; refuse what they cannot be."""
     y, f, rest = (
-        _numbers(name, each) for name, each in (("people", people), ("judge", judge), ("judge_rest", judge_rest))
+        _finite_array(name, each) for name, each in (("people", people), ("judge", judge), ("judge_rest", judge_rest))
     )
     n = len(y)
     if n and not (y.min() >= least and y.max() <= 1.0):
@@ -397,7 +397,7 @@ def _members(group: "Sequence[object] | None", n: int, of: int) -> "NDArray[np.i
     return member
 
 
-def _numbers(name: str, values: "ArrayLike") -> "Numbers":
+def _finite_array(name: str, values: "ArrayLike") -> "Numbers":
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):

@@ -159,7 +159,7 @@ class LabelledRecord:
 
     def _by(self, verdicts: Sequence[Verdict]) -> float | None:
         try:
-            return _class_of(self.info).value_of(verdicts, self.sample, self.info.settings)
+            return _formula_class(self.info).value_of(verdicts, self.sample, self.info.settings)
         except NotImplementedError:
             problem = "labels of its items do not give its score"
         except KeyError as option:
@@ -167,7 +167,7 @@ class LabelledRecord:
         raise LabelError(f"{self.info.name}: {problem}; label with `one score`")
 
 
-def _class_of(info: "MetricInfo") -> type[Metric]:
+def _formula_class(info: "MetricInfo") -> type[Metric]:
     """Return the class of ragstone's that a metric is of; `Metric` where it is one of your own."""
     if info.name in metric_names():
         return metric_class(info.name)
@@ -226,7 +226,10 @@ def match_labels(
             second one of its item. All such labels (20 at most) are named.
     """
     scores = [
-        {(showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each for each in scored(of)}
+        {
+            (showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each
+            for each in scores_with_texts(of)
+        }
         for of in reports
     ]
     ids = {(sample_id, metric) for of in scores for sample_id, _, metric in of}
@@ -235,7 +238,7 @@ def match_labels(
     for number, label in labels:
         key = showable(label.id), label.sample_digest, label.metric
         item = *key, label.kind, label.item
-        problems_of = [(of, _problem(label, of[key])) for of in scores if key in of]
+        problems_of = [(of, _label_problem(label, of[key])) for of in scores if key in of]
         if fitting := [of for of, problem in problems_of if problem is None]:
             problem = f"{_name_of(label)} has a label already" if item in seen else None
         elif problems_of:
@@ -253,7 +256,11 @@ def match_labels(
     return [[each for each in of.values() if each.labels] for of in scores]
 
 
-def scored(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:
+def _key_of(scored: LabelledRecord) -> tuple[str, str, str]:
+    return showable(scored.record.sample_id), sample_digest(scored.sample), scored.score.metric
+
+
+def scores_with_texts(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:
     """Yield the scores whose sample is there with texts; none has labels yet."""
     infos = {info.key: info for info in report.metrics}
     for record in report.results(samples=True):
@@ -285,7 +292,7 @@ def _name_of(label: Label) -> str:
     return "the sample" if label.kind == WHOLE else f"{label.kind} {label.item}"
 
 
-def _problem(label: Label, scored: LabelledRecord) -> str | None:
+def _label_problem(label: Label, scored: LabelledRecord) -> str | None:
     """Return why a label is not of a score, if it is not."""
     for name, was, is_now in (
         ("version", label.version, scored.score.version),

@@ -38,7 +38,7 @@ def entry_of(scored: LabelledRecord, answer: str) -> dict[str, Any]:
     of = {"id": record.sample_id, "sample_digest": sample_digest(sample)}
     of |= {"metric": score.metric, "version": score.version, "judge": record.judge}
     items = items_of(score, scored.info.items) if scored.items_give_score else []
-    return {"of": of, "texts": _texts(sample, answer), "items": [_item(*each) for each in items]}
+    return {"of": of, "texts": _texts_in_order(sample, answer), "items": [_item(*each) for each in items]}
 
 
 def _item(kind: "ItemKind", verdict: "Verdict") -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _item(kind: "ItemKind", verdict: "Verdict") -> dict[str, Any]:
     return item
 
 
-def _texts(sample: Sample, answer: str) -> list[tuple[str, int | None, str, str]]:
+def _texts_in_order(sample: Sample, answer: str) -> list[tuple[str, int | None, str, str]]:
     """Return the texts in the order in which they are read: field, place, name, text."""
     texts: list[tuple[str, int | None, str, str]] = []
     texts += [("history", i, turn.role, turn.content) for i, turn in enumerate(sample.history)]

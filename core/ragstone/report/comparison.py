@@ -17,7 +17,7 @@ from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
 from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Shown, count, ends, narrower, number, of_groups
-from ragstone.results.groups import Place as RowPlace
+from ragstone.results.groups import RowKey
 from ragstone.results.record import Record, row_of
 
 _MOVED = 10
@@ -379,7 +379,7 @@ def compare(
         {each.info.key: each for each in report.read(of_report.add, samples=True)}
         for report, of_report in zip(reports, scores, strict=True)
     ]
-    groups: list[Mapping[RowPlace, str]] = [
+    groups: list[Mapping[RowKey, str]] = [
         {**(report.conversations or {}), **of.groups} if group is None or report is reports[0] else {}
         for report, of in zip(reports, scores, strict=True)
     ]
@@ -471,7 +471,7 @@ class _Scores:
     """Each row's score by metric, as rows come, and how many rows have each id."""
 
     def __init__(self, report: Report) -> None:
-        self.groups: dict[RowPlace, str] = {}
+        self.groups: dict[RowKey, str] = {}
         self.rows: dict[Key, dict[Place, _Cell]] = {}
         self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
         self.questions: dict[Place, int] = {}  # their hashes
@@ -515,7 +515,7 @@ def _compared(
     summary_b: MetricSummary,
     a: Mapping[Place, _Cell],
     b: Mapping[Place, _Cell],
-    groups: Sequence[Mapping[RowPlace, str]],
+    groups: Sequence[Mapping[RowKey, str]],
     by_people: People | None,
 ) -> MetricComparison:
     both = {place: (a[place], b[place]) for place in a if place in b}

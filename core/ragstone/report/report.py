@@ -39,7 +39,7 @@ from ragstone.report.tables import (
     wide_frame,
     write_csv,
 )
-from ragstone.results.groups import Place, conversation_of, conversations, group_name, group_of
+from ragstone.results.groups import RowKey, conversation_of, conversations, group_name, group_of
 from ragstone.results.memory import MemoryResults, Results
 from ragstone.results.record import Record, row_of
 from ragstone.sample import BadLine, Sample
@@ -107,7 +107,7 @@ class Report(Shown):
     ) -> None:
         self._results = results
         self._group = None if group is None else group_name(group)
-        self.conversations: Mapping[Place, str] | None = None
+        self.conversations: Mapping[RowKey, str] | None = None
         self._infos = tuple(map(MetricInfo.of, metrics))
         self._aggregates: Aggregates | None = None
         self._facets = FACETS

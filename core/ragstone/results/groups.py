@@ -17,7 +17,7 @@ _OF_SAMPLE = {"user_input": "question", "retrieved_contexts": "retrieved text", 
 _LONGEST = 100
 _NOTHING = ("", "null", "[]", '"NaN"')  # NaN is what tables have for nothing
 
-Place = tuple[int, str]
+RowKey = tuple[int, str]
 """A row: its number, and its sample's id."""
 
 
@@ -66,7 +66,7 @@ def conversation_of(record: Record, sample: Sample | None) -> str | None:
     return group_of("thread_id", record, sample)
 
 
-def conversations(rows: Iterable[tuple[Place, Sample | None]]) -> dict[Place, str]:
+def conversations(rows: Iterable[tuple[RowKey, Sample | None]]) -> dict[RowKey, str]:
     """Return the conversation of each row whose history holds the question and response of another, and of that one.
 
     Example:
@@ -76,27 +76,27 @@ def conversations(rows: Iterable[tuple[Place, Sample | None]]) -> dict[Place, st
         >>> conversations(((row, ""), sample) for row, sample in enumerate(rows))
         {(0, ''): 'conversation=1', (1, ''): 'conversation=1'}
     """
-    said: dict[str, list[Place]] = {}
-    before: dict[Place, list[str]] = {}
-    for place, sample in rows:
+    said: dict[str, list[RowKey]] = {}
+    before: dict[RowKey, list[str]] = {}
+    for key, sample in rows:
         if sample is None:
             continue
         if sample.user_input and sample.response:
-            said.setdefault(digest_of([sample.user_input, sample.response]), []).append(place)
+            said.setdefault(digest_of([sample.user_input, sample.response]), []).append(key)
         if sample.history:
-            before[place] = [digest_of(turn) for turn in _exchanges(sample)]
-    leads: dict[Place, Place] = {}
+            before[key] = [digest_of(turn) for turn in _exchanges(sample)]
+    leads: dict[RowKey, RowKey] = {}
 
-    def first(place: Place) -> Place:
-        while (lead := leads.setdefault(place, place)) != place:
-            leads[place] = leads[lead]
-            place = lead
-        return place
+    def first(key: RowKey) -> RowKey:
+        while (lead := leads.setdefault(key, key)) != key:
+            leads[key] = leads[lead]
+            key = lead
+        return key
 
-    for place, turns in before.items():
+    for key, turns in before.items():
         for other in (other for turn in turns for other in said.get(turn, ())):
-            leads[first(place)] = first(other)
-    return {place: f"conversation={first(place)[0] + 1}" for place in list(leads)}
+            leads[first(key)] = first(other)
+    return {key: f"conversation={first(key)[0] + 1}" for key in list(leads)}
 
 
 def _exchanges(sample: Sample) -> Iterator[list[str]]:

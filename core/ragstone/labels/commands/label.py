@@ -45,7 +45,7 @@ def label(
       0    written
       2    a file cannot be read, or holds nothing to label
     """  # noqa: D301 - click's mark for lines that stay as they are
-    from ragstone.labels.choose import choose
+    from ragstone.labels.drawing import draw_samples
 
     inputs = [("RESULTS", database_file(results)), ("B", None if other is None else database_file(other))]
     out = out or unused("label.html")
@@ -53,7 +53,7 @@ def label(
     if opened and out == "-":
         raise click.UsageError("--open: shows a file; name one for --out")
     reports = [Report.load(source) for source in (results, other) if source is not None]
-    chosen = choose(*reports, n=n, metric=name_of_scores(metric), seed=seed)
+    chosen = draw_samples(*reports, n=n, metric=name_of_scores(metric), seed=seed)
     write_page("--out", out, chosen.page())
     first, *notes = chosen.notes
     click.echo(printable(f"{out}: {first}"), err=out == "-")

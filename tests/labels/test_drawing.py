@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from ragstone import Evidence, Sample, Verdict
 from ragstone.cli.main import cli
 from ragstone.labels import LabelError
-from ragstone.labels.choose import choose
+from ragstone.labels.drawing import draw_samples
 from ragstone.live import SQLiteSink
 from ragstone.metrics.base import ItemKind
 from ragstone.report import MetricInfo, Report
@@ -44,7 +44,7 @@ def ids(chosen):
 
 def test_nothing_of_the_judge_is_in_the_page_nor_the_metadata():
     one, other = (
-        choose(faithful(20, value=value, word=word), n=20)
+        draw_samples(faithful(20, value=value, word=word), n=20)
         for value, word in ((lambda i: i / 32, "contradicted"), (lambda i: 1 - i / 64, "supported"))
     )
     assert one.entries == other.entries
@@ -55,13 +55,13 @@ def test_nothing_of_the_judge_is_in_the_page_nor_the_metadata():
 
 def test_each_sample_has_the_same_chance_and_the_order_says_nothing_of_the_score():
     given = faithful(8, value=lambda i: i / 8)
-    drawn = [ids(choose(given, n=3, seed=seed)) for seed in range(800)]
+    drawn = [ids(draw_samples(given, n=3, seed=seed)) for seed in range(800)]
     assert all(len(set(each)) == 3 for each in drawn)
     hits = Counter(name for each in drawn for name in each)
     assert all(abs(hits[f"q{i}"] - 300) < 5 * (800 * 3 / 8 * 5 / 8) ** 0.5 for i in range(8))
     assert len({tuple(each) for each in drawn}) > 200
-    assert {draw["chance"] for draw in draws(choose(given, n=2))} == {0.25}
-    all_ = choose(given, n=60)
+    assert {draw["chance"] for draw in draws(draw_samples(given, n=2))} == {0.25}
+    all_ = draw_samples(given, n=60)
     assert (sorted(ids(all_)), {draw["chance"] for draw in draws(all_)}) == ([f"q{i}" for i in range(8)], {1.0})
     assert all_.notes[1] == "60 were asked for, and there are no more"
 
@@ -69,7 +69,7 @@ def test_each_sample_has_the_same_chance_and_the_order_says_nothing_of_the_score
 def test_the_draw_is_the_same_again_whatever_the_order_of_the_results():
     results = list(faithful(30).results())
     back = Report.of([replace(each, row=29 - each.row) for each in reversed(results)], faithful(1).metrics)
-    assert choose(back, n=9) == choose(faithful(30), n=9) != choose(faithful(30), n=9, seed=1)
+    assert draw_samples(back, n=9) == draw_samples(faithful(30), n=9) != draw_samples(faithful(30), n=9, seed=1)
 
 
 def test_what_is_left_out_is_counted():
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_counted():
         Record("q0", scored(0.5, "faithfulness"), "judge", 5, sample=other),
         Record("o", scored(0.5, "other"), "judge", 6),
     ]
-    chosen = choose(Report.of(given), metric="faithfulness")
+    chosen = draw_samples(Report.of(given), metric="faithfulness")
     assert ids(chosen) == ["q0", "q0"]
     assert len({entry["of"]["sample_digest"] for entry in chosen.entries}) == 2
     assert sorted(chosen.notes[2:]) == [
@@ -97,7 +97,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
     same = {3, 7}
     a, b = faithful(20), faithful(24, answer="Reply", value=lambda i: i % 5 / 5)
     b = Report.of([next(x for x in a.results() if x.row == each.row) if each.row in same else each for each in b.results()], b.metrics)  # fmt: skip
-    chosen = choose(a, b, n=20)
+    chosen = draw_samples(a, b, n=20)
     order, first = ids(chosen), Counter()
     assert [len(list(order)) for order in (order, set(order))] == [38, 20]
     for i, entry in enumerate(chosen.entries):
@@ -109,7 +109,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
             assert (order[partner], chosen.entries[partner]["draw"]) == (order[i], entry["draw"])
             first[name, answer.split()[0]] += 1
     assert len(first) == 4
-    swapped = choose(b, a, n=20)
+    swapped = draw_samples(b, a, n=20)
     assert {json.dumps(entry["of"], sort_keys=True) for entry in swapped.entries} == {
         json.dumps(entry["of"], sort_keys=True) for entry in chosen.entries
     }
@@ -132,7 +132,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
 )  # fmt: skip
 def test_what_cannot_be_drawn_is_refused(more, message):
     with pytest.raises(LabelError, match=message):
-        choose(**{"report": faithful(3)} | more)
+        draw_samples(**{"report": faithful(3)} | more)
 
 
 def run(*args):
@@ -143,7 +143,7 @@ def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():
     verdict = Verdict(id="1", kind="claim", text="Yes.", verdict="supported")
     own = report([0.5], samples=[Sample(response="Yes.")], verdicts=[verdict],
                  metrics=[MetricInfo("demo", "1", "judge", items=KINDS)])  # fmt: skip
-    assert [entry["items"] for entry in choose(own).entries] == [[]]
+    assert [entry["items"] for entry in draw_samples(own).entries] == [[]]
 
 
 def test_bad_input_writes_nothing(tmp_path):

@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import digest_of, sample_digest
-from ragstone.labels.label_file import Draw, LabelError, LabelledRecord, refuse_scale, scored
+from ragstone.labels.label_file import Draw, LabelError, LabelledRecord, refuse_scale, scores_with_texts
 from ragstone.labels.page import NO_TEXTS, entry_of, metric_in
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class DrawnSamples:
     """Samples to label.
 
     Attributes:
@@ -46,14 +46,14 @@ class Chosen:
         return page(f"Label {self.metric}", {**data, "digest": digest_of(data)})
 
 
-def choose(
+def draw_samples(
     report: "Report",
     other: "Report | None" = None,
     *,
     n: int = 60,
     metric: str | None = None,
     seed: int = 0,
-) -> Chosen:
+) -> DrawnSamples:
     """Draw samples to label: of one system, or of two over the same samples.
 
     Each scored sample with texts has the same chance, n / N, without replacement. Of two systems the ids are drawn
@@ -86,7 +86,7 @@ def choose(
         notes.append(f"{n:,} were asked for, and there are no more")
     notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
     kinds = {kind.kind: kind for member in members for each in member for kind in each.info.items}
-    return Chosen(metric, kinds, entries, tuple(notes))
+    return DrawnSamples(metric, kinds, entries, tuple(notes))
 
 
 def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
@@ -94,7 +94,7 @@ def _population(report: "Report", metric: str | None) -> tuple[str, list[Labelle
     metric = metric_in(report, metric)
     of_metric = [record for record in report.results() if record.outcome.metric == metric]
     outcomes = Counter("" if isinstance(record.outcome, Score) else "unscored" for record in of_metric)
-    samples = list(scored(report, metric))
+    samples = list(scores_with_texts(report, metric))
     unique = {(each.record.sample_id, sample_digest(each.sample)): each for each in samples}
     outcomes["without texts"] = outcomes.pop("", 0) - len(samples)
     outcomes["the same once more"] = len(samples) - len(unique)
