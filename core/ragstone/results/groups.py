@@ -15,14 +15,15 @@ _IN_METADATA = "metadata."
 _OF_RUN = {"thread_id": "conversation", "user_id": "user", "run_name": "run"}
 _OF_SAMPLE = {"user_input": "question", "retrieved_contexts": "retrieved text", "id": "id"}
 _LONGEST = 100
-_NOTHING = ("", "null", "[]", '"NaN"')  # NaN is what tables have for nothing
+# Tables have NaN for nothing.
+_NOTHING = ("", "null", "[]", '"NaN"')
 
 RowKey = tuple[int, str]
 """A row: its number, and its sample's id."""
 
 
 def group_name(name: str) -> str:
-    """Return what rows are grouped by, where it is a field's name or `metadata.NAME`.
+    """The name by which rows are grouped: a field's, or `metadata.NAME`.
 
     Raises:
         GroupError: It is neither.
@@ -39,7 +40,7 @@ def group_name(name: str) -> str:
 
 
 def group_of(name: str, record: Record, sample: Sample | None) -> str | None:
-    """Return the group of a row by a field's name or `metadata.NAME`; None where the row has no such value.
+    """The group of a row by a field's name or `metadata.NAME`; None where the row has no such value.
 
     What a text is, is not kept: a digest stands for it.
 
@@ -62,12 +63,12 @@ def group_of(name: str, record: Record, sample: Sample | None) -> str | None:
 
 
 def conversation_of(record: Record, sample: Sample | None) -> str | None:
-    """Return the conversation of a row by its `thread_id`; None without one."""
+    """The conversation of a row by its `thread_id`; None without one."""
     return group_of("thread_id", record, sample)
 
 
 def conversations(rows: Iterable[tuple[RowKey, Sample | None]]) -> dict[RowKey, str]:
-    """Return the conversation of each row whose history holds the question and response of another, and of that one.
+    """The conversation of each row whose history holds the question and response of another, and of that one.
 
     Example:
         >>> first = Sample(user_input="Who wrote Emma?", response="Jane Austen.")

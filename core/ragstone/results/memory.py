@@ -13,7 +13,8 @@ from ragstone.sample import Sample
 if TYPE_CHECKING:
     from ragstone.results.traffic import Feedback
 
-_UNPACKED = 100  # rows: where there are no more, they are not worth packing
+# So many rows are not worth packing.
+_UNPACKED = 100
 
 
 class Results(ABC):
@@ -54,7 +55,7 @@ class Results(ABC):
         yield self
 
     def feedback(self) -> "Mapping[str, Feedback]":
-        """Return what people said of answers, the latest by the sample's id; nothing for any other source."""
+        """What people said of answers, the latest by the sample's id; nothing for any other source."""
         return {}
 
 

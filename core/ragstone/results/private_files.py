@@ -18,8 +18,9 @@ if sys.platform == "win32":
     import msvcrt
 
     def lock_file(file: int) -> bool:
-        """Lock an open file; return False if another process has locked it."""
-        os.lseek(file, 1 << 30, os.SEEK_SET)  # no other process can read a locked byte: one that is far away
+        """Lock an open file; False if another process has locked it."""
+        # No other process can read a locked byte: it is one that is far away.
+        os.lseek(file, 1 << 30, os.SEEK_SET)
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -31,7 +32,7 @@ else:
     import fcntl
 
     def lock_file(file: int) -> bool:
-        """Lock an open file; return False if another process has locked it.
+        """Lock an open file; False if another process has locked it.
 
         Raises:
             OSError: The disk has no locks, as some network disks have none.
@@ -58,16 +59,19 @@ def open_private(path: str | os.PathLike[str], mode: str, *, buffering: int = -1
 
 @contextmanager
 def replacing(path: Path) -> Generator[IO[bytes], None, None]:
-    """Open a file for writing that takes its place when all is written: half of one never stands in for it.
+    """Open a file for writing that replaces the one of that name when all is written: nobody ever sees a part of it.
 
     A new file is its owner's alone; one that exists passes its mode on.
     """
-    if path.exists() and not path.is_file():  # such as /dev/stdout
+    # Nothing replaces /dev/stdout.
+    if path.exists() and not path.is_file():
         with path.open("wb") as target:
             yield target
         return
-    path = path.resolve()  # what a link leads to is replaced, not the link
-    part = path.with_name(f"{path.name[:200]}.{secrets.token_hex(6)}.part")  # another process may write the same file
+    # What a link leads to is replaced, not the link.
+    path = path.resolve()
+    # Another process may write the same file.
+    part = path.with_name(f"{path.name[:200]}.{secrets.token_hex(6)}.part")
     try:
         with open_private(part, "xb") as target:
             yield target
@@ -92,7 +96,8 @@ def make_private(path: Path) -> None:
             return
         os.close(os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            os.link(unnamed, target)  # fails where another was quicker, or where a disk has no links, and no modes
+            # This fails where another was quicker, or where a disk has no links, and no modes.
+            os.link(unnamed, target)
         finally:
             unnamed.unlink()
 
@@ -108,7 +113,8 @@ def file_problem(path: Path, problem: str) -> str:
         >>> print(file_problem(Path("/no/such/folder/ragstone.db"), "unable to open"))
         no folder /no/such/folder; create it, or name another file
     """
-    with suppress(OSError):  # a folder above it may not be entered
+    # A folder above it may be closed to this user.
+    with suppress(OSError):
         if path.is_dir():
             return f"is a folder; name a file in it, such as {path / 'ragstone.db'}"
         if not path.parent.is_dir():
@@ -137,28 +143,29 @@ class FileLock:
 
     def __init__(self, path: Path, text: str = "") -> None:
         self.pid = os.getpid()
-        self._file = _locked(path)
-        self._end = weakref.finalize(self, _end, self._file, path, self.pid)
+        self._file = _open_locked(path)
+        self._unlock = weakref.finalize(self, _unlock, self._file, path, self.pid)
         _LOCKS.add(self)
-        os.ftruncate(self._file, 0)  # of a process that was killed
+        # A process that was killed left its text.
+        os.ftruncate(self._file, 0)
         os.write(self._file, text.encode())
 
     @property
     def closed(self) -> bool:
         """Whether it is not, or no longer, this process's."""
-        return not self._end.alive or self.pid != os.getpid()
+        return not self._unlock.alive or self.pid != os.getpid()
 
     def close(self) -> None:
         """End the lock."""
-        self._end()
+        self._unlock()
 
     def disown(self) -> None:
-        """Let go of a lock that is the parent process's, in a forked child."""
-        if self._end.detach() is not None:
+        """Close the file, which is the parent process's, in a forked child; the lock stays the parent's."""
+        if self._unlock.detach() is not None:
             os.close(self._file)
 
 
-def _locked(path: Path) -> int:
+def _open_locked(path: Path) -> int:
     """Make a file and lock it. Another process may remove it in between: its own, or a dead one's."""
     said = ""
     for _ in range(_TRIES):
@@ -177,14 +184,16 @@ def _locked(path: Path) -> int:
     raise BlockingIOError(said)
 
 
-def _end(file: int, path: Path, pid: int) -> None:
+def _unlock(file: int, path: Path, pid: int) -> None:
     if pid != os.getpid():
         return
-    if sys.platform == "win32":  # where no open file can be removed
+    # Windows removes no open file. Elsewhere it is closed last: whoever locked it in between would hold one that is
+    # gone.
+    if sys.platform == "win32":
         os.close(file)
     with suppress(OSError):
         path.unlink()
-    if sys.platform != "win32":  # only now: whoever locked it in between would hold a file that is gone
+    if sys.platform != "win32":
         os.close(file)
 
 
@@ -201,7 +210,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Lease:
-    """A process's name on the rows that it works on. Others can tell whether the work is still its own.
+    """A process's name on the rows that it works on. Others can see whether the work is still its own.
 
     The name is that of a file which the process holds locked. The operating system frees the lock however the
     process ends, so no process numbers are asked.
@@ -222,7 +231,7 @@ class Lease:
         self._lock = FileLock(self._path(self.name))
 
     def others(self) -> set[str]:
-        """Return the names of the other leases of which there are files."""
+        """The names of the other leases of which there are files."""
         start = self._path("").name
         with suppress(OSError):
             names = {path.name.removeprefix(start) for path in self._beside.parent.iterdir()}
@@ -236,13 +245,13 @@ class Lease:
             return False
         try:
             FileLock(self._path(name)).close()
-        # Locked; or another user's, or no more files can be opened: to take its work would have it done twice.
         except OSError:
+            # Locked; or another user's, or no more files can be opened: to take its work would have it done twice.
             return True
         return False
 
     def close(self) -> None:
-        """End the lease, and forget the files of processes that were killed."""
+        """End the lease, and remove the files of processes that were killed."""
         if not self._lock.closed:
             for name in self.others():
                 self.lives(name)

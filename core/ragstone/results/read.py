@@ -9,7 +9,7 @@ import gzip
 import json
 import os
 import zlib
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -46,7 +46,7 @@ _SCHEMA = results_database(ResultsError)
 
 
 def write_results(path: Path, records: Iterable[Record], info: Mapping[str, object]) -> None:
-    """Write a results file, which takes the place of one that is there when all is written.
+    """Write a results file; one that is there is replaced when all is written.
 
     Args:
         path: The file.
@@ -79,7 +79,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         raise TypeError(f"is {type(source).__name__}; pass a Report, the path of a results file or a database's URL")
     text, path = os.fspath(source), Path(source)
     if "://" in text:
-        from ragstone.results.postgres import ServerDatabase  # loads psycopg
+        from ragstone.results.postgres import ServerDatabase
 
         try:
             return DatabaseResults(partial(ServerDatabase, text, _SCHEMA, None))
@@ -128,10 +128,10 @@ class FileResults(Results):
         bad: list[int] = []
         number = good = 0
         with self._lines() as lines:
+            numbered = enumerate(lines, 1)
             if self.info:
-                next(lines)
-            numbered = ((i, line) for i, line in enumerate(lines, 1 + bool(self.info)) if line.strip())
-            for number, record in decode_rows(numbered):
+                next(numbered)
+            for number, record in decode_rows((i, line) for i, line in numbered if line.strip()):
                 if record is None:
                     bad.append(number)
                     continue
@@ -145,8 +145,7 @@ class FileResults(Results):
             bad.pop()
             notes.append(f"{self.path.name}: its end is missing, as where a run was killed: what is whole was read")
         if bad:
-            some = ", ".join(map(str, bad[:_NAMED])) + (", ..." if len(bad) > _NAMED else "")
-            notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {some}")
+            notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {_some_of(bad)}")
         self.notes = tuple(notes)
 
     @contextmanager
@@ -212,18 +211,17 @@ class DatabaseResults(Results):
         columns = ", ".join([*_READ, "sample" if samples else "NULL"])
         order = "sample_id, metric, version"
         sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
-        place, last, damaged = -1, None, list[str]()
+        number, last, damaged = -1, None, list[str]()
         with self._reading() as transaction:
             for *row, text in transaction.execute(sql, {"since": _LEAST if since is None else since}):
                 if row[0] != last:
-                    place, last = place + 1, row[0]
+                    number, last = number + 1, row[0]
                 try:
-                    record = from_row(dict(zip(_READ, row, strict=True)), place)
+                    record = from_row(dict(zip(_READ, row, strict=True)), number)
                     yield replace(record, sample=_stored_sample(text)) if text else record
                 except ValueError:
                     damaged.append(f"{row[0]} by {row[1]}")
-        some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
-        unread = f"{len(damaged):,} row(s) hold no outcome that can be read and were left out: {some}"
+        unread = f"{len(damaged):,} row(s) hold no outcome that can be read and were left out: {_some_of(damaged)}"
         self.notes = (unread,) if damaged else ()
 
     def sample(self, record: Record) -> Sample | None:
@@ -253,6 +251,11 @@ class DatabaseResults(Results):
                     each = Feedback.model_validate(dict(zip(names, row, strict=True)))
                     found[each.sample_id] = each
         return found
+
+
+def _some_of(names: Sequence[object]) -> str:
+    more = ", ..." if len(names) > _NAMED else ""
+    return f"{', '.join(map(str, names[:_NAMED]))}{more}"
 
 
 def _stored_sample(text: str) -> Sample | None:

@@ -2,8 +2,8 @@ r"""One outcome with what is known of its sample, and its one form as JSON: in r
 
     {"id": "q1", "row": 4, "status": "scored", the outcome's fields, "judge": "qwen3", "sample": {...}}
 
-What has its default is left out. The text is UTF-8 and one line; half a surrogate pair, which a judge may write,
-stands in it as JSON's `\ud83d`.
+What has its default is left out. The text is UTF-8 and one line; one of a pair of surrogates, which a judge may
+write, stands in it as JSON's `\ud83d`.
 """
 
 import json
@@ -22,8 +22,9 @@ from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_plain
 from ragstone.sample import Sample
 
-_Place = Annotated[int, Field(ge=0, lt=1 << 62)]
-_Time = Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: what a calendar can show
+_RowNumber = Annotated[int, Field(ge=0, lt=1 << 62)]
+# A calendar ends with the year 9999.
+_Time = Annotated[float, Field(ge=0, le=253_402_300_799)]
 _NOT_FINAL = frozenset({"judge_error", "timeout", "cancelled", "over_budget"})
 _DAMAGE = (AttributeError, IndexError, KeyError, TypeError, RecursionError)
 _KINDS: Mapping[str, type[Score] | type[Unscored]] = {"scored": Score, "unscored": Unscored}
@@ -53,7 +54,7 @@ class Watched(NamedTuple):
 class Record:
     """One metric's outcome for one sample.
 
-    A sink tells records apart by `(sample_id, outcome.metric, outcome.version)`; a batch also by `row`.
+    In a sink the key is `(sample_id, outcome.metric, outcome.version)`; in a batch `row`, too.
 
     Attributes:
         sample_id: The sample's id. Without one: in a batch its line, from 1; live its trace.
@@ -87,7 +88,7 @@ class Record:
     sample_id: str
     outcome: Outcome
     judge: str = ""
-    row: _Place = 0
+    row: _RowNumber = 0
     submitted_at: _Time = 0.0
     scored_at: _Time = 0.0
     rate: float = 1.0
@@ -105,7 +106,7 @@ class Record:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from all others in a sink: sample id, metric, version."""
+        """The key in a sink: sample id, metric, version."""
         return self.sample_id, self.outcome.metric, self.outcome.version
 
 
@@ -151,11 +152,11 @@ def decode_rows(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Recor
 
     It is None for a line that holds none.
     """
-    place, sample = None, None
+    row, sample = None, None
     for number, line in lines:
         try:
             values = json.loads(line)
-            if place != (place := (values.get("row", 0), values["id"])):
+            if row != (row := (values.get("row", 0), values["id"])):
                 sample = None
             record = record_of(values, sample)
         except (ValueError, *_DAMAGE):
@@ -166,7 +167,7 @@ def decode_rows(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Recor
 
 
 def row_of(record: Record) -> tuple[int, str]:
-    """Return what the records of one row have in common: its position and the sample's id."""
+    """The position and the sample's id, which the records of one row have in common."""
     return record.row, record.sample_id
 
 
@@ -190,16 +191,16 @@ def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = Tru
     """Return a record as a flat JSON object, without what has its default; the row is always there.
 
     A verdict is `[id, kind, verdict, lowers_score, evidence, text, probability]`, without the `null`s at its end. Its
-    text is `null` where the first evidence has the same. Evidence is `[place, start, end, text]`, without its text
-    where `sample` has it there; the place is the number of a context, or the name of another field.
+    text is `null` where the first evidence has the same. Evidence is `[where, start, end, text]`, without its text
+    if `sample` has it there; `where` is the number of a context, or the name of another field.
     """
     outcome = record.outcome if texts else without_texts(record.outcome)
     status = "scored" if isinstance(outcome, Score) else "unscored"
     values: dict[str, object] = {"id": record.sample_id, "row": record.row, "status": status}
     values |= outcome.model_dump(exclude={"verdicts"}, exclude_defaults=True, warnings=False)
     if isinstance(outcome, Score) and outcome.verdicts:
-        known: _Texts = _texts(sample) if texts else {}
-        values["verdicts"] = [_list(each, known) for each in outcome.verdicts]
+        known = _texts_by_field(sample) if texts else {}
+        values["verdicts"] = [_verdict_cells(each, known) for each in outcome.verdicts]
     values |= _adapter().dump_python(record, exclude=_APART, exclude_defaults=True, warnings=False)
     if record.sample is not None:
         values["sample"] = sample_fields(record.sample, texts=texts)
@@ -219,8 +220,8 @@ def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record
         kind = _KINDS[values["status"]]
         outcome = {name: values[name] for name in kind.model_fields if name in values}
         if "verdicts" in outcome:
-            known = _texts(sample)
-            outcome["verdicts"] = [_verdict(each, known) for each in outcome["verdicts"]]
+            known = _texts_by_field(sample)
+            outcome["verdicts"] = [_verdict_fields(each, known) for each in outcome["verdicts"]]
         return _adapter().validate_python({"sample_id": values["id"], "outcome": kind(**outcome), **named})
     except _DAMAGE as error:
         raise ValueError(f"no record: {type(error).__name__}: {error}") from None
@@ -236,7 +237,8 @@ def to_row(record: Record) -> dict[str, str | float | int | None]:
     """
     values = {**_origin(record.origin), **to_fields(record), **dict(record.outcome.usage)}
     values |= {name: getattr(record, name) for name in ("sample_id", *_TRAFFIC)}
-    values["of_group"] = record.group  # SQL has a word "group" of its own
+    # SQL has a word "group" of its own.
+    values["of_group"] = record.group
     return {name: None if values.get(name) is None else _CELLS[kind](values[name]) for name, kind in COLUMNS.items()}
 
 
@@ -249,12 +251,12 @@ _CELLS: Mapping[str, Callable[[Any], str | float | int]] = {
 }
 
 
-def from_row(row: Mapping[str, Any], place: int) -> Record:
+def from_row(row: Mapping[str, Any], number: int) -> Record:
     """Return the record of a database's row.
 
     Args:
         row: Its columns; some may be left out.
-        place: What becomes `Record.row`.
+        number: What becomes `Record.row`.
 
     Raises:
         ValueError: A hand has changed it.
@@ -268,7 +270,7 @@ def from_row(row: Mapping[str, Any], place: int) -> Record:
         usage = {name: row[name] for name in Usage.model_fields}
     except _DAMAGE as error:
         raise ValueError(f"no record: {error}") from None
-    facts = {"id": row["sample_id"], "row": place, "usage": usage, "origin": _origin(values)}
+    facts = {"id": row["sample_id"], "row": number, "usage": usage, "origin": _origin(values)}
     facts["group"] = row.get("of_group")
     return record_of({**values, **facts})
 
@@ -277,14 +279,14 @@ def _origin(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: values[name] for name in ("trace_id", "span_id") if name in values}
 
 
-def _list(verdict: Verdict, known: "_Texts") -> list[object]:
+def _verdict_cells(verdict: Verdict, known: "_Texts") -> list[object]:
     evidence: list[list[object]] = []
     for each in verdict.evidence:
-        place: list[object] = [_place(each.field, each.chunk), each.start, each.end]
+        passage: list[object] = [_where(each.field, each.chunk), each.start, each.end]
         text = known.get((each.field, each.chunk))
         if text is None or text[each.start : each.end] != each.text:
-            place.append(each.text)
-        evidence.append(place)
+            passage.append(each.text)
+        evidence.append(passage)
     text = None if verdict.evidence and verdict.evidence[0].text == verdict.text else verdict.text
     first: list[object] = [verdict.id, verdict.kind, verdict.verdict, verdict.lowers_score]
     values = [*first, evidence, text, verdict.probability]
@@ -293,24 +295,24 @@ def _list(verdict: Verdict, known: "_Texts") -> list[object]:
     return values
 
 
-def _place(name: str, chunk: int | None) -> object:
+def _where(name: str, chunk: int | None) -> object:
     if chunk is None:
         return name
     return chunk if name == "retrieved_contexts" else [name, chunk]
 
 
-def _field_and_chunk(place: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of JSON
-    if isinstance(place, str):
-        return place, None
-    return ("retrieved_contexts", place) if isinstance(place, int) else tuple(place)
+def _field_and_chunk(where: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of JSON
+    if isinstance(where, str):
+        return where, None
+    return ("retrieved_contexts", where) if isinstance(where, int) else tuple(where)
 
 
-def _verdict(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
+def _verdict_fields(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
     cells: list[Any] = [*values, None, None]
-    number, kind, word, lowers, places, text, probability = cells[:7]
+    number, kind, word, lowers, passages, text, probability = cells[:7]
     evidence: list[dict[str, object]] = []
-    for at, start, end, *quoted in places:
-        name, chunk = _field_and_chunk(at)
+    for where, start, end, *quoted in passages:
+        name, chunk = _field_and_chunk(where)
         quote = quoted[0] if quoted else known.get((name, chunk), "")[start:end]
         evidence.append({"field": name, "chunk": chunk, "start": start, "end": end, "text": quote})
     return {
@@ -327,8 +329,8 @@ def _verdict(values: Sequence[Any], known: "_Texts") -> dict[str, object]:
 _Texts = Mapping[tuple[str, int | None], str]
 
 
-def _texts(sample: Sample | None) -> _Texts:
-    """Return a sample's texts by field, those of contexts also by number."""
+def _texts_by_field(sample: Sample | None) -> _Texts:
+    """A sample's texts by field, those of contexts also by number."""
     if sample is None:
         return {}
     texts: dict[tuple[str, int | None], str] = {}
@@ -382,7 +384,7 @@ def is_final(outcome: Outcome) -> bool:
 
 
 def without_texts(outcome: Outcome) -> Outcome:
-    """Return an outcome without the app's texts: value, breakdown, ids, words, probabilities and places stay."""
+    """Return an outcome without the app's texts: value, breakdown, ids, words, probabilities and positions stay."""
     if isinstance(outcome, Unscored):
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": without_reply(outcome.detail)}) if quotes else outcome
@@ -399,13 +401,14 @@ def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
     return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
 
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode  # made once
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def json_of(value: object) -> str:
-    """Return any value as JSON, made plain where it has to be. Never raises."""
+    """Any value as JSON, as plain values where it has to be. Never raises."""
     try:
         text = _ENCODE(value)
-    except Exception:  # metadata of any kind
+    except Exception:
+        # Metadata may be of any kind.
         text = json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
