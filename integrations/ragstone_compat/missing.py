@@ -87,7 +87,7 @@ _INSTEAD: Mapping[str, str] = {
 """By the libraries' names. There is nothing for another class."""
 
 
-def refuse(package: str, name: str) -> object:
+def refuse_name(package: str, name: str) -> object:
     """Raise the error for a name that a library's package has not, which says what to use in its place."""
     if name in _INSTEAD or name[0].isupper():
         raise ImportError(f"{package} has no {name}: {_INSTEAD.get(name, 'ragstone has nothing for it')}", name=package)
@@ -105,4 +105,4 @@ def register(package: str, modules: Mapping[str, ModuleType], not_there: Iterabl
     absent = ModuleType(package)
     for name, module in {**modules, **dict.fromkeys(not_there, absent)}.items():
         sys.modules[f"{package}.{name}"] = module
-        vars(module).setdefault("__getattr__", partial(refuse, package))
+        vars(module).setdefault("__getattr__", partial(refuse_name, package))

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from ragstone.errors import RagstoneError
 from ragstone.judge import Embedder, Judge
 from ragstone.judge_names import RegistryError, check_name, is_embedded
-from ragstone.metrics.models import embedder_of as made_embedder
-from ragstone.metrics.models import judge_of as made
+from ragstone.metrics.models import embedder_of, judge_of
 
 _DEFAULT = "openai:gpt-5-mini"
 _DEFAULT_EMBEDDER = "openai:text-embedding-3-small"
 
 
-def judge_of(model: object) -> Judge:
+def judge_by_name(model: object) -> Judge:
     """Return the judge of a model: by OpenAI's name or one of ragstone's, a model object, or for None the default.
 
     Raises:
@@ -23,16 +22,16 @@ def judge_of(model: object) -> Judge:
         TypeError: The object is no model.
     """
     if model is None:
-        model = _default()
+        model = _default_judge()
     elif isinstance(model, str):
         try:
             check_name(model)
         except RegistryError:
             model = f"openai:{model}"
-    return made("llm", model)
+    return judge_of("llm", model)
 
 
-def embedder_of(model: object, judge: Judge | None) -> Embedder:
+def embedder_by_name(model: object, judge: Judge | None) -> Embedder:
     """Return the embedder of a model; for None the embedded judge's own, else OpenAI's where there is a key.
 
     Raises:
@@ -42,7 +41,7 @@ def embedder_of(model: object, judge: Judge | None) -> Embedder:
     named = model is not None
     if not named and not is_embedded(judge) and os.environ.get("OPENAI_API_KEY"):
         model = _DEFAULT_EMBEDDER
-    embedder = made_embedder(model, judge, "")
+    embedder = embedder_of(model, judge, "")
     if not named:
         print(f"ragstone: no embeddings are named; {model or embedder.model} places the texts", file=sys.stderr)
     return embedder
@@ -54,14 +53,14 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
         raise TypeError(f"{function}() got an unexpected keyword argument {strange[0]!r}")
 
 
-def _default() -> str:
+def _default_judge() -> str:
     if os.environ.get("OPENAI_API_KEY"):
         print(f"ragstone: no judge is named; {_DEFAULT} answers", file=sys.stderr)
         return _DEFAULT
     try:
-        from ragstone.local.files import LLM_FILE, installed  # an extra
+        from ragstone.local.files import LLM_FILE, installed_path  # an extra
 
-        installed(LLM_FILE)
+        installed_path(LLM_FILE)
     except (ImportError, FileNotFoundError):
         ways = 'set OPENAI_API_KEY, or run `pip install "ragstone[local,openai]"` and `ragstone pull` once'
         raise RagstoneError(f"no judge is named: name one, {ways}") from None

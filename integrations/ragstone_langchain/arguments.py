@@ -3,12 +3,19 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ragstone.adapters.runs import Run
+from ragstone.adapters.runs import Run, Unreadable
 from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
-from ragstone_langchain.messages import Unreadable
-from ragstone_langchain.read import FIELD_NAMES, Reading, attempt, fields_of, kind, named_contexts, sample_with
+from ragstone_langchain.read import (
+    FIELD_NAMES,
+    ReadingOptions,
+    attempt,
+    fields_of_run,
+    kind,
+    named_contexts,
+    sample_with,
+)
 
 _PLACES: Mapping[SampleField, tuple[str, ...]] = {
     "user_input": ("inputs", "outputs"),
@@ -42,14 +49,14 @@ class Arguments:
     error: str | None = None
     others: tuple[str, ...] = ()
 
-    def sample(self, metric: Metric, reading: Reading) -> Sample:
+    def sample(self, metric: Metric, reading: ReadingOptions) -> Sample:
         """Return the sample; raise `Unreadable` where a field that the metric needs is not there."""
         inside = [*self.inside]
         if self.context is not None:
             inside.append(Run("context", "named", output=attempt(named_contexts, self.context, "context")))
         run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
         source = metric.source_field
-        found = fields_of(run, reading, self.reference_outputs, source)
+        found = fields_of_run(run, reading, self.reference_outputs, source)
         if found is None:
             raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
         if isinstance(found, Sample):

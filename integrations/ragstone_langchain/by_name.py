@@ -16,7 +16,7 @@ def make_judge(model: object) -> "LangChainLLM | LangChainDecisions":
         ValueError: Only a provider is named.
         Exception: What `init_chat_model` raises.
     """
-    given = _made("langchain.chat_models", "init_chat_model", model) if isinstance(model, str) else model
+    given = _initialised("langchain.chat_models", "init_chat_model", model) if isinstance(model, str) else model
     from ragstone_langchain.decisions import LangChainDecisions
     from ragstone_langchain.models import LangChainLLM
     from ragstone_langchain.shared_model import is_decision_model
@@ -27,13 +27,13 @@ def make_judge(model: object) -> "LangChainLLM | LangChainDecisions":
 
 def make_embedder(model: object) -> "LangChainEmbedder":
     """Return the embedder of embeddings, or that `init_embeddings(model)` makes; it raises what `make_judge` does."""
-    embeddings = _made("langchain.embeddings", "init_embeddings", model) if isinstance(model, str) else model
+    embeddings = _initialised("langchain.embeddings", "init_embeddings", model) if isinstance(model, str) else model
     from ragstone_langchain.models import LangChainEmbedder
 
     return LangChainEmbedder(cast("Any", embeddings))
 
 
-def _made(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - langchain need not be there
+def _initialised(module: str, function: str, model: str) -> Any:  # noqa: ANN401 - langchain need not be there
     provider, colon, named = model.partition(":")
     if colon and not named.strip():
         raise ValueError(f"it names no model: langchain:{provider}:MODEL")

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragstone.adapters.runs import Fields, Unreadable
 from ragstone.errors import describe
 from ragstone.metrics import Metric
 from ragstone.metrics.names import metrics_from
@@ -13,8 +14,7 @@ from ragstone.outcome import Outcome, Score, Unscored
 from ragstone.plain import is_list
 from ragstone.sample import Sample
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.messages import Unreadable
-from ragstone_langchain.read import Fields, Reading
+from ragstone_langchain.read import ReadingOptions
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -75,7 +75,7 @@ class RagEvaluator:
         writer: "LLM | Runnable[Any, Any] | str | None" = None,
         embedder: "Embedder | Embeddings | str | None" = None,
         key: str | None = None,
-        fields: Fields | None = None,
+        fields: Fields[object] | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
         given = metric if is_list(metric) else [metric]
@@ -86,7 +86,7 @@ class RagEvaluator:
         self.keys = names if key is None else [key]
         self.__name__ = f"ragstone:{','.join(self.keys)}"  # LangSmith names the evaluator's trace by it
         self.__signature__ = inspect.signature(self.acall)
-        self._reading = Reading(fields, retriever_tools)
+        self._reading = ReadingOptions(fields, retriever_tools)
 
     def __repr__(self) -> str:
         return f"RagEvaluator({', '.join(self.keys)})"
@@ -124,7 +124,7 @@ class RagEvaluator:
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
         """Score what an evaluator was called with, blocking: what every form comes down to."""
-        read = [_sample(metric, arguments, self._reading) for metric in self.metrics]
+        read = [_sample_or_unscored(metric, arguments, self._reading) for metric in self.metrics]
         scored = [
             one if isinstance(one, Unscored) else score_safely(metric, one)
             for metric, one in zip(self.metrics, read, strict=True)
@@ -135,7 +135,7 @@ class RagEvaluator:
         """Score what an evaluator was called with on the running event loop."""
 
         async def score(metric: Metric) -> Outcome:
-            one = _sample(metric, arguments, self._reading)
+            one = _sample_or_unscored(metric, arguments, self._reading)
             return one if isinstance(one, Unscored) else await ascore_safely(metric, one)
 
         return self._results(await asyncio.gather(*map(score, self.metrics)))
@@ -171,7 +171,7 @@ class RagEvaluator:
         return await self.aresult(Arguments(outputs=state))
 
 
-def _sample(metric: Metric, arguments: Arguments, reading: Reading) -> Sample | Unscored:
+def _sample_or_unscored(metric: Metric, arguments: Arguments, reading: ReadingOptions) -> Sample | Unscored:
     try:
         return arguments.sample(metric, reading)
     except Unreadable as problem:

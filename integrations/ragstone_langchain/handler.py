@@ -7,10 +7,11 @@ from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
+from ragstone.adapters.runs import Fields
 from ragstone.live.sampling import check_function
 from ragstone.metrics.models import check_members
-from ragstone_langchain.read import KINDS, Fields, Reading
-from ragstone_langchain.record import Recorder, Where, safely
+from ragstone_langchain.read import KINDS, ReadingOptions
+from ragstone_langchain.record import RunFilter, RunRecorder, safely
 
 if TYPE_CHECKING:
     from contextvars import ContextVar
@@ -83,14 +84,14 @@ class MonitorHandler(BaseCallbackHandler):
         self,
         monitor: "Monitor",
         *,
-        fields: Fields | None = None,
-        where: Where | None = None,
+        fields: Fields[object] | None = None,
+        where: RunFilter | None = None,
         retriever_tools: Collection[str] = (),
     ) -> None:
         check_function("where", where)
         check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.live.Monitor([...])")
         self.monitor = monitor
-        self.recorder = Recorder(monitor, Reading(fields, retriever_tools), where)
+        self.recorder = RunRecorder(monitor, ReadingOptions(fields, retriever_tools), where)
         self._everywhere: _Everywhere | None = None
 
     def __repr__(self) -> str:

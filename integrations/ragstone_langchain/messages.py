@@ -20,10 +20,6 @@ _ROLES = {"human": "user", "ai": "assistant"}
 _LONGEST = 100  # messages of a conversation that are read for its history
 
 
-class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored
-    """Says which value is not what it should be, and what it is."""
-
-
 def as_mapping(value: object) -> Mapping[Any, object] | None:
     """Return a mapping, that of a serialised object's fields where it is one; None for anything else."""
     if not is_mapping(value):
@@ -44,7 +40,7 @@ def read_message(value: object) -> "BaseMessage | None":
         role = parts.get("role") or parts.get("type")
         if "content" not in parts or not isinstance(role, str):
             return None
-        parts = {"tool_call_id": "", **parts, "role": _role(role)}
+        parts = {"tool_call_id": "", **parts, "role": _role_word(role)}
     elif is_list(value):
         parts = (*value,)
         if len(parts) != 2 or not isinstance(parts[0], str):
@@ -58,23 +54,23 @@ def read_message(value: object) -> "BaseMessage | None":
     return None
 
 
-def _role(word: str) -> str:
+def _role_word(word: str) -> str:
     return word.removesuffix("MessageChunk").lower() if word.endswith("MessageChunk") else word
 
 
 def role_of(message: "BaseMessage") -> str:
     """Return who says a message: human, ai, tool or another."""
-    return _role(message.type)
+    return _role_word(message.type)
 
 
-def text_of(message: "BaseMessage") -> str:
+def message_text(message: "BaseMessage") -> str:
     """Return a message's text, of its text blocks alone; `message.text` was a method before langchain-core 1."""
     return text_of_blocks(cast("object", message.content), pieces=True) or ""
 
 
 def said_in(message: "BaseMessage") -> str:
     """Return what a person would read of a message."""
-    text = text_of_blocks(cast("object", message.content), pieces=_role(message.type) != message.type) or ""
+    text = text_of_blocks(cast("object", message.content), pieces=_role_word(message.type) != message.type) or ""
     if role_of(message) != "ai":
         return text
     return without_thoughts(text) or str(message.additional_kwargs.get("refusal") or "")

@@ -32,7 +32,7 @@ from ragstone.judging.refusals import REFUSALS, is_about_content
 from ragstone.judging.reply import was_cut_off
 from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_dict, as_list
-from ragstone_langchain.messages import text_of
+from ragstone_langchain.messages import message_text
 from ragstone_langchain.shared_model import (
     SharedModel,
     input_limit,
@@ -229,7 +229,7 @@ def read_plain(answer: object, request: LLMRequest) -> LLMReply:
             f"the model answered with {type(answer).__name__}, not a message or text; pass the model alone, "
             "without with_structured_output or a parser"
         )
-    return _reply(text_of(answer), answer, request)
+    return _reply_of_message(message_text(answer), answer, request)
 
 
 def read_structured(answer: object, request: LLMRequest) -> LLMReply:
@@ -242,15 +242,15 @@ def read_structured(answer: object, request: LLMRequest) -> LLMReply:
     message, parsed = parts.get("raw"), parts.get("parsed")
     if not isinstance(message, BaseMessage):
         raise TypeError(f"with_structured_output answered with {type(answer).__name__}, without a raw message")
-    text = text_of(message)
-    if parsed is not None and "{" not in text and not _tool_calls(message):
+    text = message_text(message)
+    if parsed is not None and "{" not in text and not _arguments_of_calls(message):
         text = json.dumps(parsed)
     calls = [*message.tool_calls, *message.invalid_tool_calls] if isinstance(message, AIMessage) else []
     must_call = any(call["name"] == schema_name(request) for call in calls)
-    return _reply(text, message, request, must_call=must_call)
+    return _reply_of_message(text, message, request, must_call=must_call)
 
 
-def _tool_calls(message: BaseMessage) -> list[str]:
+def _arguments_of_calls(message: BaseMessage) -> list[str]:
     """Return the arguments of each tool call as JSON, as the model wrote them where they are not whole."""
     if not isinstance(message, AIMessage):
         return []
@@ -273,11 +273,11 @@ def _reasoning(message: BaseMessage) -> str:
     return "".join(texts) or reasoning(message.additional_kwargs)
 
 
-def _reply(text: str, message: BaseMessage, request: LLMRequest, *, must_call: bool = False) -> LLMReply:
+def _reply_of_message(text: str, message: BaseMessage, request: LLMRequest, *, must_call: bool = False) -> LLMReply:
     return read_reply(
         text,
         request,
-        tool_calls=_tool_calls(message),
+        tool_calls=_arguments_of_calls(message),
         must_call=must_call,
         reasoning=_reasoning(message),
         ended=_why_it_ended(message),

@@ -15,15 +15,14 @@ from langchain_core.documents import Document
 from pydantic import BaseModel, ValidationError
 
 from ragstone.adapters.blocks import text_of_blocks, texts_of_results
-from ragstone.adapters.runs import Run, Skipped
+from ragstone.adapters.runs import FieldFunction, Fields, Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping, printable, to_plain
-from ragstone.plain import fields_of as fields_in
+from ragstone.plain import fields_of as fields_of_value
 from ragstone.sample import Sample, SampleField, Turn, first_problem
 from ragstone_langchain.messages import (
     MEMORIES,
-    Unreadable,
     answer_in,
     as_mapping,
     asks_for_tools,
@@ -41,12 +40,9 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 Names = Sequence[str]
-FieldFunction = Callable[[object, object], Sample | Mapping[str, object] | None]
-"""A user's own reading of a run: by its inputs and its outputs (None if it failed)."""
-Fields = Mapping[str, str] | FieldFunction
-Kind = Literal["chain", "step", "tool", "retriever", "model", "named"]
+RunKind = Literal["chain", "step", "tool", "retriever", "model", "named"]
 """What a run is. A step is a chain that only words or parses (a prompt, a parser); "named" a call of `contexts`."""
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, RunKind] = {
     "prompt": "step",
     "parser": "step",
     "tool": "tool",
@@ -98,10 +94,10 @@ _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemEx
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadingOptions:
     """The options of reading: see `RagEvaluator` and `MonitorHandler`."""
 
-    fields: Fields | None = None
+    fields: Fields[object] | None = None
     retriever_tools: Collection[str] = ()
 
     def __post_init__(self) -> None:
@@ -116,7 +112,7 @@ class Reading:
         return cast("Mapping[SampleField, str]", named)  # checked above
 
 
-def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample | Skipped:
+def sample_of_run(run: Run, reading: ReadingOptions, resumes: Run | None = None) -> Sample | Skipped:
     """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
     if (reason := _unfinished(run)) is not None:
         return Skipped(reason)
@@ -124,8 +120,8 @@ def sample_of(run: Run, reading: Reading, resumes: Run | None = None) -> Sample 
     if 1 < len(asked) == len(output):  # `chain.map()` under a name of the app's
         return Skipped("no_question")
     if resumes is not None:
-        run = joined(resumes, run)
-    found = fields_of(run, reading)
+        run = joined_runs(resumes, run)
+    found = fields_of_run(run, reading)
     if found is None or isinstance(found, Sample):
         return found or Skipped("declined")
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
@@ -145,11 +141,11 @@ def sample_with(fields: Mapping[str, object], run: Run) -> Sample:
         sample = Sample.model_validate(fields)
     except ValidationError as error:
         raise Unreadable(f"fields: the function's {first_problem(error)}") from None
-    history = sample.history or _history(run, sample.user_input, sample.response)
+    history = sample.history or _history_of_run(run, sample.user_input, sample.response)
     return sample.model_copy(update={"history": tuple(history)}) if history else sample
 
 
-def _history(run: Run, question: str | None, answer: str | None) -> Sequence[Turn]:
+def _history_of_run(run: Run, question: str | None, answer: str | None) -> Sequence[Turn]:
     history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question, answer)
     loaded = (earlier_turns(each.inputs, question, answer) for each in run.walk() if holds_memory(each.inputs))
     return history or next(filter(None, loaded), ())
@@ -221,7 +217,7 @@ def _said_directly(run: Run, found: object) -> str | None:
     return None if any(str(one) in text for one in as_list(found)) else text
 
 
-def joined(before: Run, run: Run) -> Run:
+def joined_runs(before: Run, run: Run) -> Run:
     """Return a run together with what it resumes, whose question it has not been told again."""
     inside = [*before.inside, *run.inside]
     return Run(run.id, run.kind, run.name, before.inputs, run.output, run.error, run.metadata, inside=inside)
@@ -255,8 +251,8 @@ def _successful(run: Run, searching: bool = False) -> "Iterator[tuple[Run, bool]
 # --- the fields ------------------------------------------------------------------------------------------------------
 
 
-def fields_of(
-    run: Run, reading: Reading, reference: object = None, source: SampleField | None = None
+def fields_of_run(
+    run: Run, reading: ReadingOptions, reference: object = None, source: SampleField | None = None
 ) -> dict[str, object] | Sample | None:
     """Return a run's fields, each its text or texts, or the `Unreadable` that says why not; absent ones are left out.
 
@@ -293,7 +289,7 @@ def fields_of(
     return fields
 
 
-def _by_function(function: FieldFunction, run: Run) -> Sample | Mapping[str, object] | None:
+def _by_function(function: FieldFunction[object], run: Run) -> Sample | Mapping[str, object] | None:
     try:
         made: object = function(run.inputs, run.output)
     except Exception as error:
@@ -348,11 +344,11 @@ def entries_of(value: object) -> Mapping[str, object] | None:
 
     Messages and Documents, whose "name" or "id" is no one's question, have no entries.
     """
-    if value is None or isinstance(value, str) or is_list(value) or content_of(value) or read_message(value):
+    if value is None or isinstance(value, str) or is_list(value) or document_content(value) or read_message(value):
         return None
     entries: Any = as_mapping(value)
     if entries is None:
-        entries = dict(value) if isinstance(value, BaseModel) else fields_in(value)
+        entries = dict(value) if isinstance(value, BaseModel) else fields_of_value(value)
     if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
         return entries_of(entries["value"])
     return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
@@ -483,12 +479,12 @@ def find_contexts(run: Run, tools: Collection[str], originals: Names = ()) -> li
     ended = [*_successful(run)]
     named = [each for each, _ in ended if each.kind == "named"]
     if named:
-        return _texts(named)
+        return _texts_found(named)
     stated = attempt(contexts_in, run.output, "outputs", bare=False, texts=False)
     if isinstance(stated, list):
         return stated
     searches, turn = [each for each, is_search in ended if is_search], last_turn(run.output)
-    found = list(dict.fromkeys([*_texts(searches), *(tool_texts(turn) or ())]))
+    found = list(dict.fromkeys([*_texts_found(searches), *(tool_texts(turn) or ())]))
     found = found or _passed_on([each for each, _ in ended if each.kind == "chain"])
     if found:
         return found
@@ -505,7 +501,7 @@ def last_turn(output: object) -> "Sequence[BaseMessage]":
     return messages_of(output) or in_state(output, "", lambda entries, _: messages_of(entries) or None) or ()
 
 
-def _texts(runs: Iterable[Run]) -> list[str]:
+def _texts_found(runs: Iterable[Run]) -> list[str]:
     """Return what these have found, each text once: several searches may find the same."""
     texts: dict[str, None] = {}
     for each in runs:
@@ -519,7 +515,7 @@ def _passed_on(steps: Iterable[Run]) -> list[str]:
     """Return the texts of the Documents that steps returned, where no retriever was run."""
     passed: list[str] = []
     for each in steps:
-        texts = _texts([each])
+        texts = _texts_found([each])
         chosen = bool(texts) and set(texts) <= set(passed)
         passed = texts if chosen else list(dict.fromkeys([*passed, *texts]))
     return passed
@@ -567,9 +563,9 @@ def contexts_in(
         return in_state(value, where, partial(_contexts_of, names=names, texts=texts))
     if not (bare or are_documents(value)):
         return None
-    if is_list(value) and not content_of(value):
-        return [_context(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    return [_context(value, where)]
+    if is_list(value) and not document_content(value):
+        return [_context_text(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    return [_context_text(value, where)]
 
 
 def named_contexts(value: object, where: str, names: Names = CONTEXTS) -> list[str]:
@@ -580,16 +576,16 @@ def named_contexts(value: object, where: str, names: Names = CONTEXTS) -> list[s
     return texts
 
 
-def _context(value: object, where: str) -> str:
+def _context_text(value: object, where: str) -> str:
     """Return the text of one context: a text, a document or a search's hit, with or without its score."""
-    content = (value,) if isinstance(value, str) else content_of(value, ("page_content", *_TEXTS))
+    content = (value,) if isinstance(value, str) else document_content(value, ("page_content", *_TEXTS))
     text = next(iter(content), None)
     if not isinstance(text, str):
         raise Unreadable(f"{where} is {kind(value)}, not text or a Document")
     return text
 
 
-def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple[object, ...]:
+def document_content(value: object, names: Sequence[str] = ("page_content",)) -> tuple[object, ...]:
     """Return the content of a document, or of a pair of a document and its score; nothing for anything else."""
     if is_list(value) and len(value) == 2 and isinstance(value[1], (int, float)):
         value = value[0]
@@ -601,7 +597,7 @@ def content_of(value: object, names: Sequence[str] = ("page_content",)) -> tuple
 
 def are_documents(value: object) -> bool:
     """Whether a value is a document or a list that holds one, all of which then have to be."""
-    return bool(content_of(value)) or (is_list(value) and any(map(content_of, value)))
+    return bool(document_content(value)) or (is_list(value) and any(map(document_content, value)))
 
 
 def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> list[str] | None:

@@ -10,18 +10,27 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.adapters.runs import Run
+from ragstone.adapters.runs import Run, Unreadable
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id
 from ragstone.plain import as_dict, is_mapping, to_plain
 from ragstone.sample import Sample
-from ragstone_langchain.messages import JUDGE_TAG, Unreadable
-from ragstone_langchain.read import Kind, Reading, attempt, found_by, holds_memory, joined, named_contexts, sample_of
+from ragstone_langchain.messages import JUDGE_TAG
+from ragstone_langchain.read import (
+    ReadingOptions,
+    RunKind,
+    attempt,
+    found_by,
+    holds_memory,
+    joined_runs,
+    named_contexts,
+    sample_of_run,
+)
 
 if TYPE_CHECKING:
     from ragstone.live import Monitor
 
-Where = Callable[[str, Sequence[str], Mapping[str, object]], bool]
+RunFilter = Callable[[str, Sequence[str], Mapping[str, object]], bool]
 """Says of a run, by its name, tags and metadata, whether it is to be a sample."""
 RunId = UUID | str
 """LangChain takes a text for a run's id, too, as LangServe gives it."""
@@ -46,7 +55,7 @@ _RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's met
 _MOST_WAITING, _LONGEST_WAIT = 1_000, 3_600.0  # runs that a person is to resume, and for how many seconds
 
 
-def key_of(run_id: object) -> int | str | None:
+def run_key(run_id: object) -> int | str | None:
     """Return a run's key: Python hashes numbers faster than ids."""
     return run_id.int if isinstance(run_id, UUID) else run_id if isinstance(run_id, str) else None
 
@@ -69,7 +78,7 @@ class TopRun(Run):
         own_id: The id that the app gives the sample.
     """
 
-    recorder: "Recorder"
+    recorder: "RunRecorder"
     tags: Sequence[str] = ()
     skipped: str | None = None
     own_id: str | None = None
@@ -126,16 +135,16 @@ def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN4
 
 def _run_in_context() -> int | str | None:
     """Return the run that LangChain's context names."""
-    return key_of(getattr(_in_context("callbacks"), "parent_run_id", None))
+    return run_key(getattr(_in_context("callbacks"), "parent_run_id", None))
 
 
 @dataclass(eq=False, repr=False)
-class Recorder:
+class RunRecorder:
     """Follows runs from their start to their end, and hands their samples to a monitor; see `MonitorHandler`."""
 
     monitor: "Monitor"
-    reading: Reading
-    where: Where | None = None
+    reading: ReadingOptions
+    where: RunFilter | None = None
 
     def __post_init__(self) -> None:
         # Handlers of one monitor share the runs that they follow, so that each run counts once.
@@ -147,17 +156,17 @@ class Recorder:
         return type(self), (self.monitor, self.reading, self.where)
 
     def begin(
-        self, kind: Kind, run_id: RunId, event: Mapping[str, Any], serialized: object = None, inputs: object = None
+        self, kind: RunKind, run_id: RunId, event: Mapping[str, Any], serialized: object = None, inputs: object = None
     ) -> None:
         """Follow a run that starts."""
-        key = key_of(run_id)
+        key = run_key(run_id)
         known = self.runs.get(key)
         rejected = isinstance(known, TopRun) and known.skipped == "excluded"
         if JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not rejected):
             return  # the handler was given twice, or two of one monitor
         if rejected:
             self.runs.end(key)  # where another handler of the monitor has said no
-        parent_key = key_of(event.get("parent_run_id"))
+        parent_key = run_key(event.get("parent_run_id"))
         # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         parent = self.runs.get(parent_key) or self.runs.get(_run_in_context())
         top = None if parent is None else self.runs.top_of(parent.id)
@@ -173,7 +182,7 @@ class Recorder:
                 top.configurable = _in_context("configurable")
             self.runs.begin(Run(key, kind, name, as_it_stands(inputs) if holds_memory(inputs) else None), parent.id)
 
-    def _topmost(self, key: Hashable, kind: Kind, name: str, event: Mapping[str, Any], inputs: object) -> TopRun:
+    def _topmost(self, key: Hashable, kind: RunKind, name: str, event: Mapping[str, Any], inputs: object) -> TopRun:
         """Return a topmost run."""
         metadata, tags = dict(event.get("metadata") or {}), event.get("tags") or ()
         run = TopRun(id=key, kind=kind, name=name, metadata=metadata, recorder=self, tags=tags)
@@ -197,7 +206,7 @@ class Recorder:
 
         `streamed` are the inputs of a topmost run that came piece by piece.
         """
-        key = key_of(run_id)
+        key = run_key(run_id)
         run, top = self.runs.get(key), self.runs.top_of(key)
         if run is None or top is None:
             return
@@ -222,7 +231,7 @@ class Recorder:
         if not resumes or since < time.monotonic() - _LONGEST_WAIT:
             before = None
         try:
-            sample = sample_of(run, self.reading, before)
+            sample = sample_of_run(run, self.reading, before)
         except Unreadable:
             self.monitor.skip("fields_failed")
             raise
@@ -232,7 +241,7 @@ class Recorder:
             self.monitor.submit(sample.model_copy(update=own))
             return
         if thread and sample.reason in ("interrupted", "no_answer"):
-            self.waiting[thread] = time.monotonic(), run if before is None else joined(before, run)
+            self.waiting[thread] = time.monotonic(), run if before is None else joined_runs(before, run)
             if len(self.waiting) > _MOST_WAITING:
                 self.waiting.popitem(last=False)
         self.monitor.skip(sample.reason, names=sample.names)

@@ -41,7 +41,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run."""
-        return _as_langsmith_s(self._result(_arguments(run, example)))
+        return _as_langsmith_s(self._result(_arguments_of_run(run, example)))
 
     async def aevaluate_run(
         self,
@@ -50,7 +50,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run on the running event loop."""
-        return _as_langsmith_s(await self._aresult(_arguments(run, example)))
+        return _as_langsmith_s(await self._aresult(_arguments_of_run(run, example)))
 
 
 def _as_langsmith_s(result: dict[str, Any]) -> EvaluationResult | EvaluationResults:
@@ -60,7 +60,7 @@ def _as_langsmith_s(result: dict[str, Any]) -> EvaluationResult | EvaluationResu
 
 
 # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
-def _arguments(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
+def _arguments_of_run(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
     inside = tuple(_as_live(run).inside)
     reference = None if example is None else example.outputs
     return Arguments(run.inputs, run.outputs, reference, inside=inside, error=run.error)
@@ -72,11 +72,11 @@ def _as_live(run: Any) -> live.Run:  # noqa: ANN401
     recorded = live.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, run.inputs, error=failed, open=False)
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
     recorded.inside = [_as_live(child) for child in children]
-    recorded.output = None if run.outputs is None else attempt(found_by, recorded, _unpacked(run), ())
+    recorded.output = None if run.outputs is None else attempt(found_by, recorded, _output_of_run(run), ())
     return recorded
 
 
-def _unpacked(run: Any) -> object:  # noqa: ANN401
+def _output_of_run(run: Any) -> object:  # noqa: ANN401
     """Return what a run returned, out of the mapping in which LangSmith keeps what is none."""
     outputs: dict[str, object] = run.outputs
     return outputs["output"] if list(outputs) == ["output"] else outputs

@@ -24,7 +24,7 @@ from ragstone.metrics.outcomes import ascore_safely, score_safely, unscored
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.sample import Sample, SampleField, first_problem
 from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
-from ragstone_llama_index.read import AnyResponse, Fields, Mode, Reading
+from ragstone_llama_index.read import AnyResponse, Mode, NamedFields, Reading
 from ragstone_llama_index.streaming import answered
 
 AnyLLM = LLM | Judge | str
@@ -148,7 +148,7 @@ class MetricEvaluator(BaseEvaluator):
         writer: AnyWriter | None = None,
         metadata_mode: Mode = MetadataMode.NONE,
         context_tools: Collection[str] = (),
-        fields: Fields | None = None,
+        fields: NamedFields | None = None,
         **options: object,
     ) -> None:
         self._reading = Reading.of(metadata_mode, context_tools, fields)
@@ -262,7 +262,7 @@ class MetricEvaluator(BaseEvaluator):
         return {step: PromptTemplate(text) for step, text in texts.items()}
 
     def _update_prompts(self, prompts_dict: PromptDictType) -> None:
-        texts = {step: _text(step, prompt) for step, prompt in prompts_dict.items()}
+        texts = {step: _prompt_text(step, prompt) for step, prompt in prompts_dict.items()}
         changed = {step: text for step, text in texts.items() if text != self._metric.prompts.get(step)}
         kept = {step: text for step, text in self._metric.instructions.items() if step not in texts}
         self._metric = dataclasses.replace(self._metric, instructions={**kept, **changed})
@@ -283,7 +283,7 @@ def _metric_of(
     return make_metric(name, options, LlamaIndexLLM() if llm is None else llm, embed_model, writer)
 
 
-def _text(step: str, prompt: object) -> str:
+def _prompt_text(step: str, prompt: object) -> str:
     """Return a prompt's text as it stands: what is in braces is filled in by the metric, or stays."""
     if (
         not isinstance(prompt, PromptTemplate) or prompt.template_var_mappings or prompt.function_mappings  # pyright: ignore[reportUnknownMemberType] - a bare Callable

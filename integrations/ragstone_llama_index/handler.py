@@ -15,7 +15,7 @@ from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
 
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL
-from ragstone.adapters.runs import Run, Skipped
+from ragstone.adapters.runs import Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.sampling import check_function
@@ -24,20 +24,19 @@ from ragstone.metrics.models import check_members
 from ragstone.sample import Sample
 from ragstone_llama_index.read import (
     CALLED_OFF,
-    Fields,
     Mode,
+    NamedFields,
     Reading,
     Streams,
-    Unreadable,
     draft_of,
     named,
     question_of,
     said,
 )
-from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, Recorder, is_called_in, recorders
+from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, CallRecorder, is_called_in, recorders
 from ragstone_llama_index.streaming import Pieces, noting, text_in
 
-Where = Callable[[object, str], bool]
+CallFilter = Callable[[object, str], bool]
 """Whether calls of an object, by a name such as "RetrieverQueryEngine.query", are to be scored."""
 
 _T = TypeVar("_T")
@@ -61,13 +60,13 @@ ADVICE = ADVICE_FOR_ALL | {
 """What to do about runs that gave no sample, by reason."""
 
 
-class Live(Recorder):
+class Live(CallRecorder):
     """Hands the sample of each run to a monitor, or tells it why there is none.
 
     What it does on the app's thread is not slow.
     """
 
-    def __init__(self, monitor: Monitor, reading: Reading, where: Where | None) -> None:
+    def __init__(self, monitor: Monitor, reading: Reading, where: CallFilter | None) -> None:
         check_members("monitor", monitor, ("submit",), "pass a ragstone.Monitor")
         super().__init__(reading)
         self.monitor = monitor
@@ -209,9 +208,9 @@ def _note(response: Streams, pieces: Pieces) -> None:
 def instrument(
     monitor: Monitor,
     *,
-    where: Where | None = None,
+    where: CallFilter | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
-    fields: Fields | None = None,
+    fields: NamedFields | None = None,
     context_tools: Collection[str] = (),
 ) -> None:
     """Score the answers of this process's query engines, chat engines, agents and workflows with a monitor.

@@ -109,13 +109,13 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
     async def _ask(self, llm: LLM, awaited: bool, request: LLMRequest) -> LLMReply:
         """Ask by the model's async half, or by its sync half, which waits for nothing."""
         if llm.metadata.is_chat_model:
-            messages = _messages(llm, request)
+            messages = _chat_messages(llm, request)
             return to_reply(await llm.achat(messages) if awaited else llm.chat(messages), request)
         prompt = _prompt(request)
         return to_reply(await llm.acomplete(prompt) if awaited else llm.complete(prompt), request)
 
 
-def _messages(llm: LLM, request: LLMRequest) -> list[ChatMessage]:
+def _chat_messages(llm: LLM, request: LLMRequest) -> list[ChatMessage]:
     instructions = ChatMessage(role=llm.metadata.system_role, content=request.system)
     data = ChatMessage(role=MessageRole.USER, content=spelled_out(request))
     return [instructions, data] if request.system else [data]
@@ -136,7 +136,7 @@ def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -
     return read_reply(
         message.content or "",
         request,
-        tool_calls=_tool_calls(message),
+        tool_calls=_arguments_of_tool_calls(message),
         reasoning="".join(thoughts) or reasoning(message.additional_kwargs, raw_message),
         ended=why_it_ended(raw, choice, raw_message, message.additional_kwargs, extra),
         usages=[member(raw, "usage"), member(raw, "usage_metadata"), extra, message.additional_kwargs],
@@ -160,7 +160,7 @@ def _block_values(message: ChatMessage, block_type: str, name: str) -> list[obje
     return [member(block, name) for block in message.blocks if member(block, "block_type") == block_type]
 
 
-def _tool_calls(message: ChatMessage) -> Sequence[str]:
+def _arguments_of_tool_calls(message: ChatMessage) -> Sequence[str]:
     """Return the arguments of each tool call as JSON: out of the message's blocks, or where older releases put them."""
     arguments = _block_values(message, "tool_call", "tool_kwargs")
     if not arguments:

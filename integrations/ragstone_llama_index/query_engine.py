@@ -30,11 +30,11 @@ from ragstone.plain import as_dict, fields_of, is_list
 from ragstone.report import Report
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, AnyWriter, MetricEvaluator
-from ragstone_llama_index.read import QUESTIONS, Fields, Mode, Reading
-from ragstone_llama_index.record import EVALUATION_TAG, Recorder
+from ragstone_llama_index.read import QUESTIONS, Mode, NamedFields, Reading
+from ragstone_llama_index.record import EVALUATION_TAG, CallRecorder
 from ragstone_llama_index.streaming import Answered, read_to_end
 
-Metrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
+AnyMetrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
 Questions = Iterable[Any] | str | Path
 References = Sequence[str | Sequence[str | None] | None]
@@ -52,7 +52,7 @@ class _Question:
 def evaluate_query_engine(
     engine: App,
     questions: Questions,
-    metrics: Metrics,
+    metrics: AnyMetrics,
     llm: AnyLLM | None = None,
     embed_model: AnyEmbedder | None = None,
     *,
@@ -62,7 +62,7 @@ def evaluate_query_engine(
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
-    fields: Fields | None = None,
+    fields: NamedFields | None = None,
 ) -> Report:
     """Put each question to an app and score its answer by each metric, by `ragstone.evaluate`.
 
@@ -114,7 +114,7 @@ def evaluate_query_engine(
     asked = _questions(engine, questions, references)
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
-    made = _metrics(metrics, llm, embed_model, writer, asked)
+    made = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows = app.rows(asked, max_concurrency)
     return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
 
@@ -122,7 +122,7 @@ def evaluate_query_engine(
 async def aevaluate_query_engine(
     engine: App,
     questions: Questions,
-    metrics: Metrics,
+    metrics: AnyMetrics,
     llm: AnyLLM | None = None,
     embed_model: AnyEmbedder | None = None,
     *,
@@ -132,12 +132,12 @@ async def aevaluate_query_engine(
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
-    fields: Fields | None = None,
+    fields: NamedFields | None = None,
 ) -> Report:
     """Put each question to an app on the running event loop, then score; otherwise as `evaluate_query_engine`."""
     asked = _questions(engine, questions, references)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
-    made = _metrics(metrics, llm, embed_model, writer, asked)
+    made = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows: list[Row] = []
     scoring = Scoring(rows, made, {"max_concurrency": max_concurrency, "progress": progress})  # checks them first
     rows.extend([row async for row in app.answers(asked, max_concurrency)])
@@ -145,7 +145,7 @@ async def aevaluate_query_engine(
     return scoring.report()
 
 
-class _App(Recorder):
+class _App(CallRecorder):
     """An app that is asked, and whose calls are recorded meanwhile."""
 
     def __init__(self, engine: App, reading: Reading, *, awaited: bool) -> None:
@@ -266,8 +266,8 @@ def _examples(questions: Questions) -> Sequence[Mapping[str, object]]:
     return [fields_of(each) or as_dict(each) for each in examples]
 
 
-def _metrics(
-    metrics: Metrics,
+def _metrics_to_score(
+    metrics: AnyMetrics,
     llm: AnyLLM | None,
     embed_model: AnyEmbedder | None,
     writer: AnyWriter | None,

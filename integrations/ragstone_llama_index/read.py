@@ -22,7 +22,7 @@ from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import Event
 from pydantic import ValidationError
 
-from ragstone.adapters.runs import Run, Skipped
+from ragstone.adapters.runs import Fields, Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.options import checked
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
@@ -38,26 +38,25 @@ AnyResponse = _WithNodes | AgentOutput
 Mode = MetadataMode | Literal["all", "embed", "llm", "none"]
 """Which metadata of a node stand before its text in a context."""
 
-FieldFunction = Callable[[Mapping[str, object], object], Sample | Mapping[str, object] | None]
-"""A user's own reading of a run: by what it was asked, by name, and what it returned."""
-Fields = Mapping[str, str] | FieldFunction
+NamedFields = Fields[Mapping[str, object]]
+"""Names, or a user's function of what a run was asked, by name, and what it returned."""
 
 Node = NodeWithScore | BaseNode
-Source = Node | str
-Kind = Literal[
+NodeOrText = Node | str
+CallKind = Literal[
     "query", "chat", "workflow", "retrieval", "synthesis", "text", "rerank", "named", "model", "tool", "writing", ""
 ]
 """What a run is. "text": a synthesis of texts; "named": a `contexts(...)`."""
 
-ENTRIES: tuple[Kind, ...] = ("query", "chat", "workflow")
+ENTRIES: tuple[CallKind, ...] = ("query", "chat", "workflow")
 QUESTIONS = (  # of a workflow's start event, in this order
     *("user_msg", "query", "question", "message", "input", "prompt", "user_input", "user_message"),
     *("user_query", "user_question", "query_str", "request", "topic"),
 )
 _ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_response", "answer_text", "reply")
-_CHOOSING: tuple[Kind, ...] = ("synthesis", "rerank")
-_GIVING: tuple[Kind, ...] = ("retrieval", "tool", *_CHOOSING, *ENTRIES)
-_ANSWERING: tuple[Kind, ...] = ("synthesis", *ENTRIES)
+_CHOOSING: tuple[CallKind, ...] = ("synthesis", "rerank")
+_GIVING: tuple[CallKind, ...] = ("retrieval", "tool", *_CHOOSING, *ENTRIES)
+_ANSWERING: tuple[CallKind, ...] = ("synthesis", *ENTRIES)
 _CONTEXTS = ("retrieved_contexts", "contexts", "source_nodes", "nodes", "documents")
 _SOURCES = "sources"  # nodes are contexts there; texts may be citations
 _MESSAGES = ("chat_history", "messages")
@@ -83,20 +82,16 @@ _THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent
 CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 
-class Unreadable(ValueError):  # noqa: N818 - what it says of a run
-    """A user's function failed, or returned what is no sample."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """The options of reading: see `MetricEvaluator` and `instrument`."""
 
     mode: MetadataMode = MetadataMode.NONE
     tools: Collection[str] = frozenset()
-    fields: Fields | None = None
+    fields: NamedFields | None = None
 
     @classmethod
-    def of(cls, metadata_mode: Mode, context_tools: Collection[str], fields: Fields | None) -> "Reading":
+    def of(cls, metadata_mode: Mode, context_tools: Collection[str], fields: NamedFields | None) -> "Reading":
         """Check the options. ValueError: one is out of range."""
         mode = checked("metadata_mode", metadata_mode, MetadataMode)
         tools = checked("context_tools", context_tools, frozenset[str])
@@ -153,18 +148,20 @@ def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
     fields = _by_user(run, reading)
     if fields is None:
         return Skipped("declined")
-    answer = fields["response"] if "response" in fields else None if run.error else answer_in(run.output)
+    answer = fields["response"] if "response" in fields else None if run.error else find_answer(run.output)
     contexts = fields.get("retrieved_contexts")
     error = {"error": describe(run.error, most=200)} if run.error else {}
     about = {**run.metadata, **error}
     fields = {"id": about.pop("sample_id", None), "user_input": question_of(run)} | fields
-    fields |= {"response": text_of(answer), "metadata": {**about, **as_dict(fields.get("metadata"))}}
-    fields["retrieved_contexts"] = _contexts(run, answer, reading) if contexts is None else named(contexts, reading)
+    fields |= {"response": text_or_none(answer), "metadata": {**about, **as_dict(fields.get("metadata"))}}
+    fields["retrieved_contexts"] = (
+        _contexts_of_run(run, answer, reading) if contexts is None else named(contexts, reading)
+    )
     try:
         sample = Sample.model_validate(fields)
     except ValidationError as problem:
         raise Unreadable(f"fields: {first_problem(problem)}") from None
-    if not sample.history and (turns := _history(run, sample.user_input)):
+    if not sample.history and (turns := _turns_before_question(run, sample.user_input)):
         sample = sample.model_copy(update={"history": tuple(turns)})
     return Draft(sample, answer)
 
@@ -195,11 +192,11 @@ def _by_user(run: Run, reading: Reading) -> dict[str, object] | None:
 def _under(name: str, value: object) -> object:
     """Return what stands under a dotted name."""
     for part in name.split("."):
-        value = entries_of(value).get(part, _ABSENT)
+        value = named_values(value).get(part, _ABSENT)
     return value
 
 
-def entries_of(value: object) -> Mapping[str, object]:
+def named_values(value: object) -> Mapping[str, object]:
     """Return the names and values of a mapping, an event, a pydantic model or a dataclass; none of anything else."""
     if isinstance(value, Event):
         result = getattr(value, "result", None)  # which a stop event of one's own need not have
@@ -211,7 +208,7 @@ def entries_of(value: object) -> Mapping[str, object]:
 
 def _names_in(output: object) -> tuple[str, ...]:
     """Return the names that stand in what was returned, those of texts last."""
-    entries = entries_of(output)
+    entries = named_values(output)
     return tuple(sorted(entries, key=lambda name: isinstance(entries[name], str))) or (type(output).__name__,)
 
 
@@ -220,44 +217,44 @@ def _names_in(output: object) -> tuple[str, ...]:
 
 def question_of(run: Run) -> str | None:
     """Return a run's question: its call's first argument, or what stands under a usual name in a start event."""
-    inputs = entries_of(run.inputs)
+    inputs = named_values(run.inputs)
     if run.kind != "workflow":
-        return next((text_of(value) for value in inputs.values()), None)
+        return next((text_or_none(value) for value in inputs.values()), None)
     for entries in (inputs, *_only_one(inputs, QUESTIONS)):
         for name in QUESTIONS:
-            if (text := text_of(entries.get(name))) is not None:
+            if (text := text_or_none(entries.get(name))) is not None:
                 return text
     return _last_said(inputs, "user")
 
 
 def _only_one(entries: Mapping[str, object], names: Sequence[str]) -> Sequence[Mapping[str, object]]:
     """Return the inner mapping that has one of some names, where it is the only one."""
-    inner = [entries_of(value) for value in entries.values() if not isinstance(value, AnyResponse)]
+    inner = [named_values(value) for value in entries.values() if not isinstance(value, AnyResponse)]
     having = [each for each in inner if any(name in each for name in names)]
     return having if len(having) == 1 else ()
 
 
 def _last_said(entries: Mapping[str, object], role: str) -> str | None:
     for name in _MESSAGES:
-        if texts := [text for said_by, text in _lines(entries.get(name)) if said_by == role]:
+        if texts := [text for said_by, text in _spoken_lines(entries.get(name)) if said_by == role]:
             return texts[-1]
     return None
 
 
-def answer_in(output: object) -> object:
+def find_answer(output: object) -> object:
     """Return what answers: a text, a response, a message or a stream, by itself or under a usual name."""
     if isinstance(output, str | AnyResponse | ChatMessage | ChatResponse | CompletionResponse):
         return output
-    entries = entries_of(output)
+    entries = named_values(output)
     for level in (entries, *_only_one(entries, _ANSWERS)):
         for name in _ANSWERS:
             if name in level:
                 value = level[name]
-                return value if value is None or not entries_of(value) or text_of(value) else answer_in(value)
+                return value if value is None or not named_values(value) or text_or_none(value) else find_answer(value)
     return _last_said({"messages": output, **entries}, "assistant")
 
 
-def text_of(value: object) -> str | None:
+def text_or_none(value: object) -> str | None:
     """Return a question's or an answer's text; None where there is none, or not yet."""
     text = next((get(value) for kinds, get in _TEXTS if isinstance(value, kinds)), value)
     return said(text) if isinstance(text, str) else None
@@ -283,21 +280,21 @@ def said(text: str) -> str:
 # --- contexts -------------------------------------------------------------------------------------
 
 
-def _contexts(run: Run, answer: object, reading: Reading) -> Sequence[str]:
+def _contexts_of_run(run: Run, answer: object, reading: Reading) -> Sequence[str]:
     """Return a run's contexts: named by the app, else stated in what it returned, else retrieved on the way to it."""
     by_app = [text for each in run.walk() if each.kind == "named" for text in as_list(each.output)]
     if by_app:
         return [*dict.fromkeys(str(text) for text in by_app)]
-    return _texts(_stated(run, answer, reading) or _sources(run, reading), reading)
+    return _source_texts(_stated(run, answer, reading) or _sources(run, reading), reading)
 
 
-def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
+def _stated(run: Run, answer: object, reading: Reading) -> Sequence[NodeOrText]:
     if run.kind == "text":
         return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
     nodes = nodes_in(answer)
-    entries: Mapping[str, object] = {} if nodes or isinstance(run.output, AnyResponse) else entries_of(run.output)
+    entries: Mapping[str, object] = {} if nodes or isinstance(run.output, AnyResponse) else named_values(run.output)
     for name in _CONTEXTS:
-        if texts := [each for each in as_list(entries.get(name)) if isinstance(each, Source)]:
+        if texts := [each for each in as_list(entries.get(name)) if isinstance(each, NodeOrText)]:
             return texts
     nodes = nodes or nodes_in(entries.get(_SOURCES))
     if run.inside:
@@ -305,60 +302,64 @@ def _stated(run: Run, answer: object, reading: Reading) -> Sequence[Source]:
     return [node for node in nodes if not _is_composed(node)] or _of_tools(answer, reading)
 
 
-def _sources(run: Run, reading: Reading) -> Sequence[Source]:
+def _sources(run: Run, reading: Reading) -> Sequence[NodeOrText]:
     """Return what the calls inside of a run gave. What a synthesizer or reranker was given is chosen from the rest."""
-    chosen: list[Source] = []
-    found: list[Source] = []
-    for each in _calls(run):
+    chosen: list[NodeOrText] = []
+    found: list[NodeOrText] = []
+    for each in _giving_calls(run):
         given = _given(each, run, reading)
         if each.kind in _CHOOSING and each.output is None:
             continue
         if each.kind == "rerank":
-            found = _without(found, each.inputs)
+            found = _without_nodes(found, each.inputs)
         elif each.kind == "synthesis" and (given or not nodes_in(each.output)):  # else all of it was written on the way
             chosen, found, given = [*chosen, *given], [], ()
         found += given
     return chosen + found
 
 
-def _without(sources: Iterable[Source], nodes: object) -> list[Source]:
+def _without_nodes(sources: Iterable[NodeOrText], nodes: object) -> list[NodeOrText]:
     texts = {node.get_content() for node in nodes_in(nodes)}  # two indexes may name their nodes alike
     return [each for each in sources if isinstance(each, str) or each.get_content() not in texts]
 
 
-def _calls(run: Run) -> Iterator[Run]:
+def _giving_calls(run: Run) -> Iterator[Run]:
     """Yield the outermost calls inside of a run that may give sources."""
     for each in run.inside:
         if each.kind in _GIVING:
             yield each
         else:
-            yield from _calls(each)
+            yield from _giving_calls(each)
 
 
-def _given(run: Run, around: Run, reading: Reading) -> Sequence[Source]:
+def _given(run: Run, around: Run, reading: Reading) -> Sequence[NodeOrText]:
     """Return the sources that a call gave, in place of what the calls inside of it gave."""
     if run.kind in _CHOOSING:
         return _without_answers(nodes_in(run.output), around, reading, before=run)
     if run.kind == "retrieval" and run.output is not None:
         return _without_answers(nodes_in(run.output), run, reading)
     if run.kind in ENTRIES:
-        return _stated(run, answer_in(run.output), reading) or _sources(run, reading)
+        return _stated(run, find_answer(run.output), reading) or _sources(run, reading)
     own = tool_sources(run.output, reading.tools) if isinstance(run.output, ToolOutput) else ()
     return _without_answers(own, run, reading) or _sources(run, reading)
 
 
 def _without_answers(
-    sources: Sequence[Source], run: Run, reading: Reading, before: Run | None = None
-) -> Sequence[Source]:
+    sources: Sequence[NodeOrText], run: Run, reading: Reading, before: Run | None = None
+) -> Sequence[NodeOrText]:
     """Return sources, but in place of a node that holds what a call inside of a run answered, what that rests on."""
     answers: list[tuple[Run, str | None, str]] = []
     for each in run.walk():
         if each is before:
             break
-        answer = text_of(answer_in(each.output)) if each.kind in _ANSWERING and each.output is not run.output else None
+        answer = (
+            text_or_none(find_answer(each.output))
+            if each.kind in _ANSWERING and each.output is not run.output
+            else None
+        )
         if answer is not None:
             answers.append((each, question_of(each), answer.strip() or _EMPTY))
-    found: list[Source] = []
+    found: list[NodeOrText] = []
     for source in sources:
         text = "" if isinstance(source, str) or not answers else source.get_content().strip()
         inner = next((each for each, asked, answer in answers if _holds(text, asked, answer)), None)
@@ -377,14 +378,14 @@ def _is_composed(node: Node) -> bool:
     return not (inner.metadata or inner.relationships) and _COMPOSED.match(inner.get_content()) is not None
 
 
-def _of_tools(answer: object, reading: Reading) -> Sequence[Source]:
+def _of_tools(answer: object, reading: Reading) -> Sequence[NodeOrText]:
     # Declared as the choice of a tool; what an agent puts there is the call with its result.
     calls: Sequence[object] = answer.tool_calls if isinstance(answer, AgentOutput) else ()
     outputs = [call.tool_output for call in calls if isinstance(call, ToolCallResult)]
     return [source for output in outputs for source in tool_sources(output, reading.tools)]
 
 
-def tool_sources(output: ToolOutput, tools: Collection[str]) -> Sequence[Source]:
+def tool_sources(output: ToolOutput, tools: Collection[str]) -> Sequence[NodeOrText]:
     """Return the sources in what a tool returned: its nodes, or the texts of one whose name is among those given."""
     nodes = nodes_in(output.raw_output)
     if nodes or output.is_error or output.tool_name not in tools:
@@ -398,7 +399,7 @@ def nodes_in(result: object) -> Sequence[Node]:
     return [node for node in nodes if isinstance(node, Node)] if is_list(nodes) else []
 
 
-def _texts(sources: Iterable[Source], reading: Reading) -> Sequence[str]:
+def _source_texts(sources: Iterable[NodeOrText], reading: Reading) -> Sequence[str]:
     """Return the texts of sources, with the metadata of a mode before each: no text twice, and none empty."""
     texts = (each if isinstance(each, str) else _LABEL.sub("", each.get_content(reading.mode)) for each in sources)
     return [*dict.fromkeys(text for text in texts if text.strip())]
@@ -408,9 +409,9 @@ def named(sources: object, reading: Reading = _AS_USUAL) -> Sequence[str]:
     """Return the texts of what an app names as contexts. TypeError: it is neither nodes nor texts."""
     items: Sequence[object] = sources if is_list(sources) else nodes_in(sources) or [sources]
     for item in items:
-        if not isinstance(item, Source):
+        if not isinstance(item, NodeOrText):
             raise TypeError(f"contexts: has {type(item).__name__}; pass nodes or texts")
-    return _texts([item for item in items if isinstance(item, Source)], reading)
+    return _source_texts([item for item in items if isinstance(item, NodeOrText)], reading)
 
 
 # --- history --------------------------------------------------------------------------------------
@@ -421,7 +422,7 @@ def converses(run: Run) -> bool:
     return run.kind == "chat" or as_dict(run.inputs).get("memory") is not None
 
 
-def _history(run: Run, question: str | None) -> Sequence[Turn]:
+def _turns_before_question(run: Run, question: str | None) -> Sequence[Turn]:
     """Return the turns before a question: those given with it, else those that a model or synthesizer was shown."""
     given = as_dict(run.inputs).get("chat_history")
     if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
@@ -444,7 +445,7 @@ def _shown(run: Run, question: str | None) -> Sequence[Turn]:
     return turns_before(inputs.get("messages"), question) if run.kind == "model" else ()
 
 
-def _lines(messages: object) -> list[tuple[str, str]]:
+def _spoken_lines(messages: object) -> list[tuple[str, str]]:
     """Return what users and assistants said in messages."""
     lines: list[tuple[str, str]] = []
     for one in messages if is_list(messages) else ():
@@ -457,7 +458,7 @@ def _lines(messages: object) -> list[tuple[str, str]]:
 
 def turns_before(messages: object, question: str | None) -> Sequence[Turn]:
     """Return what was said before the user's last message that asks a question, or is a prompt around it."""
-    lines = _lines(messages)
+    lines = _spoken_lines(messages)
     asks = [i for i, (role, text) in enumerate(lines) if role == "user" and question and question in text]
     exactly = [i for i in asks if lines[i][1] == question]
     at = max(exactly or asks, default=0)

@@ -27,10 +27,10 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from ragstone.adapters.open_runs import OpenRuns
 from ragstone.adapters.runs import Run
 from ragstone.plain import as_dict, is_list
-from ragstone_llama_index.read import ENTRIES, Kind, Reading, converses, entries_of, named, nodes_in
+from ragstone_llama_index.read import ENTRIES, CallKind, Reading, converses, named, named_values, nodes_in
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
-_KINDS: tuple[tuple[Kind, type, tuple[str, ...]], ...] = (
+_KINDS: tuple[tuple[CallKind, type, tuple[str, ...]], ...] = (
     ("query", BaseQueryEngine, ("query", "aquery")),
     ("chat", BaseChatEngine, ("chat", "achat", "stream_chat", "astream_chat")),
     ("workflow", Workflow, ("run",)),  # all agents are workflows
@@ -42,7 +42,7 @@ _KINDS: tuple[tuple[Kind, type, tuple[str, ...]], ...] = (
     ("tool", BaseTool, ()),
 )
 """What a call of a class is, by the method; without methods, whichever it is."""
-TOPMOST: tuple[Kind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "model")
+TOPMOST: tuple[CallKind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "model")
 """Kinds of which an outermost call is a run of the app."""
 EVALUATION_TAG = "ragstone:evaluation"
 """Stands in the tags of what an evaluation asks an app."""
@@ -52,7 +52,7 @@ _STEPS = 500
 UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
 
 
-class Recorder:
+class CallRecorder:
     """Keeps the calls of an app as trees of runs. By itself it begins no tree."""
 
     def __init__(self, reading: Reading) -> None:
@@ -62,7 +62,7 @@ class Recorder:
         self._within: dict[str | None, Hashable] = {}  # of what is nothing but a step: the run that it is part of
         self._most_within = _STEPS
 
-    def __deepcopy__(self, memo: object) -> "Recorder":
+    def __deepcopy__(self, memo: object) -> "CallRecorder":
         return self  # apps may be copied with all that they hold; the runs under way are the same
 
     def get(self, span_id: str | None) -> Run | None:
@@ -175,7 +175,7 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
 
     recorder: Any = None
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: CallRecorder) -> None:
         super().__init__()
         self.recorder = recorder
 
@@ -224,7 +224,7 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
     prepare_to_exit_span = prepare_to_drop_span = new_span
 
 
-def recorders() -> list[Recorder]:
+def recorders() -> list[CallRecorder]:
     """Return those whose handlers are in place."""
     return [each.recorder for each in _all_handlers() if isinstance(each, Handler)]
 
@@ -240,7 +240,7 @@ def _converses(run: Run | None) -> bool:
 
 
 @lru_cache(1_000)
-def _kind(cls: type, method: str) -> Kind:
+def _kind(cls: type, method: str) -> CallKind:
     """Return what a call is; remembered, for most are nothing and their classes take long to look at."""
     for kind, base, methods in _KINDS:
         if issubclass(cls, base) and (method in methods or not methods):
@@ -248,7 +248,7 @@ def _kind(cls: type, method: str) -> Kind:
     return ""
 
 
-def _is_read(kind: Kind, parent_id: str | None) -> bool:
+def _is_read(kind: CallKind, parent_id: str | None) -> bool:
     """Whether a call is part of a run that has ended with a stream, as the app reads that."""
     return kind in ("model", "text") and (parent_id is not None or is_called_in(_READING))
 
@@ -261,12 +261,12 @@ def is_called_in(modules: tuple[str, ...]) -> bool:
     return frame is not None
 
 
-def _inputs(kind: Kind, instance: object, call: Mapping[str, Any], *, topmost: bool) -> Mapping[str, object]:
+def _inputs(kind: CallKind, instance: object, call: Mapping[str, Any], *, topmost: bool) -> Mapping[str, object]:
     """Return what a call was given, as far as it is read."""
     if kind == "workflow":
         start, fields = call.get("start_event"), as_dict(call.get("kwargs"))  # a run that goes on has neither
         made = cast("Workflow", instance).start_event_class(**fields) if start is None and fields else start
-        given = entries_of(made)
+        given = named_values(made)
     elif kind == "synthesis" and not topmost and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
         return {"messages": getattr(template, "message_templates", ())}

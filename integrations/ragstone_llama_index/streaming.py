@@ -13,7 +13,7 @@ from ragstone.adapters.runs import Run, Skipped
 from ragstone.background import in_daemon
 from ragstone.errors import describe
 from ragstone.sample import Sample
-from ragstone_llama_index.read import Draft, Reading, Streamed, is_begun, question_of, read, text_of
+from ragstone_llama_index.read import Draft, Reading, Streamed, is_begun, question_of, read, text_or_none
 
 Answered = tuple[Sample, str | None]
 """A sample of what an app answered, and why it has no answer, where that is known."""
@@ -27,7 +27,7 @@ Pieces = Future[list[object]]
 def noting(stream: Any, pieces: Pieces, *, awaited: bool) -> object:  # noqa: ANN401
     """Return a stream that passes each piece on as it comes, and notes all of them at its end."""
     passing = (_apassing if awaited else _passing)(stream, pieces)
-    weakref.finalize(passing, _end, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
+    weakref.finalize(passing, _end_stream, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
     return passing
 
 
@@ -38,12 +38,12 @@ def _passing(stream: Iterable[object], pieces: Pieces) -> Generator[object, None
             came.append(piece)
             yield piece
     except BaseException as error:
-        _end(pieces, error)
+        _end_stream(pieces, error)
         close = getattr(stream, "close", None)
         if isinstance(error, GeneratorExit) and callable(close):  # the app closes what it takes for the stream itself
             close()
         raise
-    _end(pieces, came)
+    _end_stream(pieces, came)
 
 
 async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGenerator[object, None]:
@@ -53,14 +53,14 @@ async def _apassing(stream: AsyncIterable[object], pieces: Pieces) -> AsyncGener
             came.append(piece)
             yield piece
     except BaseException as error:
-        _end(pieces, error)
+        _end_stream(pieces, error)
         if isinstance(error, GeneratorExit) and isinstance(stream, AsyncGenerator):
             await stream.aclose()
         raise
-    _end(pieces, came)
+    _end_stream(pieces, came)
 
 
-def _end(pieces: Pieces, came: list[object] | BaseException) -> None:
+def _end_stream(pieces: Pieces, came: list[object] | BaseException) -> None:
     """Note the end of a stream, once: all that came, or what it raised."""
     if not pieces.done():
         pieces.set_exception(came) if isinstance(came, BaseException) else pieces.set_result(came)
@@ -98,9 +98,9 @@ async def read_to_end(run: Run, reading: Reading) -> Answered:
     stream, text, problem = draft.answer, None, None
     try:
         if isinstance(stream, AsyncStreamingResponse):
-            text = text_of(await stream.get_response())
+            text = text_or_none(await stream.get_response())
         else:
-            text = text_of(await in_daemon(lambda: stream.get_response()))  # `is_called_in` finds the lambda here
+            text = text_or_none(await in_daemon(lambda: stream.get_response()))  # `is_called_in` finds the lambda here
     except Exception as error:
         problem = f"its stream broke off ({describe(error, most=200)})"
     return draft.sample.model_copy(update={"response": text}), problem

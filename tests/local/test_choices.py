@@ -1,6 +1,6 @@
 import pytest
 
-from ragstone.local.models import choice_probabilities
+from ragstone.local.models import probabilities_by_asking
 
 
 class Model:
@@ -17,7 +17,7 @@ class Model:
 
 def ask(table, *choices):
     model = Model({"": list(table.items())} if isinstance(next(iter(table.values())), float) else table)
-    return choice_probabilities(model, choices), model.asked
+    return probabilities_by_asking(model, choices), model.asked
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_a_shared_beginning_is_asked_deeper(table, choices, wanted, deeper):
 @pytest.mark.parametrize("choices", [("yes", "Yes"), ("yes", " ")])
 def test_refused(choices):
     with pytest.raises(ValueError, match="choices must be"):
-        choice_probabilities(lambda beginning: [], choices)
+        probabilities_by_asking(lambda beginning: [], choices)

@@ -11,7 +11,7 @@ import pytest
 
 from ragstone.judge import LLMRequest
 from ragstone.local import LocalEmbedder, LocalLLM
-from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, installed
+from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, installed_path
 
 pytestmark = pytest.mark.model
 
@@ -22,7 +22,7 @@ CONTEXT = "The Harbour lighthouse was built in 1871. Its lamp was converted to e
 def needed(*files):
     try:
         for file in files:
-            installed(file)
+            installed_path(file)
     except (FileNotFoundError, ImportError) as error:
         pytest.skip(str(error))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ragstone.local import PullError
-from ragstone.local.files import ModelFile, fetch, installed
+from ragstone.local.files import ModelFile, fetch, installed_path
 
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import CONTENT, Hub, Index
@@ -112,4 +112,4 @@ class TestFiles:
         home.mkdir()
         model_file.path.write_bytes(b"half")
         with pytest.raises(FileNotFoundError, match=r"demo.bin is not in .*`ragstone pull`"):
-            installed(model_file)
+            installed_path(model_file)

@@ -17,11 +17,10 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
-from ragstone.adapters.runs import Run, Skipped
+from ragstone.adapters.runs import Run, Skipped, Unreadable
 from ragstone_langchain import MonitorHandler
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.messages import Unreadable
-from ragstone_langchain.read import FIELD_NAMES, Reading, sample_of
+from ragstone_langchain.read import FIELD_NAMES, ReadingOptions, sample_of_run
 
 from ..support.noting import Noting  # noqa: TID252
 from .monitored import ANSWER, FIRST, FOUND, QUESTION, SECOND, THIRD, WHOLE, Searching, parts
@@ -49,7 +48,7 @@ def evaluated(inputs: Any, outputs: Any, found: Any = (), metric: Any = NeedsNot
     before = copy.deepcopy(whole)
     metric = metric(llm=judge()) if isinstance(metric, type) else metric
     try:
-        return Arguments(*whole, inside).sample(metric, Reading(**options))
+        return Arguments(*whole, inside).sample(metric, ReadingOptions(**options))
     finally:
         assert whole == before, "nothing is changed"
 
@@ -254,7 +253,7 @@ def ended(kind: str, *texts: str, **more: Any) -> Run:
 
 def read(output: object, *inside: Run, inputs: object = QUESTION, reading: Any = (), **more: Any) -> Any:
     whole = Run("app", "chain", inputs=inputs, output=output, inside=[*inside], open=False, **more)
-    sample = sample_of(whole, Reading(*reading))
+    sample = sample_of_run(whole, ReadingOptions(*reading))
     return parts(sample) if isinstance(sample, Sample) else sample
 
 
@@ -410,9 +409,9 @@ def test_a_function_says_what_the_fields_are() -> None:
     assert called == [({"a": 1}, 2)] * 2
     told = {"fields": lambda _, outputs: {"response": outputs["told"]}}  # what it does not say is read as always
     assert both(QUESTION, {"told": ANSWER}, FOUND, **told) == WHOLE
-    whole = Reading(lambda *_: Sample(id="7"))
-    assert sample_of(Run("app", "chain"), whole) == evaluated(1, 2, fields=whole.fields) == Sample(id="7")
-    assert sample_of(Run("app", "chain"), Reading(lambda *_: None)) == Skipped("declined")
+    whole = ReadingOptions(lambda *_: Sample(id="7"))
+    assert sample_of_run(Run("app", "chain"), whole) == evaluated(1, 2, fields=whole.fields) == Sample(id="7")
+    assert sample_of_run(Run("app", "chain"), ReadingOptions(lambda *_: None)) == Skipped("declined")
 
 
 # --- what is no field ------------------------------------------------------------------------------------------------
@@ -489,7 +488,7 @@ def test_nesting_without_end_ends():
     several["response"] = several
     for value in (loop, several):
         with pytest.raises(Unreadable):
-            Arguments(value, value, None, value).sample(NeedsAll(llm=judge()), Reading())
+            Arguments(value, value, None, value).sample(NeedsAll(llm=judge()), ReadingOptions())
 
 
 ROLES = ["user", "ai", "tool", "assistant", "constructor", "search", "HumanMessage"]
@@ -519,7 +518,7 @@ def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not
     before = repr((inputs, outputs, context))
     try:
         arguments = Arguments(inputs, outputs, None, context)
-        sample = arguments.sample(metric(llm=judge()), Reading(fields, {"search"}))
+        sample = arguments.sample(metric(llm=judge()), ReadingOptions(fields, {"search"}))
     except Unreadable as reason:
         named = re.match("user_input|retrieved_contexts|response|the app returned nothing", str(reason))
     else:

@@ -22,7 +22,7 @@ def type_of(block: object) -> object:
     return block.get("type") if is_mapping(block) else None
 
 
-def text_of(block: object) -> str | None:
+def text_of_block(block: object) -> str | None:
     """Return the text that a block says; None where it says none."""
     text = block
     if is_mapping(block):
@@ -47,7 +47,7 @@ def text_of_blocks(content: object, *, pieces: bool = False) -> str | None:
         return None
     joined = ""
     for block in content:
-        if text := text_of(block):
+        if text := text_of_block(block):
             one_text = pieces and not (is_mapping(block) and "index" in block)
             joined += text if not joined or one_text or _goes_on(joined[-1], text[0]) else f"\n\n{text}"
     return joined
@@ -80,7 +80,7 @@ def texts_of_results(content: object) -> list[str] | None:
         if is_mapping(block) and type_of(block) == "search_result":
             text = text_of_blocks(block.get("content"))
         else:
-            text = text_of(block)
+            text = text_of_block(block)
         if text is None:
             return None
         texts.append(text)

@@ -196,13 +196,13 @@ def reasoning(*parts: object) -> str:
 def _tokens(usages: Sequence[object]) -> tuple[int | None, int | None]:
     """Return the tokens of prompt and reply, of the first usage that has one of them."""
     for usage in usages:
-        counts = _count(usage, _READ), _count(usage, _WRITTEN)
+        counts = _token_count(usage, _READ), _token_count(usage, _WRITTEN)
         if counts != (None, None):
             return counts
     return None, None
 
 
-def _count(usage: object, names: Sequence[str]) -> int | None:
+def _token_count(usage: object, names: Sequence[str]) -> int | None:
     return next((count for name in names if (count := as_count(member(usage, name))) is not None), None)
 
 
@@ -323,7 +323,7 @@ def _answer_logprobs(logprobs: object, answer: str) -> object:
     while thoughts is not None and first < len(texts) and at < thoughts[0]:
         at += len(texts[first])
         first += 1
-    spelled = _bare(_SPECIAL_TOKEN.sub("", "".join(texts[first:])), _TOKEN_AROUND + "".join(STOPS))
+    spelled = _bare_token(_SPECIAL_TOKEN.sub("", "".join(texts[first:])), _TOKEN_AROUND + "".join(STOPS))
     # some servers give the first tokens only
     return {"content": positions[first:]} if spelled and answer.casefold().startswith(spelled) else None
 
@@ -347,10 +347,10 @@ def _first_word(logprobs: object) -> Iterator[tuple[str, float]]:
 
 def _token(option: dict[str, object]) -> str:
     token = option.get("token")
-    return _bare(token, _TOKEN_AROUND) if isinstance(token, str) else ""
+    return _bare_token(token, _TOKEN_AROUND) if isinstance(token, str) else ""
 
 
-def _bare(text: str, around: str) -> str:
+def _bare_token(text: str, around: str) -> str:
     """Return a text case-folded, without the given characters and space around it."""
     previous = None
     while text != previous:

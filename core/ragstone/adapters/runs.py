@@ -1,7 +1,16 @@
 """What an app's framework reports of one call: a tree of runs, which an integration reads into a sample."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ragstone.sample import Sample
+
+Asked = TypeVar("Asked")
+FieldFunction = Callable[[Asked, object], Sample | Mapping[str, object] | None]
+"""A user's own reading of a run: by what it was asked and what it returned (None if it failed)."""
+Fields = Mapping[str, str] | FieldFunction[Asked]
+"""Where a sample's fields are: names by field, or a function."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +43,10 @@ class Run:
             run = waiting.pop()
             yield run
             waiting += run.inside[::-1]
+
+
+class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored, or a reason of `stats().skipped`
+    """Says which value is not what it should be, and what it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,10 +114,10 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
     if is_about_content(code):
         return None
     named = _first_mentioned(param, call, "") or _first_mentioned(code, call, "")
-    message = " ".join(_texts(answer))
+    message = " ".join(_texts_in_error(answer))
     if named or param or is_about_content(message):
         return named
-    asked = " ".join(_texts([as_dict(part).get("content") for part in as_list(call.body.get("messages"))]))
+    asked = " ".join(_texts_in_error([as_dict(part).get("content") for part in as_list(call.body.get("messages"))]))
     model = re.escape(str(call.body["model"]))  # "no such model: seed-7b" is not about the seed
     return _first_mentioned(re.sub(rf"(?<!\w){model}(?!\w)", "", message), call, asked)
 
@@ -133,7 +133,7 @@ def fewer_logprobs(asked: int, answer: object) -> int | None:
         >>> fewer_logprobs(20, "You are not allowed to request logprobs from this model") is None
         True
     """
-    why = " ".join(_texts(answer))
+    why = " ".join(_texts_in_error(answer))
     if not re.search(r"top.?log_?prob|max.?log_?prob|integer|at most|maximum|greater|less|between", why, re.IGNORECASE):
         return None
     named = [int(number) for number in re.findall(r"(?<![\w.-])\d{1,3}(?![\w-])", why)]
@@ -159,12 +159,12 @@ def _first_mentioned(text: str, call: ChatCall, asked: str) -> Droppable | None:
     return None if first is None else first[1]
 
 
-def _texts(answer: object) -> list[str]:
+def _texts_in_error(answer: object) -> list[str]:
     """Return the strings of an error's body, but not those of the request that it may repeat ("input")."""
     if isinstance(answer, str):
         return [answer]
     values = [value for key, value in as_dict(answer).items() if key not in ("input", "ctx", "body")]
-    return [text for value in values or as_list(answer) for text in _texts(value)]
+    return [text for value in values or as_list(answer) for text in _texts_in_error(value)]
 
 
 def read_chat(content: bytes, request: LLMRequest, server: Access) -> LLMReply:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ask = Callable[..., Awaitable[bytes]]
 """Returns the body of the server's answer, given a path and a body (none: by GET); raises openai.APIError."""
-Flow = Callable[[Ask], Coroutine[Any, Any, T]]
+Exchange = Callable[[Ask], Coroutine[Any, Any, T]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +105,21 @@ class Client:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, base_url={self._access.shown!r})"
 
-    def _run(self, flow: Flow[T]) -> T:
+    def _run(self, flow: Exchange[T]) -> T:
         """Run a flow, blocking the calling thread."""
         return result(self._begin(flow))
 
-    async def _arun(self, flow: Flow[T], max_retries: int | None = None) -> T:
+    async def _arun(self, flow: Exchange[T], max_retries: int | None = None) -> T:
         """Run a flow for the running event loop."""
         if "openai" not in sys.modules:  # a second or two, for which the loop should not stand still
             await in_daemon(load_openai)
         return await asyncio.wrap_future(self._begin(flow, max_retries))
 
-    def _begin(self, flow: Flow[T], max_retries: int | None = None) -> "Future[T]":
+    def _begin(self, flow: Exchange[T], max_retries: int | None = None) -> "Future[T]":
         with self._lock:
             if self._opened is None or self._opened.pid != os.getpid():
                 self._opened = self._open()
-                self._close = close = weakref.finalize(self, _close, self._opened)
+                self._close = close = weakref.finalize(self, _close_opened, self._opened)
                 close.atexit = False  # the loop's thread ends with the program
             retries = self._max_retries if max_retries is None else max_retries
             call = begin(self._limited(flow, self._opened, retries))
@@ -146,7 +146,7 @@ class Client:
             client.organization = client.project = None
         return _Opened(os.getpid(), client, http, asyncio.Semaphore(self.max_concurrency), Calls(), set())
 
-    async def _limited(self, flow: Flow[T], opened: _Opened, max_retries: int) -> T:
+    async def _limited(self, flow: Exchange[T], opened: _Opened, max_retries: int) -> T:
         task = asyncio.current_task()
         opened.tasks.add(task)
         try:
@@ -192,7 +192,7 @@ class Client:
         return error
 
 
-def _close(opened: _Opened) -> None:
+def _close_opened(opened: _Opened) -> None:
     if opened.pid == os.getpid():  # what a forked process holds is its parent's
         opened.calls.cancel()
         begin(_closed(opened))

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ragstone.local.files import ModelFile, installed, load_extra
+from ragstone.local.files import ModelFile, installed_path, load_extra
 
 _LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
 _BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
@@ -34,7 +34,7 @@ _MARK = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Generated:
     """What the model wrote, the candidates for its first token (empty unless asked for), and why it ended."""
 
     text: str
@@ -45,7 +45,7 @@ class Reply:
 
 
 class Engine:
-    """A GGUF model, which one thread uses at a time: the one that holds `turn`."""
+    """A GGUF model, which one thread uses at a time: the one that holds `lock`."""
 
     def __init__(self, file: ModelFile | Path, *, threads: int, context_tokens: int) -> None:
         self._file = file
@@ -56,7 +56,7 @@ class Engine:
         self._lock = threading.Lock()
 
     @property
-    def turn(self) -> threading.Lock:
+    def lock(self) -> threading.Lock:
         """What the thread that uses the model holds. RuntimeError: in a forked child, where it may never be free."""
         if self._pid != os.getpid():
             raise RuntimeError("this object was made before a fork; make a new one in the child process")
@@ -65,7 +65,7 @@ class Engine:
     def load(self) -> None:
         """Load the model, if it is not loaded. RuntimeError: llama.cpp does not take the file."""
         if self._server is None:
-            self._server = _start(installed(self._file), self._threads, self._context_tokens)
+            self._server = _start_server(installed_path(self._file), self._threads, self._context_tokens)
 
     def unload(self) -> None:
         """Free the model's memory, when the call that runs has ended."""
@@ -78,14 +78,17 @@ class Engine:
 
     def chat(
         self, system: str, user: str, beginning: str, options: dict[str, Any], stopped: Callable[[], bool]
-    ) -> Reply:
+    ) -> Generated:
         """Ask for one reply, which goes on from its beginning.
 
         `options` are further fields of the request, as llama.cpp's chat completions endpoint has them. `stopped` is
         asked after each piece of work; when it says True the call ends with CancelledError. A prompt that is longer
         than the context is a ValueError, anything else that llama.cpp reports a RuntimeError.
         """
-        messages = [{"role": "system", "content": _plain(system)}, {"role": "user", "content": _plain(user)}]
+        messages = [
+            {"role": "system", "content": _without_marks(system)},
+            {"role": "user", "content": _without_marks(user)},
+        ]
         if beginning:
             messages.append({"role": "assistant", "content": beginning})
         body = {
@@ -105,10 +108,10 @@ class Engine:
         self._server.handle_chat_completions(body, receive)
         if stopped():
             raise CancelledError
-        return _reply(chunks)
+        return _read_chunks(chunks)
 
 
-def _plain(text: str) -> str:
+def _without_marks(text: str) -> str:
     """Return `text` without lone surrogates (no JSON) and with every chat template mark broken by a space."""
     return _MARK.sub(lambda mark: mark.group() + " ", text.encode("utf-8", "replace").decode("utf-8"))
 
@@ -124,7 +127,7 @@ def _xllamacpp() -> ModuleType:
         del os.environ["OMP_WAIT_POLICY"]
 
 
-def _start(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN401 - the package has no types
+def _start_server(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN401 - the package has no types
     xllamacpp = _xllamacpp()
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
@@ -150,7 +153,7 @@ def _start(path: Path, threads: int, context_tokens: int) -> Any:  # noqa: ANN40
             raise RuntimeError(message) from error
 
 
-def _reply(chunks: list[dict[str, Any]]) -> Reply:
+def _read_chunks(chunks: list[dict[str, Any]]) -> Generated:
     text: list[str] = []
     candidates: tuple[tuple[str, float], ...] = ()
     usage: dict[str, Any] = {}
@@ -165,7 +168,7 @@ def _reply(chunks: list[dict[str, Any]]) -> Reply:
             if choice.get("logprobs") and not candidates:
                 first: list[dict[str, Any]] = choice["logprobs"]["content"][0]["top_logprobs"]
                 candidates = tuple((option["token"], math.exp(option["logprob"])) for option in first)
-    return Reply("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates, ended)
+    return Generated("".join(text), usage.get("prompt_tokens", 0), usage.get("completion_tokens", 0), candidates, ended)
 
 
 def _error(error: dict[str, Any]) -> Exception:

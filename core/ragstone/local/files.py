@@ -135,7 +135,7 @@ def content_of(file: ModelFile | Path) -> str:
     return f"{path.name} {size} {digest.hexdigest()[:32]}"
 
 
-def installed(file: ModelFile | Path) -> Path:
+def installed_path(file: ModelFile | Path) -> Path:
     """Return the path of a model file that is there, such as one that has been pulled.
 
     Only its length is looked at: `pull` has checked the hash before it gave the file this name.

@@ -15,8 +15,16 @@ from pydantic import Field
 
 from ragstone.background import daemon
 from ragstone.judge import Asking, BaseEmbedder, BaseLLM, LLMReply, LLMRequest
-from ragstone.local.engine import Engine, Reply, cores
-from ragstone.local.files import EMBEDDER_FILE, LLM_FILE, TOKENIZER_FILE, content_of, hub_model, installed, load_extra
+from ragstone.local.engine import Engine, Generated, cores
+from ragstone.local.files import (
+    EMBEDDER_FILE,
+    LLM_FILE,
+    TOKENIZER_FILE,
+    content_of,
+    hub_model,
+    installed_path,
+    load_extra,
+)
 from ragstone.options import Count, checked
 
 if TYPE_CHECKING:
@@ -126,7 +134,7 @@ class LocalLLM(BaseLLM):
 
         Raises as `generate`; RuntimeError: it is not a GGUF file of a model that llama.cpp knows.
         """
-        with self._engine.turn:
+        with self._engine.lock:
             self._engine.load()
 
     def close(self) -> None:
@@ -146,7 +154,7 @@ class LocalLLM(BaseLLM):
         return stop, daemon(partial(self._answer, request, lambda: stop.is_set() or self._leaving.is_set()))
 
     def _answer(self, request: LLMRequest, stopped: Callable[[], bool]) -> LLMReply:
-        with self._engine.turn:
+        with self._engine.lock:
             if stopped():
                 raise CancelledError
             self._engine.load()
@@ -155,7 +163,7 @@ class LocalLLM(BaseLLM):
     def _reply(self, request: LLMRequest, stopped: Callable[[], bool]) -> LLMReply:
         used = [0, 0]
 
-        def chat(beginning: str, options: dict[str, Any]) -> Reply:
+        def chat(beginning: str, options: dict[str, Any]) -> Generated:
             options = {"cache_prompt": self._cache_prompt, **options}
             reply = self._engine.chat(request.system, request.user, beginning, options, stopped)
             used[0] += reply.input_tokens
@@ -170,7 +178,9 @@ class LocalLLM(BaseLLM):
             reply = chat("", drawn | {"max_tokens": _REPLY_TOKENS})
             return LLMReply(reply.text, used[0], used[1], ended=reply.ended)
         first_token = {"max_tokens": 1, "logprobs": True, "top_logprobs": _CANDIDATES, "temperature": 0.0}
-        probabilities = choice_probabilities(lambda beginning: chat(beginning, first_token).candidates, request.choices)
+        probabilities = probabilities_by_asking(
+            lambda beginning: chat(beginning, first_token).candidates, request.choices
+        )
         if probabilities is not None:
             text = max(probabilities, key=probabilities.__getitem__)
         else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
@@ -180,7 +190,7 @@ class LocalLLM(BaseLLM):
         return LLMReply(text, used[0], used[1], probabilities)
 
 
-def choice_probabilities(ask: Callable[[str], Candidates], choices: Sequence[str]) -> dict[str, float] | None:
+def probabilities_by_asking(ask: Callable[[str], Candidates], choices: Sequence[str]) -> dict[str, float] | None:
     """Return the probability of each choice, summing to 1; None when the model would say none of them.
 
     It is the model's own distribution, before any grammar: P(word) is the mass of the tokens that begin the word (any
@@ -194,7 +204,7 @@ def choice_probabilities(ask: Callable[[str], Candidates], choices: Sequence[str
 
     Example:
         >>> tokens = [("Yes", 0.25), ("yes", 0.125), ("The", 0.5), (" no", 0.125)]
-        >>> choice_probabilities(lambda beginning: tokens, ["yes", "no"])
+        >>> probabilities_by_asking(lambda beginning: tokens, ["yes", "no"])
         {'yes': 0.75, 'no': 0.25}
     """
     rest = {choice: choice.strip().casefold() for choice in choices}
@@ -296,7 +306,7 @@ class LocalEmbedder(BaseEmbedder):
     def _load(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                onnx, vocabulary = map(installed, self._files)
+                onnx, vocabulary = map(installed_path, self._files)
                 tokenizer = load_extra("tokenizers").Tokenizer.from_file(str(vocabulary))
                 tokenizer.no_padding()
                 tokenizer.enable_truncation(_MAX_TOKENS)

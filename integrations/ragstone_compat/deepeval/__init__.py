@@ -18,7 +18,7 @@ from ragstone_compat.deepeval import evaluate as _evaluate
 from ragstone_compat.deepeval.evaluate import assert_test as assert_test
 from ragstone_compat.deepeval.evaluate import evaluate as evaluate
 
-__getattr__ = partial(missing.refuse, __name__)
+__getattr__ = partial(missing.refuse_name, __name__)
 _MODULES = {
     "dataset": dataset,
     "evaluate": _evaluate,

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, create_model
 from ragstone.adapters.chat_models import is_constrained, spelled_out, without_system
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
-from ragstone_compat.missing import refuse
+from ragstone_compat.missing import refuse_name
 from ragstone_compat.shared import check_names
 
 _SERVERS: Mapping[str, tuple[str, str]] = {
@@ -33,7 +33,7 @@ _WITHOUT = (
 
 
 def __getattr__(name: str) -> object:
-    return partial(_client, name) if name in _SERVERS else refuse("ragstone_compat.deepeval", name)
+    return partial(_client, name) if name in _SERVERS else refuse_name("ragstone_compat.deepeval", name)
 
 
 def _client(
@@ -108,15 +108,15 @@ class _Own:
 
 class _AsyncJudge(_Own, BaseLLM):
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        return _reply(await self._asked(self.own.a_generate, request))
+        return _own_reply(await self._asked(self.own.a_generate, request))
 
 
 class _SyncJudge(_Own, BaseLLM):
     def generate(self, request: LLMRequest, /) -> LLMReply:
-        return _reply(self._asked(self.own.generate, request))
+        return _own_reply(self._asked(self.own.generate, request))
 
 
-def _reply(answer: object) -> LLMReply:
+def _own_reply(answer: object) -> LLMReply:
     return LLMReply(answer.model_dump_json() if isinstance(answer, BaseModel) else str(answer))
 
 

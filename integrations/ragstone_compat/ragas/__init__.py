@@ -19,7 +19,7 @@ from ragstone_compat.ragas.evaluation import evaluate as evaluate
 from ragstone_compat.ragas.metrics import base
 from ragstone_compat.ragas.run_config import RunConfig as RunConfig
 
-__getattr__ = partial(missing.refuse, __name__)
+__getattr__ = partial(missing.refuse_name, __name__)
 _METRICS = (
     "answer_correctness", "answer_relevance", "answer_similarity", "aspect_critic", "context_precision",
     "context_recall", "context_relevancy", "factual_correctness", "faithfulness", "simple_criteria", "summarization",

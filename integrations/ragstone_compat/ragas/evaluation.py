@@ -11,7 +11,7 @@ from ragstone.errors import RagstoneError
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset, EvaluationResult, rows_in
 from ragstone_compat.ragas.metrics import answer_relevancy, context_precision, context_recall, faithfulness
 from ragstone_compat.ragas.metrics.base import Metric, unwrapped
-from ragstone_compat.shared import check_names, embedder_of, judge_of
+from ragstone_compat.shared import check_names, embedder_by_name, judge_by_name
 
 Result = EvaluationResult
 _WITH_EFFECT = ("column_map", "experiment_name", "raise_exceptions", "run_config", "show_progress")
@@ -22,7 +22,7 @@ _WITHOUT = (
 _DEFAULT = (answer_relevancy, context_precision, faithfulness, context_recall)
 
 
-class _Run:
+class _Evaluation:
     """What `evaluate` does before and after ragstone's."""
 
     def __init__(
@@ -45,8 +45,8 @@ class _Run:
             raise TypeError(f"metrics: has {strange[0]!r}, which is none of ragstone_compat.ragas.metrics")
         asks = any(metric.kind.needs_llm and metric.llm is None for metric in self.metrics)
         embeds = any(metric.kind.needs_embedder and metric.embeddings is None for metric in self.metrics)
-        judge = judge_of(unwrapped(llm)) if asks else None
-        embedder = embedder_of(unwrapped(embeddings), judge) if embeds else None
+        judge = judge_by_name(unwrapped(llm)) if asks else None
+        embedder = embedder_by_name(unwrapped(embeddings), judge) if embeds else None
         kinds = Counter(metric.kind for metric in self.metrics)
         native = [each.native(judge, embedder, each.column * (kinds[each.kind] > 1)) for each in self.metrics]
         self.of = {each.name: metric for each, metric in zip(native, self.metrics, strict=True)}
@@ -106,7 +106,7 @@ def evaluate(
         ValueError: A row holds no sample.
         TypeError: ragas' function has no such option.
     """
-    run = _Run(dataset, metrics, llm, embeddings, options)
+    run = _Evaluation(dataset, metrics, llm, embeddings, options)
     return run.result(ragstone.evaluate(**run.options))
 
 
@@ -119,5 +119,5 @@ async def aevaluate(
     **options: Any,  # noqa: ANN401
 ) -> EvaluationResult:
     """Score a data set on the running event loop; otherwise as `evaluate`."""
-    run = _Run(dataset, metrics, llm, embeddings, options)
+    run = _Evaluation(dataset, metrics, llm, embeddings, options)
     return run.result(await ragstone.aevaluate(**run.options))

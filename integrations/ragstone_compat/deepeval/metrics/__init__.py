@@ -25,7 +25,7 @@ from ragstone.judge import Judge
 from ragstone.sample import SampleField
 from ragstone_compat.deepeval.metrics.native import RelevantShare, Uncontradicted
 from ragstone_compat.deepeval.test_case import LLMTestCase
-from ragstone_compat.shared import judge_of
+from ragstone_compat.shared import judge_by_name
 
 _GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _FIELDS: Mapping[str, SampleField] = {
@@ -129,7 +129,7 @@ class BaseMetric:
     def judge(self) -> Judge:
         """Who is asked."""
         own = "judge" if self.async_mode else "sync_judge"
-        return judge_of(getattr(self.model, own, self.model))
+        return judge_by_name(getattr(self.model, own, self.model))
 
     def asked_alone(self) -> "BaseMetric":
         """Return a copy whose `async_mode` is False."""

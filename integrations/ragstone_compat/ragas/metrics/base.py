@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import ragstone
 from ragstone import Outcome, Sample, Unscored
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset
-from ragstone_compat.shared import check_names, embedder_of, judge_of
+from ragstone_compat.shared import check_names, embedder_by_name, judge_by_name
 
 
 class MetricResult(float):
@@ -123,10 +123,10 @@ class Metric(metaclass=_Class):
         options = {each: getattr(self, each) for each in (*self.sets, *self.takes)}
         judge = None
         if kind.needs_llm:
-            judge = options["llm"] = judge_of(unwrapped(llm if self.llm is None else self.llm))
+            judge = options["llm"] = judge_by_name(unwrapped(llm if self.llm is None else self.llm))
         if kind.needs_embedder:
             embedder = embeddings if self.embeddings is None else self.embeddings
-            options["embedder"] = embedder_of(unwrapped(embedder), judge)
+            options["embedder"] = embedder_by_name(unwrapped(embedder), judge)
         metric: ragstone.Metric = kind(**options)
         return metric
 
