@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, Faithfulness, LLMReply, Metric, ResponseRelevancy, Sample
+from ragstone import ContextRelevancy, Faithfulness, Metric, ResponseRelevancy, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.run import Interrupted
@@ -22,6 +22,8 @@ from ragstone.local import LocalEmbedder
 from ragstone.metrics.names import GROUPS
 from ragstone.sources import BadLine, SourceError
 from ragstone.testing import FakeEmbedder, FakeLLM
+
+from ..support.judges import Slow  # noqa: TID252
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."], id="emma")
 
@@ -152,26 +154,20 @@ class TwoMore(TwoRounds):
 
 
 def test_a_judge_that_answers_in_turn_is_asked_by_sample_metric_and_round():
-    class InTurn(BaseLLM):
-        model, in_turn = "in-turn", True
-        in_flight, asked = 0, ()
+    async def others_go_on(request):
+        for _ in range(20):
+            await asyncio.sleep(0)
 
-        async def agenerate(self, request, /):
-            self.in_flight += 1
-            assert self.in_flight == 1
-            for _ in range(20):  # the others do what they can meanwhile
-                await asyncio.sleep(0)
-            self.asked += (re.search(r"book (\d).*(two_\w+ \d\.\d)", request.user, re.DOTALL).groups(),)
-            self.in_flight -= 1
-            return LLMReply("yes")
-
-    judge = InTurn()
+    judge = FakeLLM(slow := Slow(others_go_on))
+    judge.in_turn = True
     report = evaluate(rows(3), [TwoRounds(llm=judge), TwoMore(llm=judge)])
     assert values(report) == [1.0] * 6
-    assert judge.asked == tuple(
+    assert slow.most == 1
+    asked = [re.search(r"book (\d).*(two_\w+ \d\.\d)", each.user, re.DOTALL).groups() for each in judge.requests]
+    assert asked == [
         (str(row), f"{name} {turn}.{i}")
         for row in range(3) for name in ("two_rounds", "two_more") for turn in range(2) for i in range(3)
-    )  # fmt: skip
+    ]  # fmt: skip
 
 
 class TestGroups:
@@ -256,7 +252,7 @@ class TestHooks:
         assert len(llm.requests) < 100
 
     def test_a_run_may_end_when_the_judge_is_given_up(self):
-        down = FakeLLM(lambda request: ConnectionError("refused"))
+        down = FakeLLM(ConnectionError("refused"))
         for stop, count in ((False, 300), (True, 100)):
             report = evaluate(rows(300), [metric(down)], stop_on_give_up=stop, max_concurrency=4)
             assert len(list(report.results())) == count
@@ -269,16 +265,13 @@ class TestCallers:
         loop = pytest.importorskip(kind).new_event_loop()
         settings = {"max_concurrency": 4, "sample_timeout": 60, "call_timeout": 60}
 
-        class Judge(BaseLLM):
-            model = "judge"
-
-            async def agenerate(self, request, /):
-                assert asyncio.get_running_loop() is loop
-                return LLMReply('{"ids": [1]}')
+        async def on_this_loop(request):
+            assert asyncio.get_running_loop() is loop
+            return {"ids": [1]}
 
         async def main():
             inside = values(evaluate(rows(50), [metric()], max_concurrency=4))
-            return inside + values(await aevaluate(rows(50), [metric(Judge())], **settings))
+            return inside + values(await aevaluate(rows(50), [metric(FakeLLM(on_this_loop))], **settings))
 
         try:
             assert loop.run_until_complete(main()) == [0.5] * 100
@@ -327,8 +320,8 @@ def test_a_named_embedder_is_made_once_for_all_metrics(tmp_path, monkeypatch, fi
 
 @pytest.mark.parametrize("made", [False, True], ids=["by name", "objects"])
 def test_the_embedder_that_goes_with_the_judge_is_made_once_for_all_metrics(made):
-    class Embedded(FakeLLM):
-        embedder = "local"
+    judge = FakeLLM(yes)
+    judge.embedder = "local"
 
     def there():
         gc.collect()
@@ -336,5 +329,5 @@ def test_the_embedder_that_goes_with_the_judge_is_made_once_for_all_metrics(made
 
     before, during = there(), []
     metrics = [ResponseRelevancy(), ContextRelevancy()] if made else ["response_relevancy", "context_relevancy"]
-    evaluate([Sample(id="1")], metrics, llm=Embedded(yes), on_result=lambda _: during.append(there() - before))
+    evaluate([Sample(id="1")], metrics, llm=judge, on_result=lambda _: during.append(there() - before))
     assert [len(each) for each in during] == [1]

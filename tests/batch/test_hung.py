@@ -4,24 +4,21 @@ import asyncio
 
 import pytest
 
-from ragstone import BaseLLM, Criterion, LLMReply, aevaluate
+from ragstone import Criterion, aevaluate
+from ragstone.testing import FakeLLM
 
 ROWS = [{"user_input": f"Question {number}.", "response": "Yes."} for number in range(1000)]
 
 
-class Hangs(BaseLLM):
+async def hangs(request):
     """Never answers what one metric asks about the row 7."""
-
-    model = "hangs"
-
-    async def agenerate(self, request, /):
-        if "Question 7." in request.user and "Is it slow?" in request.user:
-            await asyncio.Event().wait()
-        return LLMReply('{"evidence": [], "verdict": "yes"}')
+    if "Question 7." in request.user and "Is it slow?" in request.user:
+        await asyncio.Event().wait()
+    return {"evidence": [], "verdict": "yes"}
 
 
 def metrics():
-    judge = Hangs()
+    judge = FakeLLM(hangs)
     return [Criterion("slow", "Is it slow?", llm=judge), Criterion("quick", "Is it quick?", llm=judge)]
 
 

@@ -8,11 +8,12 @@ import socket
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, aevaluate, evaluate
+from ragstone import ContextRelevancy, aevaluate, evaluate
 from ragstone.batch.journal import Journal
 from ragstone.errors import JournalError
 from ragstone.testing import FakeLLM
 
+from ..support.judges import Slow  # noqa: TID252
 from .journals import finish, score, start
 
 HOLD = """
@@ -37,7 +38,7 @@ def refused(pid):
 
 
 def test_a_second_process_is_refused_before_the_judge_is_asked(path):
-    llm = FakeLLM(lambda request: {"ids": [1]})
+    llm = FakeLLM({"ids": [1]})
     with start(HOLD, path) as process:
         assert process.stdout.readline() == "ready\n"
         with refused(process.pid):
@@ -91,18 +92,15 @@ def test_a_forked_child_neither_writes_nor_holds_it_nor_ends_the_lock(path):
         process.communicate("\n")
 
 
-class Waits(BaseLLM):
-    """Says when it is asked, and answers when it may."""
+def waits():
+    """A judge that answers when it may, when it was asked first, and when it may answer."""
+    asked, free = asyncio.Event(), asyncio.Event()
 
-    model = "j"
+    async def wait(request):
+        asked.set()
+        await free.wait()
 
-    def __init__(self):
-        self.asked, self.free = asyncio.Event(), asyncio.Event()
-
-    async def agenerate(self, request, /):
-        self.asked.set()
-        await self.free.wait()
-        return LLMReply('{"ids": [1]}')
+    return FakeLLM(Slow(wait, {"ids": [1]})), asked, free
 
 
 def run_of(journal, llm):
@@ -111,14 +109,14 @@ def run_of(journal, llm):
 
 def test_two_runs_of_one_process_whether_on_one_loop_or_in_two_threads(path):
     async def main():
-        judge, other = Waits(), FakeLLM(lambda request: {"ids": [1]})
+        (judge, asked, free), other = waits(), FakeLLM({"ids": [1]})
         first = run_of(path, judge)
-        await judge.asked.wait()
+        await asked.wait()
         with refused(os.getpid()):
             await run_of(path, other)
         with refused(os.getpid()):
             await asyncio.to_thread(evaluate, SIX, [ContextRelevancy(llm=other)], journal=path)
-        judge.free.set()
+        free.set()
         return len(await first), len(await run_of(path, judge)), other.requests
 
     assert asyncio.run(main()) == (6, 6, [])
@@ -127,21 +125,21 @@ def test_two_runs_of_one_process_whether_on_one_loop_or_in_two_threads(path):
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_run_that_is_cancelled_however_often_leaves_no_lock_and_no_task(path, times):
     async def main():
-        judge = Waits()
+        judge, asked, free = waits()
         run = run_of(path, judge)
-        await judge.asked.wait()
+        await asked.wait()
         for _ in range(times):
             run.cancel()
             await asyncio.sleep(0)
         await asyncio.wait([run])
-        judge.free.set()
+        free.set()
         return run.cancelled(), len(asyncio.all_tasks()), len(await run_of(path, judge))
 
     assert asyncio.run(main()) == (True, 1, 6)
 
 
 def test_where_no_lock_can_be_had_the_run_ends_before_the_judge_is_asked(path):
-    llm = FakeLLM(lambda request: {"ids": [1]})
+    llm = FakeLLM({"ids": [1]})
     path.with_name("journal.db.lock").mkdir()
     with pytest.raises(JournalError, match=r"Is a directory: .*journal\.db\.lock"):
         evaluate(SIX, [ContextRelevancy(llm=llm)], journal=path)

@@ -25,7 +25,7 @@ from ragstone import (
 from ragstone.identity import NoKeyError, metric_key, outcome_key, reply_key, sample_key
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-LLM = FakeLLM(lambda request: "yes")
+LLM = FakeLLM("yes")
 TEXTS = {"user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "response": "Thus."}
 SAMPLE = Sample(**TEXTS)
 REQUEST = LLMRequest(
@@ -110,7 +110,7 @@ HOSTILE = st.text(st.characters() | st.sampled_from('\x00\ud83d\udc4d"\\[],'), m
 
 
 def test_an_embedder_that_ranks_sentences_counts():
-    judge = FakeLLM(lambda request: "", asking="one_by_one", gives_probabilities=True)
+    judge = FakeLLM("", asking="one_by_one", gives_probabilities=True)
     embedders = None, FakeEmbedder(dim=5), FakeEmbedder(dim=6)
     assert len({metric_key(ContextRelevancy(llm=judge, embedder=embedder)) for embedder in embedders}) == 3
 
@@ -124,10 +124,7 @@ def test_name_version_and_judge_count():
 
     Renamed.__qualname__ = Newer.__qualname__ = Own.__qualname__
     keys = {metric_key(kind(llm=LLM)) for kind in (Own, Renamed, Newer)}
-    keys |= {
-        metric_key(Own(llm=FakeLLM(lambda request: "", **facts)))
-        for facts in ({"model": "x"}, {"asking": "one_by_one"})
-    }
+    keys |= {metric_key(Own(llm=FakeLLM("", **facts))) for facts in ({"model": "x"}, {"asking": "one_by_one"})}
     assert len(keys) == 5
 
 

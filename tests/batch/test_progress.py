@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply
+from ragstone import ContextRelevancy, LLMReply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.testing import FakeLLM
 
+from ..support.judges import Slow  # noqa: TID252
 from .clock import run_on_a_clock
 
 ROWS = [{"question": f"Q{i}?", "contexts": ["One. Two."]} for i in range(5)]
@@ -47,23 +48,13 @@ def test_done_total_calls_tokens_and_failures(monkeypatch):
     assert last.endswith(", 6 calls done, 0 in flight, 7,404 tokens, 1 unscored]")
 
 
-class Slow(BaseLLM):
-    """Answers at once but for one question, which takes 96 seconds."""
-
-    model = "slow"
-
-    async def agenerate(self, request, /):
-        if "Q3" in request.user:
-            await asyncio.sleep(96)
-        return LLMReply('{"ids": [1]}')
-
-
 @pytest.mark.parametrize(("terminal", "most"), [(True, 90), (False, 90)])
 def test_what_is_waited_for_is_named(monkeypatch, terminal, most):
     """Drawn each second on a terminal; elsewhere a line each 30 seconds."""
     screen = Screen(terminal)
     monkeypatch.setattr(sys, "stderr", screen)
-    run_on_a_clock(aevaluate(ROWS, [ContextRelevancy(llm=Slow())], progress=True))
+    slow = Slow(lambda request: asyncio.sleep(96 if "Q3" in request.user else 0), {"ids": [1]})
+    run_on_a_clock(aevaluate(ROWS, [ContextRelevancy(llm=FakeLLM(slow))], progress=True))
     said = screen.getvalue()
     assert f"4 calls done, 1 in flight, 0 unscored, 1 call waits for {most} s" in said
     lines = [line for line in said.split("\n") if "samples, " in line]
@@ -72,4 +63,4 @@ def test_what_is_waited_for_is_named(monkeypatch, terminal, most):
 
 def test_no_standard_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
-    assert len(list(evaluate(ROWS, [ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))]).results())) == 5
+    assert len(list(evaluate(ROWS, [ContextRelevancy(llm=FakeLLM({"ids": [1]}))]).results())) == 5

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, Metric, Sample, Score, SummarizationScore, Unscored
+from ragstone import ContextRelevancy, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
 from ragstone.batch.journal import Journal
 from ragstone.batch.runner import Runner, Scored
@@ -19,13 +19,14 @@ from ragstone.identity import NoKeyError
 from ragstone.limits.gate import RequestGate
 from ragstone.testing import FakeLLM
 
+from ..support.judges import Slow  # noqa: TID252
 from .clock import run_on_a_clock
 
 YES = {"answers": {"1": "yes"}}
 
 
 def metric(llm=None, **options):
-    return SummarizationScore(llm=llm or FakeLLM(lambda request: YES), questions=("Is it so?",), **options)
+    return SummarizationScore(llm=llm or FakeLLM(YES), questions=("Is it so?",), **options)
 
 
 def row(line, response="A summary."):
@@ -57,22 +58,8 @@ def outcomes(items):
     return [result.outcome for item in scored for result in item.records]
 
 
-class Gated(BaseLLM):
-    """Answers when its gate says so; the gate gets the prompt."""
-
-    model = "gated"
-
-    def __init__(self, gate):
-        self.gate = gate
-        self.cancelled = 0
-
-    async def agenerate(self, request, /):
-        try:
-            await self.gate(request.user)
-        except asyncio.CancelledError:
-            self.cancelled += 1
-            raise
-        return LLMReply("yes" if request.choices else '{"answers": {"1": "yes"}}')
+def yes(request):
+    return "yes" if request.choices else YES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +112,7 @@ class TestReading:
 
 
 def test_a_row_whose_app_failed_is_scored_by_what_needs_no_response_and_only_if_something_was_retrieved():
-    llm = FakeLLM(lambda request: {"ids": [1]})
+    llm = FakeLLM({"ids": [1]})
     asked = {"user_input": "Who wrote Emma?"}
     rows = [
         Row(1, Sample(**asked, retrieved_contexts=["Jane Austen wrote it."]), error="the engine failed"),
@@ -143,13 +130,14 @@ class OddError(Exception):
 
 class TestFailures:
     def test_what_a_row_raises_is_recorded_on_it_alone_with_its_type_and_cost(self):
-        async def gate(user):
-            if number_of(user) == 2:
+        async def gate(request):
+            if number_of(request.user) == 2:
                 raise ConnectionError("down " * 999)
-            if number_of(user) == 3:
+            if number_of(request.user) == 3:
                 raise asyncio.CancelledError  # by the judge's client
 
-        first, second, third, fourth = outcomes(asyncio.run(collect(different(4), [metric(Gated(gate))])))
+        llm = FakeLLM(Slow(gate, yes))
+        first, second, third, fourth = outcomes(asyncio.run(collect(different(4), [metric(llm)])))
         assert [type(each) for each in (first, fourth)] == [Score] * 2
         assert (second.reason, second.usage.llm_calls, third.reason) == ("judge_error", 1, "cancelled")
         assert second.detail.startswith("ConnectionError: down down")
@@ -165,21 +153,11 @@ class TestFailures:
 
         for error in (OddError(), StopIteration(), TimeoutError()):
             errors = [error]
-            broken = Broken(llm=FakeLLM(lambda request: "yes"))
+            broken = Broken(llm=FakeLLM("yes"))
             found = outcomes(asyncio.run(collect(different(3), [broken, metric()])))
             assert {type(each) for each in found[1::2]} == {Score}
             reason = "timeout" if isinstance(error, TimeoutError) else "judge_error"
             assert {each.reason for each in found[::2]} == {reason}
-
-    def test_what_is_no_reply_is_said(self):
-        class WrongJudge(BaseLLM):
-            model = "wrong"
-
-            async def agenerate(self, request, /):
-                return "yes"
-
-        (found,) = outcomes(asyncio.run(collect([row(1)], [metric(WrongJudge())])))
-        assert found.detail == "TypeError: WrongJudge: generate and agenerate must return LLMReply, not str"
 
     def test_the_judge_goes_down_half_way(self):
         llm = FakeLLM(lambda request: YES if number_of(request.user) <= 150 else ConnectionError("refused"))
@@ -198,21 +176,20 @@ class TestFailures:
         assert len(llm.requests) == 600
 
     def test_time_outs_count_the_time_of_the_calls_and_call_off_a_round(self):
-        async def gate(user):
-            await asyncio.sleep(100 if "Summary 2." in user else 1)
+        llm = FakeLLM(Slow(lambda request: asyncio.sleep(100 if "Summary 2." in request.user else 1), yes))
 
         async def run(metrics, most):
             items = await collect(different(40), metrics, gate=RequestGate(most), sample_timeout=5, flows=4)
             return outcomes(items), asyncio.all_tasks()
 
-        found, _ = run_on_a_clock(run([metric(Gated(gate))], 2))
+        found, _ = run_on_a_clock(run([metric(llm)], 2))
         assert [index for index, each in enumerate(found) if isinstance(each, Unscored)] == [1]
         assert (found[1].reason, found[1].usage.llm_calls) == ("timeout", 1)
         assert found[1].detail == "TimeoutError: its calls took more than 5 s (sample_timeout)"
-        judge = Gated(lambda user: asyncio.sleep(2))
-        found, left = run_on_a_clock(run([Rounds(llm=judge)], 12))
+        slow = Slow(2)
+        found, left = run_on_a_clock(run([Rounds(llm=FakeLLM(slow))], 12))
         assert [each.reason for each in found] == ["timeout"] * 40
-        assert (judge.cancelled, len(left)) == (120, 1)
+        assert (slow.cancelled, len(left)) == (120, 1)
 
 
 class TestJournal:
@@ -223,8 +200,8 @@ class TestJournal:
     def test_the_first_rounds_of_what_was_called_off_are_not_paid_again(self, tmp_path):
         asked, running = [], []
 
-        async def gate(user):
-            asked.append(user)
+        async def gate(request):
+            asked.append(request)
             if len(asked) == 7:  # the first call of the third round
                 asyncio.get_running_loop().call_soon(running[0].cancel)
                 await asyncio.Event().wait()
@@ -233,7 +210,7 @@ class TestJournal:
             running.append(asyncio.current_task())
             with Journal(tmp_path / "j.db") as journal:
                 return await collect(
-                    [row(1)], [Rounds(llm=Gated(gate))], gate=RequestGate(1, replies=journal), journal=journal
+                    [row(1)], [Rounds(llm=FakeLLM(Slow(gate)))], gate=RequestGate(1, replies=journal), journal=journal
                 )
 
         with pytest.raises(asyncio.CancelledError):
@@ -243,7 +220,7 @@ class TestJournal:
         assert len(asked) == 7 + 3
 
     def test_a_metric_without_a_key_is_refused_before_anything_is_asked(self, tmp_path):
-        llm = FakeLLM(lambda request: "yes")
+        llm = FakeLLM("yes")
         with pytest.raises(NoKeyError, match="option: is or holds a lambda"):
             self.scored(tmp_path / "j.db", different(1), [Rounds(llm=llm, option=lambda text: text)])
         assert llm.requests == []
@@ -254,7 +231,7 @@ class TestJournal:
             raise JournalError("j.db: cannot be written to; is there room on the disk?")
 
         full = type("Full", (Journal,), {method: fail})
-        rounds = Rounds(llm=FakeLLM(lambda request: "yes"))
+        rounds = Rounds(llm=FakeLLM("yes"))
         with full(tmp_path / "j.db") as journal, pytest.raises(JournalError, match="room on the disk"):
             asyncio.run(collect(different(50), [rounds], gate=RequestGate(replies=journal), journal=journal))
 

@@ -12,11 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, evaluate
+from ragstone import ContextRelevancy, evaluate
 from ragstone.batch import Scorer
 from ragstone.judge_names import RegistryError
 from ragstone.testing import FakeLLM
 
+from ..support.judges import Slow  # noqa: TID252
 from ..support.openai_server import Answer, chat  # noqa: TID252 - under importlib mode tests are no package
 
 ROWS = [
@@ -28,7 +29,7 @@ SAME = ["row", "sample_id", "metric", "value", "unscored", "user_input", "retrie
 
 
 def metric():
-    return ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+    return ContextRelevancy(llm=FakeLLM({"ids": [1]}))
 
 
 @pytest.mark.parametrize(
@@ -73,22 +74,16 @@ def test_what_is_named_is_made_in_each_process(openai_server):
 
 
 def test_calls_in_flight_and_limits_are_divided():
-    class Busy(BaseLLM):
-        model, now, most = "busy", 0, 0
-        both = asyncio.Event()
+    both = asyncio.Event()
 
-        async def agenerate(self, request, /):
-            self.now += 1
-            self.most = max(self.most, self.now)
-            if self.now == 2:
-                self.both.set()
-            await asyncio.wait_for(self.both.wait(), 30)
-            self.now -= 1
-            return LLMReply('{"ids": [1]}')
+    async def until_two_are_asked(request):
+        if busy.in_flight == 2:
+            both.set()
+        await asyncio.wait_for(both.wait(), 30)
 
-    judge = Busy()
-    found = Scorer(ContextRelevancy(llm=judge), share=3, max_concurrency=6, max_calls=12)(pd.DataFrame(ROWS))
-    assert judge.most == 2
+    busy = Slow(until_two_are_asked, {"ids": [1]})
+    found = Scorer(ContextRelevancy(llm=FakeLLM(busy)), share=3, max_concurrency=6, max_calls=12)(pd.DataFrame(ROWS))
+    assert busy.most == 2
     assert found["unscored"].fillna("").tolist().count("over_budget") == 2  # 12 / 3 are made
 
 

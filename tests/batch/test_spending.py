@@ -15,7 +15,7 @@ ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."}
 
 
 def judge():
-    return FakeLLM(lambda request: LLMReply('{"ids": [1]}', 100, 50))
+    return FakeLLM(LLMReply('{"ids": [1]}', 100, 50))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def test_a_cap_of_tokens_holds_whatever_the_server_counts(size, one_by_one, limi
 
 
 def test_a_judge_that_fails_is_not_asked_one_call_at_a_time_for_ever():
-    llm = FakeLLM(lambda request: ConnectionError("down"))
+    llm = FakeLLM(ConnectionError("down"))
     report = evaluate(ROWS, ContextRelevancy(llm=llm), max_tokens=10_000, progress=False)
     assert (set(reasons(report)), len(llm.requests)) == ({"judge_error"}, 10)
 
@@ -139,5 +139,5 @@ def test_the_report_says_what_the_judge_cost():
     report = evaluate(ROWS, ContextRelevancy(llm=judge()), price=(1.0, 2.0))
     assert re.search(r"tokens out +cost\ncontext_relevancy .* 0\.0020$", str(report), re.MULTILINE)
     assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=judge())))
-    silent = FakeLLM(lambda request: LLMReply('{"ids": [1]}'))
+    silent = FakeLLM(LLMReply('{"ids": [1]}'))
     assert re.search(r" unknown$", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))), re.MULTILINE)

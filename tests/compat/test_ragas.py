@@ -235,7 +235,7 @@ def test_a_summary_is_of_the_reference_contexts_where_there_are_some() -> None:
 
 
 def test_a_critic_sees_the_fields_that_a_sample_has() -> None:
-    judge = FakeLLM(lambda request: {"evidence": [1], "verdict": "no"})
+    judge = FakeLLM({"evidence": [1], "verdict": "no"})
     metric = AspectCritic(name="kind", definition="Is it kind?", llm=judge)
     report = evaluate([SAMPLE, SingleTurnSample(response="Only this.")], [metric]).report
     assert report["kind"].scored == 2  # one version
@@ -251,7 +251,7 @@ def test_a_single_sample_without_a_score_is_nan_and_says_why(capsys: pytest.Capt
 
 
 def test_a_model_that_is_set_on_a_metric_is_asked_from_then_on() -> None:
-    judges = [FakeLLM(lambda request: {"sentences": ""}) for _ in range(2)]
+    judges = [FakeLLM({"sentences": ""}) for _ in range(2)]
     metric = ContextRelevancy()
     for judge in judges:
         metric.llm = judge
@@ -310,7 +310,7 @@ def test_a_row_that_holds_no_sample_is_refused() -> None:
 
 
 def test_a_column_that_only_ragstone_would_read_is_not_read() -> None:
-    judge = FakeLLM(lambda request: {"sentences": ""})
+    judge = FakeLLM({"sentences": ""})
     row = {"question": "Who?", "contexts": ["Ann."], "history": "none", "metadata": 3, "id": 7.5}
     assert evaluate([row], [ContextRelevancy(llm=judge)]).to_pandas().loc[0, "history"] == "none"
 
@@ -356,7 +356,7 @@ def test_names_that_ragas_has_are_taken() -> None:
 
 
 def test_a_judge_in_the_fourth_place_is_asked() -> None:
-    judge = FakeLLM(lambda request: {"sentences": ""})
+    judge = FakeLLM({"sentences": ""})
     node = SimpleNamespace(node=SimpleNamespace(get_content=lambda: "It rains."))
     engine = SimpleNamespace(query=lambda question: SimpleNamespace(source_nodes=[node]))
     ragas_integrations.evaluate(engine, [{"user_input": "When?"}], [ContextRelevancy()], judge)

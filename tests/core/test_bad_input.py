@@ -182,9 +182,9 @@ def test_missing_and_empty_are_told_apart_and_cost_nothing(asking):
 
 def test_a_text_that_shows_nothing_is_no_sentence_and_no_item():
     sample = Sample(user_input="Who?", retrieved_contexts=["Ann did. It rained.", "\u200b\ufe0f"])
-    outcome = ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]})).score(sample)
+    outcome = ContextRelevancy(llm=FakeLLM({"ids": [1]})).score(sample)
     assert (outcome.value, [v.text for v in outcome.verdicts]) == (0.5, ["Ann did.", "It rained."])
-    judge = FakeLLM(lambda _: {"claims": ["\u200b", "It rained."]})
+    judge = FakeLLM({"claims": ["\u200b", "It rained."]})
     assert "a claim is blank" in Faithfulness(llm=judge).score(Sample(**FULL)).detail
 
 

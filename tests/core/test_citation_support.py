@@ -135,7 +135,7 @@ def test_only_cited_contexts_are_sent_under_their_own_numbers():
 
 
 def test_one_by_one_each_call_sees_the_contexts_that_it_is_about():
-    llm = FakeLLM(lambda request: "yes", asking="one_by_one")
+    llm = FakeLLM("yes", asking="one_by_one")
     sample = Sample(retrieved_contexts=["One.", "Two.", "Three."], response="Ann ran [1][3].")
     outcome = CitationSupport(llm=llm).score(sample)
     assert sorted(fenced(request)[0]["text"] for request in llm.requests) == ["One.", "One.\nThree.", "Three."]

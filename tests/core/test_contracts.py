@@ -90,7 +90,7 @@ def test_one_half_is_enough_to_keep_the_contracts():
             "test_probabilities_are_those_of_the_choices",
             replying(LLMReply("yes", probabilities={"yes": 1.5, "no": -1})),
         ),
-        ("test_probabilities_are_those_of_the_choices", FakeLLM(lambda request: "yes", gives_probabilities=True)),
+        ("test_probabilities_are_those_of_the_choices", FakeLLM("yes", gives_probabilities=True)),
         ("test_it_changes_no_request", FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)),
     ],
     ids=range(10),

@@ -137,7 +137,7 @@ def test_by_name():
 
 def test_solved_examples_stand_before_the_claim_question_alone():
     """A criterion's own question has none: those of claims would answer another one."""
-    llm = FakeLLM(lambda request: "yes", asking="one_by_one")
+    llm = FakeLLM("yes", asking="one_by_one")
     sample = Sample(user_input="Who?", retrieved_contexts=["Ann did."], response="Ann.")
     for metric in (Criterion("polite", "Is the response polite?", llm=llm), Faithfulness(llm=llm)):
         metric.score(sample)

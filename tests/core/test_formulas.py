@@ -316,7 +316,7 @@ def test_parts_that_the_sample_brings_are_not_asked_for_and_a_journal_tells_othe
 
 @pytest.mark.parametrize("metadata", [{}, {"asked": "When?"}, {"asked": []}, {"asked": ["When?", " "]}, {"asked": [3]}])
 def test_parts_that_are_none_are_a_reason_and_no_number(metadata):
-    judge = FakeDecisions(lambda question, texts: 0.9)
+    judge = FakeDecisions(0.9)
     outcome = ResponseCompleteness(llm=judge, parts="asked").score(GIVEN.model_copy(update={"metadata": metadata}))
     assert (outcome.reason, judge.requests) == ("missing_input", [])
     assert outcome.detail.startswith("metadata.asked")

@@ -117,7 +117,7 @@ def test_the_outcome_says_as_what_the_question_was_taken(asking):
 def test_a_reply_that_cannot_be_read_is_asked_for_once_more_and_a_blank_one_keeps_the_users_words():
     llm = FakeLLM(lambda r: "When?" if step(r) == "question" and "previous" not in r.user else told(r))
     assert ResponseCompleteness(llm=llm).score(SAMPLE).reason.endswith(MEANT)
-    never = ResponseCompleteness(llm=FakeLLM(lambda request: "When?")).score(SAMPLE)
+    never = ResponseCompleteness(llm=FakeLLM("When?")).score(SAMPLE)
     assert isinstance(never, Unscored)
     assert (never.reason, "history.question" in never.detail) == ("judge_unparseable", True)
     blank = FakeLLM(lambda r: {"topic": "", "standalone_question": " "} if step(r) == "question" else truth(r))

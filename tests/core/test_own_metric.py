@@ -32,7 +32,7 @@ REQUEST = LLMRequest("plain.ask", "Answer.", "Is it so?", {})
 
 
 def yes():
-    return FakeLLM(lambda request: "yes")
+    return FakeLLM("yes")
 
 
 class OnlyGenerate:
@@ -75,7 +75,7 @@ def test_what_a_judge_lacks_is_named():
     with pytest.raises(TypeError, match=r"embedder: OnlyGenerate has no embed, aembed; .*BaseEmbedder"):
         ResponseRelevancy(llm=yes(), embedder=OnlyGenerate())
     with pytest.raises(ValueError, match="llm.asking: 'one-by-one' should be"):
-        SummarizationScore(llm=FakeLLM(lambda request: "yes", asking="one-by-one"))
+        SummarizationScore(llm=FakeLLM("yes", asking="one-by-one"))
 
 
 class Plain(Metric):
@@ -295,7 +295,7 @@ class Asked(Plain):
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
 def test_instructions_of_ones_own_stand_in_place_of_the_metrics_and_of_its_examples(asking):
     mine = 'Mine. {unknown} {} %s {{x}} {"a": 1}'
-    llm = FakeLLM(lambda request: "yes", asking=asking)
+    llm = FakeLLM("yes", asking=asking)
     metrics = [Asked(llm=llm), Asked(llm=llm, instructions={"ask": mine}), Asked(llm=llm, instructions=Asked.prompts)]
     own, changed, same = (metric.score(SAMPLE) and llm.requests[-1] for metric in metrics)
     assert own == same

@@ -32,7 +32,7 @@ def modes(folder):
 
 
 def files_of_batches(place):
-    metric = ContextRelevancy(llm=FakeLLM(lambda request: REPLY))
+    metric = ContextRelevancy(llm=FakeLLM(REPLY))
     report = evaluate(ROWS, [metric], journal=place / "journal.db", progress=False)
     report.to_json(place / "report.json")
     report.to_csv(place / "report.csv")
@@ -54,7 +54,7 @@ def files_of_commands(place, url):
 
 def files_of_a_monitor(place):
     monitor = Monitor(
-        [ContextRelevancy(llm=FakeLLM(lambda request: REPLY))],
+        [ContextRelevancy(llm=FakeLLM(REPLY))],
         sinks=SQLiteSink(place / "sink.db"),
         budget=Budget(calls_per_day=100),
         outbox=place / "outbox.db",

@@ -66,7 +66,7 @@ def test_a_decision_model_needs_a_writer():
     decisions = FakeDecisions(lambda question, _texts: question.choices[0])
     metric = make_metric("context_relevancy", {"reason": True}, decisions)
     assert "judge's words" not in metric.score(SAMPLE).reason
-    writer = FakeLLM(lambda _: {"why": "So."})
+    writer = FakeLLM({"why": "So."})
     metric = make_metric("context_relevancy", {"reason": True}, decisions, writer=writer)
     assert metric.score(SAMPLE).reason.endswith("In the judge's words: So.")
 

@@ -257,7 +257,7 @@ def test_a_large_sample_is_split_beside_the_loop_with_the_callers_context():
         assert loop_went_on.wait(20), "the loop stood still"
         return [(text, 0, len(text))]
 
-    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}), splitter=waiting)
+    metric = ContextRelevancy(llm=FakeLLM({"ids": [1]}), splitter=waiting)
 
     async def inside():
         TENANT.set("somebody")

@@ -113,7 +113,7 @@ def test_what_is_unscored_has_no_score_and_says_why(service, to_langsmith):
 
 def test_a_monitor_sends_again_what_was_not_taken(service, to_langsmith):
     service.refusals = 1
-    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+    metric = ContextRelevancy(llm=FakeLLM({"ids": [1]}))
     monitor = Monitor(metric, sinks=[CallableSink(to_langsmith)])
     monitor.submit(Sample(id="q1", user_input="Who?", retrieved_contexts=["Ann."], metadata={"run_id": RUN}))
     assert monitor.close(60)

@@ -117,7 +117,7 @@ def test_values_are_those_of_the_probabilities():
     assert [v.probability for v in outcome.verdicts] == [0.9, 0.3], "no map was fitted on it"
     assert outcome.version.endswith("+expected")
     assert Faithfulness(llm=FakeDecisions(answer), scoring="count").score(sample).value == 0.5
-    tie = Criterion("polite", "Is it?", llm=FakeDecisions(lambda question, texts: 0.5), scoring="count")
+    tie = Criterion("polite", "Is it?", llm=FakeDecisions(0.5), scoring="count")
     assert tie.score(SAMPLE).value == 0.0
 
 
@@ -165,7 +165,7 @@ def test_a_question_is_named_by_its_task_and_its_number_in_the_metric():
 
 
 def test_what_a_provider_raises_is_raised_and_a_judge_error_in_a_run():
-    judge = FakeDecisions(lambda question, texts: ConnectionError("down"))
+    judge = FakeDecisions(ConnectionError("down"))
     with pytest.raises(ConnectionError):
         Faithfulness(llm=judge).score(SAMPLE)
     (record,) = evaluate([SAMPLE], [Faithfulness(llm=judge)], progress=False).results()

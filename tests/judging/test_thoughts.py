@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Sample, Score
+from ragstone import ContextRelevancy, LLMReply, LLMRequest, Sample, Score
 from ragstone.adapters.chat_models import read_reply
 from ragstone.judging.reply import bare_answer
+from ragstone.testing import FakeLLM
 
 ONE, TWO = '{"ids": [1]}', '{"ids": [2]}'
 YES_NO = ("yes", "no")
@@ -69,27 +70,15 @@ def test_endless_marks_are_read_in_linear_time(text):
     assert bare_answer(text)[0] in (text, "", '"')
 
 
-class Thinking(BaseLLM):
-    """An adapter of a user's own, which hands over what the model wrote."""
-
-    model = "thinking"
-
-    def __init__(self, asking, text, probabilities=None):
-        self.asking, self._reply = asking, LLMReply(text, probabilities=probabilities)
-
-    def generate(self, request, /):
-        return self._reply
-
-
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote Emma. It rains."])
 
 
 def test_every_adapter_may_hand_over_the_thoughts():
-    together = ContextRelevancy(llm=Thinking("together", f"Is it {TWO}?</think>\n\n{ONE}")).score(SAMPLE)
+    together = ContextRelevancy(llm=FakeLLM(f"Is it {TWO}?</think>\n\n{ONE}")).score(SAMPLE)
     assert isinstance(together, Score)
     assert (together.value, together.usage.llm_calls) == (0.5, 1)
-    alone = ContextRelevancy(llm=Thinking("one_by_one", "<think>No?</think>**Yes**", {"yes": 0.1, "no": 0.9}))
-    outcome = alone.score(SAMPLE)
+    thinking = LLMReply("<think>No?</think>**Yes**", probabilities={"yes": 0.1, "no": 0.9})
+    outcome = ContextRelevancy(llm=FakeLLM(thinking, asking="one_by_one")).score(SAMPLE)
     assert outcome.value == 1.0
     assert {verdict.probability for verdict in outcome.verdicts} == {None}  # they may be those of the thoughts
 

@@ -69,7 +69,7 @@ def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     path = tmp_path_factory.mktemp("labels") / "results.jsonl"
-    metric = ContextRelevancy(llm=FakeLLM(lambda request: {"ids": [1]}))
+    metric = ContextRelevancy(llm=FakeLLM({"ids": [1]}))
     samples = [Sample(user_input=f"Who did {i}?", retrieved_contexts=[f"Ann did {i}. Bob sat."]) for i in range(3)]
     evaluate(samples, [metric], progress=False).to_json(path)
     return path

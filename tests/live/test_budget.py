@@ -169,7 +169,7 @@ def test_tokens_are_corrected_by_what_the_provider_says(says: tuple[int | None, 
     ],
 )
 def test_tokens_and_money_exceed_their_limit_by_a_round_in_each_worker_at_most(budget: Budget, limit: str) -> None:
-    llm = FakeLLM(lambda _: LLMReply("yes", input_tokens=800, output_tokens=100))
+    llm = FakeLLM(LLMReply("yes", input_tokens=800, output_tokens=100))
     monitor, _ = budgeted(budget, rounds(llm, 1), workers=4)
     with monitor:
         submit(monitor, range(100))
@@ -206,7 +206,7 @@ def test_budgets_that_cannot_be() -> None:
 
 
 def test_calls_that_fail_are_counted_and_a_sample_that_lacks_something_costs_nothing() -> None:
-    llm = FakeLLM(lambda _: ConnectionError("refused"))
+    llm = FakeLLM(ConnectionError("refused"))
     budget = Budget(calls_per_day=5, tokens_per_day=10**9)
     monitor, _ = budgeted(budget, ContextRelevancy(llm=llm), workers=2)
     with monitor:
@@ -221,7 +221,7 @@ def test_calls_that_fail_are_counted_and_a_sample_that_lacks_something_costs_not
 
 
 def test_a_call_that_failed_may_have_been_paid_for() -> None:
-    llm = FakeLLM(lambda _: ConnectionError("refused"))
+    llm = FakeLLM(ConnectionError("refused"))
     with live(rounds(llm, 1)) as monitor:
         monitor.submit(sample(0))
     estimate = tokens(llm.requests[0].system, llm.requests[0].user)

@@ -146,7 +146,7 @@ def test_a_group_that_no_row_has_is_refused_before_a_judge_is_asked(group, words
 
 @pytest.fixture
 def truthful():
-    return FakeLLM(lambda request: {"ids": [1]})
+    return FakeLLM({"ids": [1]})
 
 
 @pytest.fixture

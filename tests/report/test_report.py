@@ -82,7 +82,7 @@ def test_a_metric_of_a_report_by_its_name():
 
 
 def test_a_report_of_nothing_but_bad_rows_says_so():
-    found = report([], name="run", metrics=[ContextRelevancy(llm=FakeLLM(lambda _: ""))], bad_rows=[BadLine(1, "<b>")])
+    found = report([], name="run", metrics=[ContextRelevancy(llm=FakeLLM(""))], bad_rows=[BadLine(1, "<b>")])
     for shown in (str(found), found._repr_html_(), words_of(found.html())):
         assert "nothing was scored" in shown.lower()
         assert "1 row, and none held a sample" in shown

@@ -14,7 +14,7 @@ from ragstone.testing import FakeLLM
 @pytest.fixture(scope="module")
 def report():
     rows = [{"question": "Q?", "contexts": ["One. Two."]}]
-    return evaluate(rows, ContextRelevancy(llm=FakeLLM(lambda _: {"ids": [1]})), progress=False)
+    return evaluate(rows, ContextRelevancy(llm=FakeLLM({"ids": [1]})), progress=False)
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,12 @@ from ragstone.report import NotComparableError, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
 
-JUDGE = FakeLLM(lambda request: {"ids": [1]})
+JUDGE = FakeLLM({"ids": [1]})
 SAMPLES = [
     Sample(id=f"q{i}", user_input="Why?", retrieved_contexts=["Ann did it. It rained.", "Bob left. He ran."])
     for i in range(30)
 ]
-OTHER = FakeLLM(lambda request: "", model="writer")
+OTHER = FakeLLM("", model="writer")
 
 
 def other_splitter(text, language="en"):

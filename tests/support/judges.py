@@ -1,11 +1,14 @@
-"""Judges for the tests of the core: one that answers truthfully, one that fills in the schema, scripts."""
+"""What the judges of tests say, for `FakeLLM`: the truth, what the schema allows, by probability, later; and half ones."""
 
+import asyncio
 import math
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ragstone import (
     AlignmentCoverage,
+    BaseLLM,
     ContextRelevancy,
     Faithfulness,
     LLMReply,
@@ -215,16 +218,6 @@ def obliging(request: LLMRequest) -> Any:
     return filled(request.schema)
 
 
-def script(**replies: Any) -> Any:
-    """Answer by step; a callable gets the request."""
-
-    def reply(request: LLMRequest) -> Any:
-        said = replies[step(request)]
-        return said(request) if callable(said) else said
-
-    return reply
-
-
 def graded(probabilities: Any) -> Any:
     """Answer choices by probability, given as a function from the request to {choice: p}."""
 
@@ -233,6 +226,53 @@ def graded(probabilities: Any) -> Any:
         return LLMReply(max(given, key=given.get), 10, 1, given)
 
     return reply
+
+
+class Slow:
+    """An async reply that waits first; counts what is in flight and what was cancelled.
+
+    `wait` is a number of seconds, or an async function that gets the request.
+    """
+
+    def __init__(self, wait: float | Callable[[LLMRequest], Awaitable[object]] = 1.0, reply: Any = "yes") -> None:
+        self.wait, self.reply = wait, reply
+        self.in_flight = self.most = self.cancelled = 0
+        self.began: list[float] = []  # by the loop's clock
+
+    async def __call__(self, request: LLMRequest) -> Any:
+        self.began.append(asyncio.get_running_loop().time())
+        self.in_flight += 1
+        self.most = max(self.most, self.in_flight)
+        try:
+            await (self.wait(request) if callable(self.wait) else asyncio.sleep(self.wait))
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.in_flight -= 1
+        return self.reply(request) if callable(self.reply) else self.reply
+
+
+class SyncLLM(BaseLLM):
+    """A user's judge with the sync half alone."""
+
+    def __init__(self, reply: Any, model: str = "sync", **facts: Any) -> None:
+        self.model, self.fake = model, FakeLLM(reply)
+        vars(self).update(facts)
+
+    def generate(self, request: LLMRequest, /) -> LLMReply:
+        return self.fake.generate(request)
+
+
+class AsyncLLM(BaseLLM):
+    """A user's judge with the async half alone."""
+
+    def __init__(self, reply: Any, model: str = "async", **facts: Any) -> None:
+        self.model, self.fake = model, FakeLLM(reply)
+        vars(self).update(facts)
+
+    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
+        return await self.fake.agenerate(request)
 
 
 def metrics(reply: Any, asking: str = "together") -> list[Any]:

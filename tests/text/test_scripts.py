@@ -113,5 +113,5 @@ def test_a_named_language_is_taken_at_its_word():
 
     sample = Sample(user_input="?a", retrieved_contexts=[JAPANESE, "Yes."])
     for language in (None, "en", "de"):
-        ContextRelevancy(llm=FakeLLM(lambda request: {"ids": []}), language=language, splitter=splitter).score(sample)
+        ContextRelevancy(llm=FakeLLM({"ids": []}), language=language, splitter=splitter).score(sample)
     assert seen == ["ja", "en", "en", "en", "de", "de"]

@@ -36,7 +36,7 @@ class Yes(BaseLLM):
         return LLMReply("yes", input_tokens=1, output_tokens=1, probabilities={"yes": 0.9, "no": 0.1})
 
 
-fake = FakeLLM(lambda request: {"ids": [1]})
+fake = FakeLLM({"ids": [1]})
 server = OpenAICompatible("qwen3", base_url="http://127.0.0.1:8080/v1", asking="one_by_one")
 metrics: list[Metric] = [
     SummarizationScore(llm=Yes(), questions=["Is it?"], coeff=0.3),

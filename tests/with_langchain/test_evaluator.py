@@ -144,9 +144,9 @@ def test_every_form_gives_what_the_metric_gives(form, index) -> None:
 UNSCORED = {
     "missing_input": (judge(), {"context": None}),
     "empty_input": (judge(), {"context": [" "]}),
-    "judge_unparseable": (FakeLLM(lambda request: "yes and no"), {}),
-    "judge_error": (FakeLLM(lambda request: ConnectionError("refused")), {}),
-    "timeout": (FakeLLM(lambda request: TimeoutError("no reply")), {}),
+    "judge_unparseable": (FakeLLM("yes and no"), {}),
+    "judge_error": (FakeLLM(ConnectionError("refused")), {}),
+    "timeout": (FakeLLM(TimeoutError("no reply")), {}),
 }
 
 

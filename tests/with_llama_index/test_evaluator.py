@@ -118,7 +118,7 @@ def test_judge_embedder_and_writer(monkeypatch):
         assert isinstance(metric.judge_embedder, kind)
     metric = MetricEvaluator("response_relevancy", "openai:gpt-5-mini").metric
     assert (metric.judge.model, metric.judge_embedder.model) == ("gpt-5-mini", "text-embedding-3-small")
-    judge, writer = FakeDecisions(lambda question, texts: 0.75), FakeLLM(synthetic_reply)
+    judge, writer = FakeDecisions(0.75), FakeLLM(synthetic_reply)
     evaluator = MetricEvaluator("response_completeness", judge, writer=writer)
     result = evaluator.evaluate(query="Who?", response="Ann did.")
     assert (result.score, len(judge.requests), len(writer.requests)) == (0.75, 1, 1)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         FakeEmbedder as FakeEmbedder,
         FakeLLM as FakeLLM,
         Reply as Reply,
+        by_step as by_step,
     )
 else:
     from ragstone._front_door import front_door
@@ -23,6 +24,6 @@ else:
         {
             "ragstone.testing.assertions": "assert_not_worse assert_score",
             "ragstone.testing.contracts": "DecisionContract EmbedderContract LLMContract",
-            "ragstone.testing.fakes": "FakeDecisions FakeEmbedder FakeLLM Reply",
+            "ragstone.testing.fakes": "FakeDecisions FakeEmbedder FakeLLM Reply by_step",
         },
     )
