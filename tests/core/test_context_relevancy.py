@@ -9,9 +9,9 @@ import pytest
 from ragstone import BaseEmbedder, ContextRelevancy, Sample, evaluate
 from ragstone.judging import tokens
 from ragstone.metrics.fitted import SENTENCES
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.testing import FakeEmbedder, FakeLLM, by_step
 
-from ..support.judges import fenced, filled, graded, numbered_lines, script, step, truth  # noqa: TID252
+from ..support.judges import fenced, filled, graded, numbered_lines, step, truth  # noqa: TID252
 
 CONTEXTS = ["  One is here. Two is here.\n", "Three is here.", "Four is here. Five is here. Six is here."]
 ALL = ["One", "Two", "Three", "Four", "Five", "Six"]
@@ -24,7 +24,7 @@ def of_sentences(outcome):
 
 
 def ids(*numbers):
-    return FakeLLM(script(sentences={"ids": list(numbers)}))
+    return FakeLLM(by_step(sentences={"ids": list(numbers)}))
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from ragstone import (
     evaluate,
 )
 from ragstone.metrics.fitted import ANSWERED, SUPPORTED
-from ragstone.testing import FakeDecisions, FakeLLM
+from ragstone.testing import FakeDecisions, FakeLLM, by_step
 
-from ..support.judges import fenced, graded, mapped, obliging, script, step, truth  # noqa: TID252
+from ..support.judges import fenced, graded, mapped, obliging, step, truth  # noqa: TID252
 
 S, X, M, Y, N, C = "supported", "contradicted", "not_in_source", "yes", "no", "cannot_tell"
 SAMPLE = Sample(
@@ -42,28 +42,28 @@ def verdicts(words):
 
 
 def of_claims(words):
-    return script(claims={"claims": texts(len(words))}, verdicts=verdicts(words))
+    return by_step(claims={"claims": texts(len(words))}, verdicts=verdicts(words))
 
 
 def of_two_texts(response, reference):
     claims = {"response": texts(len(response)), "reference": texts(len(reference))}
-    return script(
+    return by_step(
         claims=claims,
         verdicts={"response": by_number(response, [1, 1]), "reference": by_number(reference, [1, 1])},
     )
 
 
 def of_parts(words):
-    return script(parts={"parts": texts(len(words))}, answered={"answers": by_number(words)})
+    return by_step(parts={"parts": texts(len(words))}, answered={"answers": by_number(words)})
 
 
 def of_questions(words):
     items = [{"keyphrase": "k", "question": text} for text in texts(len(words))]
-    return script(questions={"items": items}, answers={"answers": by_number(words)})
+    return by_step(questions={"items": items}, answers={"answers": by_number(words)})
 
 
 def of_coverage(words, on_source, on_summary):
-    return script(
+    return by_step(
         claims={"claims": texts(len(words))},
         questions={"questions": texts(len(on_source))},
         verdicts=verdicts(words),
@@ -293,7 +293,7 @@ def test_no_part_or_a_blank_one_is_no_reply_and_one_that_is_said_twice_counts_on
 
 
 def test_a_reply_that_leaves_a_claim_out_is_none():
-    replies = script(
+    replies = by_step(
         claims={"response": ["A."], "reference": ["B.", "C."]},
         verdicts={"response": by_number([S], [1]), "reference": by_number([S], [1])},
     )

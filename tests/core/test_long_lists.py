@@ -12,9 +12,9 @@ from ragstone import (
     SummarizationScore,
 )
 from ragstone.batch import estimate
-from ragstone.testing import FakeLLM
+from ragstone.testing import FakeLLM, by_step
 
-from ..support.judges import fenced, numbered_lines, script, step  # noqa: TID252
+from ..support.judges import fenced, numbered_lines, step  # noqa: TID252
 
 FACTS = [f"Fact {i}." for i in range(1, 121)]
 SAMPLE = Sample(user_input="What?", retrieved_contexts=FACTS, response=" ".join(FACTS[::2]), reference="Fact 3.")
@@ -43,7 +43,7 @@ def judge(claims=120, bad_first=()):
         return {name: {n: {"evidence": [], "verdict": w} if "properties" in kind else w for n, w in words.items()}}
 
     return FakeLLM(
-        script(claims={"claims": FACTS[:claims]}, **dict.fromkeys(("verdicts", "useful", "answers", "supported"), verdicts),
+        by_step(claims={"claims": FACTS[:claims]}, **dict.fromkeys(("verdicts", "useful", "answers", "supported"), verdicts),
                source_answers=verdicts, summary_answers=verdicts)
     )  # fmt: skip
 

@@ -8,9 +8,9 @@ import pytest
 from ragstone import BaseEmbedder, ResponseRelevancy, Sample, evaluate
 from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.outcome import cause_of
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.testing import FakeEmbedder, FakeLLM, by_step
 
-from ..support.judges import fenced, graded, script, step, truth  # noqa: TID252
+from ..support.judges import fenced, graded, step, truth  # noqa: TID252
 
 SAMPLE = Sample(user_input="asked", response="The response.")
 
@@ -30,7 +30,7 @@ class Placed(BaseEmbedder):
 
 def judge(*flags):
     return FakeLLM(
-        script(questions={"questions": [{"question": f"q{i}", "noncommittal": flag} for i, flag in enumerate(flags)]})
+        by_step(questions={"questions": [{"question": f"q{i}", "noncommittal": flag} for i, flag in enumerate(flags)]})
     )
 
 
