@@ -53,7 +53,7 @@ def record():
         "judge": judge.model,
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
         "replies": llm.replies,
-        "places": dict(zip(map(digest_of, embedder.vectors), rounded, strict=True)),
+        "vectors": dict(zip(map(digest_of, embedder.vectors), rounded, strict=True)),
     }
 
 

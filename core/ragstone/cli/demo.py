@@ -39,20 +39,20 @@ class _RecordedJudge(BaseLLM):
 
 
 class _RecordedEmbedder(BaseEmbedder):
-    def __init__(self, model: str, places: Mapping[str, Sequence[float]]) -> None:
-        self.model, self._places = model, places
+    def __init__(self, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
+        self.model, self._vectors = model, vectors
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         import numpy as np
 
-        return np.array([self._places[digest_of(text)] for text in texts], dtype=np.float32)
+        return np.array([self._vectors[digest_of(text)] for text in texts], dtype=np.float32)
 
 
 def demo_report(recording: dict[str, Any]) -> Report:
-    """Return the report of a recording's samples."""
+    """The report of a recording's samples."""
     model = f"{recording['judge']} (recorded {recording['date']})"
     judge = _RecordedJudge(model, recording["replies"])
-    embedder = _RecordedEmbedder(model, recording["places"])
+    embedder = _RecordedEmbedder(model, recording["vectors"])
     return evaluate(recording["samples"], "rag", llm=judge, embedder=embedder, progress=False, name="ragstone demo")
 
 
@@ -99,7 +99,7 @@ def demo(page: str | None, samples: str | None) -> None:
 
 
 def _in_folder() -> str:
-    """Return the page's path in a folder that git ignores, which is made."""
+    """The page's path in a folder that git ignores."""
     folder = Path(_FOLDER)
     try:
         folder.mkdir(exist_ok=True)

@@ -37,9 +37,10 @@ def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
 
 
 def _packages() -> Mapping[str, list[str]]:
-    """Return what ragstone and each of its extras want, as it was installed."""
+    """The packages that ragstone and each of its extras need, as it was installed."""
     packages: dict[str, list[str]] = {}
-    with suppress(PackageNotFoundError):  # a folder on the path is no distribution
+    # A folder on the path is no distribution.
+    with suppress(PackageNotFoundError):
         for wanted in requires("ragstone") or ():
             extra = _EXTRA.search(wanted)
             name = re.split(r"[^\w.-]", wanted, maxsplit=1)[0]

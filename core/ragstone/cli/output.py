@@ -18,7 +18,8 @@ from ragstone.results.private_files import lock_file, open_private, replacing
 from ragstone.results.record import Record, encode_rows
 from ragstone.sample import Sample
 
-_CLOSED = (errno.EPIPE, errno.EBADF)  # the reader has gone (`| head`); closed from the start (`>&-`)
+# The reader has gone (`| head`), or the stream was closed from the start (`>&-`).
+_CLOSED = (errno.EPIPE, errno.EBADF)
 _WIDTH = 100
 _LONGEST = 2_000
 
@@ -26,7 +27,7 @@ _LONGEST = 2_000
 def open_standard_streams() -> None:
     """Open /dev/null for each standard stream that the process was started without.
 
-    Otherwise the next file that is opened would take the stream's place. Standard output is opened for reading alone,
+    Otherwise the next file that is opened would have the stream's number. Standard output is opened for reading alone,
     so that writing to it fails: what a command was asked for is not lost without a word.
     """
     for name, mode, flags in (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
@@ -46,7 +47,8 @@ def echo(text: str, *, err: bool = False, needed: bool = True) -> None:
 
 def discard(stream: TextIO) -> None:
     """Send what is still buffered, and what comes, nowhere: the interpreter would complain of it at exit."""
-    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:  # it is no file
+    # A stream may be no file.
+    with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
@@ -82,7 +84,7 @@ def sample_lines(sample: Sample, *, contexts: bool = True) -> Iterator[str]:
 def evidence_lines(sample_id: str, outcome: Outcome, *, full: bool = True) -> Iterator[str]:
     """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
 
-    Where it is not `full`, only the verdicts that lowered the score, without places.
+    Where it is not `full`, only the verdicts that lowered the score, without positions.
     """
     first, *rest = outcome_lines(outcome, full=full, style=coloured)
     yield f"{printable(sample_id, _WIDTH)}  {first}"
@@ -90,13 +92,13 @@ def evidence_lines(sample_id: str, outcome: Outcome, *, full: bool = True) -> It
 
 
 def brief(record: Record) -> str:
-    """Return a metric and its score."""
+    """A metric and its score."""
     outcome = record.outcome
     return f"{outcome.metric} {'unscored' if isinstance(outcome, Unscored) else f'{outcome.value:.2f}'}"
 
 
 def coloured(text: str, **style: Any) -> str:  # noqa: ANN401 - click's
-    """Return a text in a colour, which a stream that is no terminal is not sent; none where NO_COLOR is set."""
+    """A text in a colour, which a stream that is no terminal is not sent; none where NO_COLOR is set."""
     return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
@@ -123,13 +125,16 @@ class ResultsFile:
         if out == "-":
             self._file: IO[bytes] = sys.stdout.buffer
             return
-        self._path = Path(os.path.realpath(self.out))  # what a link leads to
+        # What a link leads to is written, not the link.
+        self._path = Path(os.path.realpath(self.out))
         self._new = not self._path.exists()
         try:
-            self._file = open_private(self._path, "ab", buffering=0)  # what is written is on its way to the disk
+            # Without a buffer, what is written is on its way to the disk.
+            self._file = open_private(self._path, "ab", buffering=0)
         except OSError as error:
             raise self.lost(error) from error
-        if self._path.is_file() and not self._lock():  # several may write to a pipe or a device
+        # Several may write to a pipe or a device.
+        if self._path.is_file() and not self._lock():
             self._file.close()
             raise NotThere(
                 f"--out {self.out}: cannot write: another process is writing to it; wait for it, or name another file"
@@ -137,12 +142,14 @@ class ResultsFile:
 
     def _lock(self) -> bool:
         try:
-            return lock_file(self._file.fileno()) and self._path.exists()  # else its owner has just removed it
-        except OSError:  # some network disks have no locks
+            # What is not there any more was removed by its owner just now.
+            return lock_file(self._file.fileno()) and self._path.exists()
+        except OSError:
+            # Some network disks have no locks.
             return True
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write a line for each record: a sample's lines are handed over whole before the next sample is taken up."""
+        """Write a line for each record: a sample's lines are handed over whole before the next sample's."""
         text = "".join(f"{line}\n" for line in encode_rows(records, texts=self._texts))
         if not self.begun and self.out != "-":
             text = f"{to_json(self._head)}\n{text}"
@@ -155,11 +162,11 @@ class ResultsFile:
         self._file.flush()
 
     def lost(self, error: OSError) -> NotThere:
-        """Return what to say of a file that cannot be written."""
+        """The error of a file that cannot be written."""
         return NotThere(f"--out {self.out}: cannot write: {_reason(error, self.out)}")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file; a new one without a record is removed."""
         if self.out == "-":
             return
         if self._new and not self.begun:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ragstone.labels.estimates import group_numbers
 from ragstone.report.statistics import TIE, GroupedMean, Interval
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Groups = Sequence[str | None] | None
 
 
 def kappa_of(people: Sequence[float], judge: Sequence[float], group: Groups = None) -> Interval | None:
-    """Return Cohen's kappa of the same samples' scores, weighted by squared differences, with a 95 % interval.
+    """Cohen's kappa of the same samples' scores, weighted by squared differences, with a 95 % interval.
 
         kappa = 1 - mean (people - judge)^2 / the mean that chance would give
 
@@ -35,24 +36,25 @@ def kappa_of(people: Sequence[float], judge: Sequence[float], group: Groups = No
     """
     x, y = np.asarray(people, np.float64), np.asarray(judge, np.float64)
     n = len(x)
-    keys = [each or place for place, each in enumerate(group or [None] * n)]
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    size = len(places)
+    member = group_numbers(group or [None] * n)
+    size = max(member) + 1
     draws = np.random.default_rng(0).multinomial(size, np.full(size, 1 / size), size=_RESAMPLES)
-    weights = np.vstack([np.ones(n), draws[:, [places[key] for key in keys]]])
+    weights = np.vstack([np.ones(n), draws[:, member]])
     weights /= weights.sum(axis=1, keepdims=True)
-    value, *resampled = np.round(_kappas(x, y, weights), 12) + 0.0  # never -0.0
+    # To add 0.0 makes -0.0 a 0.0.
+    value, *resampled = np.round(_kappas(x, y, weights), 12) + 0.0
     known = np.array(resampled)[np.isfinite(resampled)]
     if not np.isfinite(value):
         return None
-    if not known.size or np.ptp(known) < TIE:  # what does not vary says nothing of how far it may be off
+    # What does not vary says nothing of how far it may be off.
+    if not known.size or np.ptp(known) < TIE:
         return Interval(n, float(value))
     low, high = np.quantile(known, (0.025, 0.975))
     return Interval(n, float(value), float(low), float(high))
 
 
 def _kappas(x: "Numbers", y: "Numbers", weights: "Numbers") -> "Numbers":
-    """Return kappa by the samples' weights in each row; NaN where chance would give no difference."""
+    """Kappa by the samples' weights in each row; NaN where chance would give no difference."""
     expected = weights @ (x**2 + y**2) - 2 * (weights @ x) * (weights @ y)
     observed = weights @ (x - y) ** 2
     return np.asarray(1 - observed / np.where(expected > TIE, expected, np.nan))
@@ -61,7 +63,7 @@ def _kappas(x: "Numbers", y: "Numbers", weights: "Numbers") -> "Numbers":
 def sensitivity_specificity(
     people: Sequence[float], judge: Sequence[float], group: Groups = None
 ) -> tuple[Interval | None, Interval | None]:
-    """Return the judge's share of 1 where people say 1, and of 0 where they say 0, with 95 % intervals.
+    """The judge's share of 1 where people say 1, and of 0 where they say 0, with 95 % intervals.
 
     None: people say it nowhere, or somebody says something else than 0 and 1.
 

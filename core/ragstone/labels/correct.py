@@ -1,9 +1,10 @@
 """What people would say of all samples: the judge's scores of them all, corrected by people's labels of a few."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,13 +28,14 @@ from ragstone.report.statistics import Interval as Mean
 from ragstone.report.tables import FEW_GROUPS, count, number
 from ragstone.sample import Sample
 
+T = TypeVar("T", bound=ByLabels)
 _Estimator = Callable[..., CorrectedEstimate]
 
 
 def corrected(
     report: Report, labels: str | Path, *, drawn_at_random: bool = False, group: str | None = None
 ) -> Corrections:
-    """Return what people would say of a report's samples, for each metric that has labels.
+    """What people would say of a report's samples, for each metric that has labels.
 
     The samples with labels say how far the judge is off, and the judge's scores of the others make the answer precise
     (`corrected_mean`).
@@ -95,7 +97,7 @@ def corrected_comparison(
 def corrected_pairs(
     a: Report, b: Report, labels: str | Path, *, drawn_at_random: bool = False
 ) -> Callable[[MetricInfo, MetricInfo, Sequence[Moved]], ByLabels | None]:
-    """Return what tells of one metric's pairs what people would say of b - a; None where no pair has labels.
+    """A function that gives what people would say of b - a in one metric's pairs; None where no pair has labels.
 
     Args:
         a: The results of one system.
@@ -108,7 +110,8 @@ def corrected_pairs(
 
     def difference(info_a: MetricInfo, info_b: MetricInfo, pairs: Sequence[Moved]) -> ByLabels | None:
         for report, info in ((a, info_a), (b, info_b)):
-            _rows(report, [info.key])  # which refuses samples that were chosen at several rates
+            # This refuses samples that were chosen at several rates.
+            _rows(report, [info.key])
         taken: list[_Row] = []
         rest: list[_Row] = []
         skips: list[bool] = []
@@ -126,13 +129,13 @@ def corrected_pairs(
         if not taken and not skips:
             return None
         notes = [(skips.count(False), "pair", "without scores by labels of both; left out")]
-        return _estimated(taken, rest, sum(skips), notes, corrected_difference)
+        return _estimated(ByLabels, taken, rest, sum(skips), notes, corrected_difference)
 
     return difference
 
 
 def _matched(paths: str | Path, reports: Sequence[Report], *, drawn_at_random: bool) -> list[list[LabelledRecord]]:
-    """Return each report's labelled samples, where these stand for all."""
+    """Each report's labelled samples, where these stand for all."""
     load_scipy("stats")
     matched = match_labels(paths, read_labels(paths), reports)
     labels = [label for side in matched for each in side for label in each.labels]
@@ -163,22 +166,24 @@ class _Row(NamedTuple):
 
     @property
     def error(self) -> float:
-        return round(self.judge - self.people, 9)  # rounding makes no difference of equal ones
+        # Rounding makes equal ones of errors that only arithmetic tells apart.
+        return round(self.judge - self.people, 9)
 
 
 def _rows(report: Report, wanted: Iterable[Key]) -> dict[Key, dict[tuple[str, str], list[_Row]]]:
-    """Return the rows that each metric's mean is of, by the sample's id and digest."""
+    """The rows that each metric's mean is of, by the sample's id and digest."""
     rows: dict[Key, dict[tuple[str, str], list[_Row]]] = {key: {} for key in wanted}
     weights: set[float] = set()
-    report.aggregates()  # conversations are known then
+    # Conversations are known after this.
+    report.aggregates()
     for records in by_row(report.results(samples=True)):
         sample = records[0].sample or Sample()
-        place = records[0].sample_id, sample_digest(sample)
+        of = records[0].sample_id, sample_digest(sample)
         for key, record in by_metric(records).items():
             value = record.outcome.value
             if key in rows and value is not None:
                 weights.add(weight_of(record))
-                rows[key].setdefault(place, []).append(_Row(value, group=report.group_of(records[0])))
+                rows[key].setdefault(of, []).append(_Row(value, group=report.group_of(records[0])))
     if len(weights) > 1:
         rates = ", ".join(f"{1 / weight:g}" for weight in sorted(weights))
         raise LabelError(
@@ -195,25 +200,27 @@ def _corrected(taken: Sequence[_Row], rest: Sequence[_Row], estimator: _Estimato
 
 
 def _alone(taken: Sequence[_Row], estimator: _Estimator) -> CorrectedEstimate:
-    """Return the mean of the labels, with the interval beside a judge who says nothing."""
+    """The mean of the labels, with the interval beside a judge who says nothing."""
     estimate = _corrected([row._replace(judge=0.0) for row in taken], (), estimator)
     return replace(estimate, mean=float(np.mean([row.people for row in taken])))
 
 
 def _off(taken: Sequence[_Row]) -> CorrectedEstimate:
-    scale = max(1.0, *(abs(row.error) for row in taken))  # errors of differences reach from -2 to 2
+    # Errors of differences reach from -2 to 2.
+    scale = max(1.0, *(abs(row.error) for row in taken))
     estimate = _alone([row._replace(people=row.error / scale) for row in taken], corrected_difference)
     return replace(estimate, mean=scale * estimate.mean, low=scale * estimate.low, high=scale * estimate.high)
 
 
 def _estimated(
+    make: Callable[..., T],
     taken: Sequence[_Row],
     rest: Sequence[_Row],
     skipped: int,
     notes: Sequence[tuple[int, str, str]],
     estimator: _Estimator,
-) -> ByLabels:
-    """Return what labels and judge say together."""
+) -> T:
+    """The estimate by labels and judge together."""
     n = len(taken)
     samples = [each for row in taken for each in row.labelled]
     draws = [each.labels[0].draw for each in samples]
@@ -221,7 +228,7 @@ def _estimated(
     for row in taken:
         labelled.add(row.people, group=row.group)
     notes = [*notes, (draws.count(None), "labelled sample", "not drawn by `ragstone label`; taken to be random")]
-    by_labels = ByLabels(
+    by_labels = make(
         n,
         skipped,
         # A criterion asks its one question about the whole sample.
@@ -251,19 +258,18 @@ def _correction(
     rows: Mapping[tuple[str, str], list[_Row]],
 ) -> Correction:
     valued = [(each, value) for each in matched if (value := each.value) is not None]
-    places = [rows.get((each.record.sample_id, sample_digest(each.sample))) for each, _ in valued]
+    same = [rows.get((each.record.sample_id, sample_digest(each.sample))) for each, _ in valued]
     taken = [
         row.pop()._replace(people=value, labelled=[each])
-        for (each, value), row in zip(valued, places, strict=True)
+        for (each, value), row in zip(valued, same, strict=True)
         if row
     ]
-    rest = [row for same in rows.values() for row in same]
+    rest = [row for of_sample in rows.values() for row in of_sample]
     skipped = sum(each.skipped for each in matched)
     notes = [
         (len(matched) - skipped - len(valued), "sample", "without a score by its labels (an item is open); left out"),
     ]
-    by_labels = _estimated(taken, rest, skipped, notes, corrected_mean)
-    correction = Correction(**{each.name: getattr(by_labels, each.name) for each in fields(by_labels)}, summary=summary)
+    correction = _estimated(partial(Correction, summary=summary), taken, rest, skipped, notes, corrected_mean)
     if correction.corrected is None:
         return correction
     of_both = [row.people for row in taken], [row.judge for row in taken], [row.group for row in taken]

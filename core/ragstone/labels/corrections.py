@@ -1,4 +1,4 @@
-"""What people would say of all samples, as it is shown: the corrected mean in front, the judge's behind."""
+"""What people would say of all samples, in sentences and tables: the corrected mean in front, the judge's behind."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,7 +75,7 @@ class ByLabels:
         yield from self.caveats()
 
     def _worth(self, e: "CorrectedEstimate", noun: str) -> str:
-        """Return what the judge adds to the labels."""
+        """The labels that the judge is worth, in words."""
         labels, worth = of_groups(count(self.labels, noun), self.groups), round(e.labels_worth)
         more = e.labels_to_halve
         halve = "no number of labels would halve" if more is None else f"{more:,} more would halve"
@@ -131,7 +131,7 @@ class Correction(ByLabels):
 
 
 def _excess_in_words(off: "CorrectedEstimate") -> str:
-    """Return how much more or less the judge gives than people do."""
+    """How much more or less the judge gives than people do."""
     word = "more" if off.mean >= 0 else "less"
     return f"{number(abs(off.mean))} {word} than people do (judge - people: {interval(off.low, off.high, '+')})"
 
@@ -148,7 +148,7 @@ class Corrections(Shown, dict[str, Correction]):
         self.report = report
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        """The title, head and rows of a table that has all metrics; the first column is the name."""
         whole = not any(each.by_items for each in self.values())
         head = ("metric", "labels", "corrected", INTERVAL, "labels alone", INTERVAL, "judge alone", INTERVAL)
         rows: list[tuple[str, ...]] = [
@@ -164,7 +164,7 @@ class Corrections(Shown, dict[str, Correction]):
         return "What people would say" if whole else "By people's labels", head, rows
 
     def figures(self) -> dict[str, object]:
-        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
         metrics = {
             name: {
                 "labels": each.labels,

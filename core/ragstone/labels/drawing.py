@@ -35,7 +35,7 @@ class DrawnSamples:
     notes: tuple[str, ...] = ()
 
     def page(self) -> str:
-        """Return the page to label them on."""
+        """The page to label them on."""
         data: dict[str, Any] = {
             "view": "labels",
             "metric": self.metric,
@@ -90,7 +90,7 @@ def draw_samples(
 
 
 def _population(report: "Report", metric: str | None) -> tuple[str, list[LabelledRecord], Counter[str]]:
-    """Return the metric, the samples that may be drawn, and how many outcomes are left out, by why."""
+    """The metric, the samples that may be drawn, and how many outcomes are left out, by why."""
     metric = metric_in(report, metric)
     of_metric = [record for record in report.results() if record.outcome.metric == metric]
     outcomes = Counter("" if isinstance(record.outcome, Score) else "unscored" for record in of_metric)
@@ -107,7 +107,7 @@ def _population(report: "Report", metric: str | None) -> tuple[str, list[Labelle
 def _pairs(
     metric: str, a: Sequence[LabelledRecord], b: Sequence[LabelledRecord]
 ) -> tuple[list[tuple[LabelledRecord, ...]], Counter[str]]:
-    """Return the samples of each id that stands once in either, and how many ids do not."""
+    """The samples of each id that stands once in either, and how many ids do not."""
     _check_one(metric, [*a, *b])
     by_id: dict[str, tuple[list[LabelledRecord], list[LabelledRecord]]] = {}
     for side, of in enumerate((a, b)):
@@ -127,7 +127,7 @@ def _check_one(metric: str, samples: Sequence[LabelledRecord]) -> None:
 
 
 def _entries(member: Sequence[LabelledRecord], draw: Draw, rng: Random) -> list[dict[str, Any]]:
-    """Return the entries of a sample or a pair, which is one where both have the same texts."""
+    """The entries of a sample or a pair, which is one where both have the same texts."""
     unique = list({sample_digest(each.sample): each for each in member}.values())
     rng.shuffle(unique)
     answers = [f"answer {i} of {len(unique)}" if len(unique) > 1 else "answer" for i in range(1, len(unique) + 1)]

@@ -26,12 +26,17 @@ LEAST_LABELS = 20
 """With fewer labels there is no corrected mean."""
 LEAST_UNTIED = 5
 """With fewer labelled pairs that differ, no system is better; beside most labels, a side with fewer counts as rare."""
-_NOTHING = 1e-12  # what rounding leaves
-_SAME = 1e-6  # labels no further apart are the same
-_TIE = 0.5  # of two systems, on the scale from 0 to 1
-_DRAWS = 4_000  # of the posterior of yes/no verdicts
+# Rounding leaves no more.
+_NOTHING = 1e-12
+# Labels no further apart are the same.
+_SAME = 1e-6
+# A tie of two systems, on the scale from 0 to 1.
+_TIE = 0.5
+# How often the posterior of yes/no verdicts is drawn from.
+_DRAWS = 4_000
 _SEED = 20_260_101
-_Parts = tuple[float, float]  # of a variance: what falls with the number of labels, and what the judge's scores leave
+_Parts = tuple[float, float]
+"""A variance in two parts: one falls with the number of labels, one is what the judge's scores leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ def corrected_mean(
     level: float = 0.95,
     group: "Sequence[object] | None" = None,
 ) -> CorrectedEstimate:
-    """Return the mean that people would give, with an interval that holds it.
+    """The mean that people would give, with an interval that holds it.
 
         mean = mean(people) + b (mean(all judge's scores) - mean(judge))
 
@@ -88,7 +93,7 @@ def corrected_mean(
         level: Of confidence, within (0, 1).
         group: What each sample depends on (its document, its conversation), first of those with labels, then of the
             others; None is a group of its own. The interval is then of groups: as many times as wide as the error's
-            groups vary more than its samples would, and at least so wide that what no labelled group shows has room
+            groups vary more than its samples would, and at least so wide that what no labelled group shows is within it
             where the judge does not explain the labels.
 
     Raises:
@@ -114,7 +119,7 @@ def corrected_difference(
     level: float = 0.95,
     group: "Sequence[object] | None" = None,
 ) -> CorrectedEstimate:
-    """Return the mean of the differences b - a that people would give, from samples that two systems answered.
+    """The mean of the differences b - a that people would give, from samples that two systems answered.
 
     As `corrected_mean`. With fewer than 5 labelled pairs that differ, the interval holds 0.
 
@@ -195,14 +200,16 @@ def _estimate(data: _Data, level: float, *, difference: bool) -> CorrectedEstima
 
 
 def _of_groups(data: _Data, tail: float, mean: float, low: float, high: float, *, alone: bool) -> tuple[float, float]:
-    """Return an interval's ends, which are of samples, for groups. The page "Estimators" has the formulas."""
+    """An interval's ends, which are of samples, for groups. The page "Estimators" has the formulas."""
     special = load_scipy("special")
     n, (yy, ff, yf) = data.n, _sums(data)
     slope = 0.0 if alone else yf / ff
-    parts = slope * (data.f_all - data.f_all.mean()) / len(data.f_all)  # what each sample adds to the error
+    # What each sample adds to the error.
+    parts = slope * (data.f_all - data.f_all.mean()) / len(data.f_all)
     parts[:n] += (data.y - data.y.mean() - slope * (data.f - data.f.mean())) / n
     labels = np.bincount(data.member[:n])
-    size = n * n / float((labels**2).sum())  # so many groups with as many labels say as much
+    # So many groups with as many labels each say as much.
+    size = n * n / float((labels**2).sum())
     varies = float((parts**2).sum())
     more = float((np.bincount(data.member, weights=parts) ** 2).sum()) * size / (size - 1) / varies if varies else 1.0
     times = math.sqrt(max(1.0, more)) * float(special.stdtrit(size - 1, tail) / special.stdtrit(n - 1, tail))
@@ -214,13 +221,13 @@ def _of_groups(data: _Data, tail: float, mean: float, low: float, high: float, *
 
 
 def _to_halve(n: int, labels: float, judge: float) -> int | None:
-    """Return how many more labels would halve the interval, by the two parts of its variance."""
+    """How many more labels would halve the interval, by the two parts of its variance."""
     left = (labels + judge) / 4.0 - judge
     return None if left <= 0.0 else math.ceil(n * labels / left - n)
 
 
 def _why_alone(data: _Data, values: int) -> str:
-    """Return why the judge's scores are of no use, if they are."""
+    """Why the judge's scores are of no use, if they are."""
     if values == 1:
         return "the judge gives one score to all"
     yy, ff, yf = _sums(data)
@@ -245,7 +252,7 @@ def _by_verdict(data: _Data, tail: float) -> tuple[float, float, float, _Parts]:
 
 
 def _sums(data: _Data) -> tuple[float, float, float]:
-    """Return the sums of squares and products of labels and judge, from their means."""
+    """The sums of squares and products of labels and judge, from their means."""
     dy, df = data.y - data.y.mean(), data.f - data.f.mean()
     yy, ff, yf = (float(each.sum()) for each in (dy * dy, df * df, dy * df))
     return yy, ff, yf
@@ -255,24 +262,24 @@ def _by_residuals(
     data: _Data, tail: float, *, yes_no: bool, difference: bool, alone: bool
 ) -> tuple[float, float, float, _Parts]:
     """PPI++, with what a few labels may hide. The page "Estimators" has the formulas and the tables."""
+    if alone and yes_no and not difference:
+        return _wilson(data, tail)
     special = load_scipy("special")
     z, t = float(special.ndtri(tail)), float(special.stdtrit(max(1.0, data.n - 1.0), tail))
     y, f, f_all, n = data.y, data.f, data.f_all, data.n
     y_mean, f_mean = float(y.mean()), float(f.mean())
-    if alone and yes_no and not difference:
-        wilson = load_scipy("stats").binomtest(round(float(y.sum())), n)
-        ends = wilson.proportion_ci(2.0 * tail - 1.0, "wilson")
-        return y_mean, min(y_mean, float(ends.low)), max(y_mean, float(ends.high)), (1.0, 0.0)
     yy, ff, yf = _sums(data)
     slope = 0.0 if alone else yf / ff
-    off = f - f_mean
-    residual = y - y_mean - slope * off
-    left = min(1.0, float((residual**2).sum()) / yy + 1.0 / n) if yy > _NOTHING else 1.0  # unexplained share
-    if not alone:  # each from the line that the others give
-        residual = residual / (1.0 - off**2 / ff)
+    residual = y - y_mean - slope * (f - f_mean)
+    # The share that the judge does not explain.
+    left = min(1.0, float((residual**2).sum()) / yy + 1.0 / n) if yy > _NOTHING else 1.0
+    # Each from the line that the others give.
+    if not alone:
+        residual = residual / (1.0 - (f - f_mean) ** 2 / ff)
     extra = _extra_labels(data, yy / n, y_mean, difference=difference)
     rare = 0.5 * _crowded(_most_common(y)[-1] if alone else _on_a_line(data), n, 10.0)
-    if yes_no:  # half a residual more at each end: 0 where the line is highest, 1 where it is lowest
+    # Of yes/no .5 of a residual more at each end: 0 where the line is highest, 1 where it is lowest.
+    if yes_no:
         extra, rare, shift_share, skew_share, quantile = 0.5, 0.0, 1.0, 0.3, z
         line = y_mean + slope * (np.array([1.0, 0.0]) - f_mean)
         ends = np.array([0.0, 1.0]) - np.minimum(np.maximum(line, 0.0), 1.0)
@@ -289,13 +296,13 @@ def _by_residuals(
     of_all = float(((f_all - f_all.mean()) ** 2).sum()) / len(f_all) / max(1, len(f_all) - 1)
     variance = of_residuals + slope**2 * of_all
     mean = y_mean + slope * (float(f_all.mean()) - f_mean) + shift
-    half = quantile * math.sqrt(variance)
+    margin = quantile * math.sqrt(variance)
     lean = 0.0
     if squares > _NOTHING:
         skew = cubes / size / (squares / size) ** 1.5
         lean = skew_share * skew * math.sqrt(of_residuals) * (2 * z * z + 1) / 6 / math.sqrt(n)
         lean *= of_residuals / variance
-    low, high = mean - half + lean, mean + half + lean
+    low, high = mean - margin + lean, mean + margin + lean
     if not yes_no or difference:
         below, above = _reach(data, tail)
         low, high = min(low, min(mean, y_mean) - below), max(high, max(mean, y_mean) + above)
@@ -303,8 +310,16 @@ def _by_residuals(
     return min(high, max(low, mean)), low, high, (of_residuals, slope**2 * of_all)
 
 
+def _wilson(data: _Data, tail: float) -> tuple[float, float, float, _Parts]:
+    """The mean of yes/no labels alone, with Wilson's interval."""
+    mean = float(data.y.mean())
+    test = load_scipy("stats").binomtest(round(float(data.y.sum())), data.n)
+    ends = test.proportion_ci(2.0 * tail - 1.0, "wilson")
+    return mean, min(mean, float(ends.low)), max(mean, float(ends.high)), (1.0, 0.0)
+
+
 def _reach(data: _Data, tail: float) -> tuple[float, float]:
-    """Return how far the interval goes down and up at least, where most labels are one value and few are beside it.
+    """How far the interval goes down and up at least, where most labels are one value and few are beside it.
 
     As far as Clopper and Pearson's interval goes for the share of labels on that side, each as far off as any is.
     """
@@ -322,24 +337,25 @@ def _reach(data: _Data, tail: float) -> tuple[float, float]:
 
 
 def _extra_labels(data: _Data, variance: float, mean: float, *, difference: bool) -> float:
-    """Return how many labels more at each end graded labels need, from 0 to a half.
+    """How many labels more at each end graded labels need, from 0 to .5.
 
     As far as the labels vary as yes/no would, or most of them are the same.
     """
     n = data.n
     alike = variance * n / max(1.0, n - 1.0) / max(mean * (1.0 - mean), 1e-12)
     least, value, most, share = _most_common(data.y)
-    open_ends = difference or least < value < most  # others may be on both sides
+    # Others may be on both sides.
+    open_ends = difference or least < value < most
     crowded = _crowded(share, n, 1.5 if open_ends else 10.0)
     return 0.5 * max(float(min(1.0, alike) ** 1.5), crowded)
 
 
 def _on_a_line(data: _Data) -> float:
-    """Return the share of labels that are on one line with the judge's scores."""
+    """The share of labels that are on one line with the judge's scores."""
     order = np.lexsort((data.y, data.f))
     y, f = data.y[order], data.f[order]
-    half = len(y) // 2
-    dy, df = y[half:] - y[:-half], f[half:] - f[:-half]
+    apart = len(y) // 2
+    dy, df = y[apart:] - y[:-apart], f[apart:] - f[:-apart]
     slopes = dy[df > _SAME] / df[df > _SAME]
     if len(slopes) == 0:
         return _most_common(y)[-1]
@@ -348,12 +364,12 @@ def _on_a_line(data: _Data) -> float:
 
 
 def _crowded(share: float, n: float, enough: float) -> float:
-    """Return how far a share of equal values hides others: from 0 (half) to 1 (7 in 10), less where enough show."""
+    """How far a share of equal values hides others: from 0 (5 in 10) to 1 (7 in 10), less where enough show."""
     return min(1.0, max(0.0, (share - 0.5) / 0.2)) * min(1.0, enough / max(n * (1.0 - share), 1e-9))
 
 
 def _most_common(values: "Numbers") -> tuple[float, float, float, float]:
-    """Return the least, the most common and the greatest value, and the share of the most common."""
+    """The least, the most common and the greatest value, and the share of the most common."""
     distinct, counts = np.unique(np.round(values, 6), return_counts=True)
     return float(distinct[0]), float(distinct[counts.argmax()]), float(distinct[-1]), float(counts.max()) / len(values)
 
@@ -365,7 +381,7 @@ def _scaled_data(
     group: "Sequence[object] | None",
     least: float,
 ) -> _Data:
-    """Return the arguments on the scale from 0 to 1; refuse what they cannot be."""
+    """The arguments on the scale from 0 to 1; refuse what they cannot be."""
     y, f, rest = (
         _finite_array(name, each) for name, each in (("people", people), ("judge", judge), ("judge_rest", judge_rest))
     )
@@ -379,22 +395,28 @@ def _scaled_data(
         raise ValueError(f"judge: has {len(f)} values for {n} samples")
     scale = 1.0 - least
     y, f_all = (y - least) / scale, np.concatenate([f, rest])
-    f_all = (f_all - f_all.min()) / (float(np.ptp(f_all)) or 1.0)  # whatever the judge's scale is
+    # Whatever the judge's scale is.
+    f_all = (f_all - f_all.min()) / (float(np.ptp(f_all)) or 1.0)
     return _Data(y, f_all[:n], f_all, _members(group, n, len(f_all)))
 
 
 def _members(group: "Sequence[object] | None", n: int, of: int) -> "NDArray[np.int64]":
-    """Return the number of each sample's group."""
+    """The number of each sample's group."""
     if group is None:
         return np.arange(of)
     if len(group) != of:
         raise ValueError(f"group: has {len(group)} values for {of} samples, first those with labels, then the others")
-    numbers: dict[object, int] = {}
-    keys = [(place,) if each is None else each for place, each in enumerate(group)]
-    member = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    member = np.array(group_numbers(group), np.int64)
     if (labelled := len(np.unique(member[:n]))) < LEAST_GROUPS:
         raise ValueError(f"group: {labelled} have labels; an interval needs {LEAST_GROUPS} or more")
     return member
+
+
+def group_numbers(group: "Sequence[object]") -> list[int]:
+    """The number of each sample's group, from 0 in the order of the samples; None is a group of its own."""
+    numbers: dict[object, int] = {}
+    keys = [(i,) if each is None else each for i, each in enumerate(group)]
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 def _finite_array(name: str, values: "ArrayLike") -> "Numbers":

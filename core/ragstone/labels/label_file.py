@@ -168,19 +168,19 @@ class LabelledRecord:
 
 
 def _formula_class(info: "MetricInfo") -> type[Metric]:
-    """Return the class of ragstone's that a metric is of; `Metric` where it is one of your own."""
+    """The class of ragstone's that a metric is of; `Metric` where it is one of your own."""
     if info.name in metric_names():
         return metric_class(info.name)
     return Criterion if any(kind.kind == "criterion" for kind in info.items) else Metric
 
 
 def items_of(score: Score, kinds: "Iterable[ItemKind]") -> "list[tuple[ItemKind, Verdict]]":
-    """Return what a person can judge of a score beside the whole: its verdicts, without what the judge said of them."""
+    """The verdicts of a score that a person can judge, beside the whole."""
     return [(kind, verdict) for kind in kinds for verdict in score.verdicts if verdict.kind == kind.kind]
 
 
 def read_labels(path: str | Path) -> list[tuple[int, Label]]:
-    """Return the labels of a file, each with its line from 1.
+    """The labels of a file, each with its line from 1.
 
     Raises:
         LabelError: It cannot be read, or a line holds none; all such lines (20 at most) are named.
@@ -195,7 +195,7 @@ def read_labels(path: str | Path) -> list[tuple[int, Label]]:
         try:
             if line.strip():
                 labels.append((number, Label.model_validate_json(line)))
-        except ValidationError as error:  # noqa: PERF203 - each line is told of
+        except ValidationError as error:  # noqa: PERF203 - each line is named
             bad.append(f"line {number}: {first_problem(error)}")
     if not any(b"sample_digest" in line for line in lines):
         raise LabelError(f"--labels {path}: holds no label; `ragstone label` makes a page to make labels on")
@@ -204,7 +204,7 @@ def read_labels(path: str | Path) -> list[tuple[int, Label]]:
 
 
 def _refuse(path: str | Path, problems: Sequence[str]) -> None:
-    """Refuse a file with what is wrong with its lines, where something is; of many the first 20 are shown."""
+    """Refuse a file with what is wrong with its lines, where something is; of many the first 20 are named."""
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         head = f"--labels {path}: {len(problems)} label(s) cannot be used:"
@@ -214,7 +214,7 @@ def _refuse(path: str | Path, problems: Sequence[str]) -> None:
 def match_labels(
     path: str | Path, labels: Sequence[tuple[int, Label]], reports: "Sequence[Report]"
 ) -> list[list[LabelledRecord]]:
-    """Return the scores that labels are of, for each report, in the order of its results.
+    """The scores that labels are of, for each report, in the order of its results.
 
     Args:
         path: The file, for messages.
@@ -288,12 +288,12 @@ def refuse_scale(info: "MetricInfo") -> None:
 
 
 def _name_of(label: Label) -> str:
-    """Return what a label is of, in words."""
+    """The name of the item that a label is of."""
     return "the sample" if label.kind == WHOLE else f"{label.kind} {label.item}"
 
 
 def _label_problem(label: Label, scored: LabelledRecord) -> str | None:
-    """Return why a label is not of a score, if it is not."""
+    """Why a label is not of a score, if it is not."""
     for name, was, is_now in (
         ("version", label.version, scored.score.version),
         ("judge", label.judge, scored.record.judge),

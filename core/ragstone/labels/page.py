@@ -16,7 +16,7 @@ NO_TEXTS = "the results hold no texts to label: score again without --no-texts, 
 
 
 def metric_in(report: "Report", metric: str | None) -> str:
-    """Return the metric that is named, or the one that results hold.
+    """The metric that is named, or the one that results hold.
 
     Raises:
         LabelError: They hold no score of it, or several metrics and none is named.
@@ -33,7 +33,7 @@ def metric_in(report: "Report", metric: str | None) -> str:
 
 
 def entry_of(scored: LabelledRecord, answer: str) -> dict[str, Any]:
-    """Return a sample as the page has it, without what the judge said; `answer` is what it calls the response."""
+    """A sample as the page has it, without what the judge said; `answer` is what it calls the response."""
     record, score, sample = scored.record, scored.score, scored.sample
     of = {"id": record.sample_id, "sample_digest": sample_digest(sample)}
     of |= {"metric": score.metric, "version": score.version, "judge": record.judge}
@@ -43,13 +43,14 @@ def entry_of(scored: LabelledRecord, answer: str) -> dict[str, Any]:
 
 def _item(kind: "ItemKind", verdict: "Verdict") -> dict[str, Any]:
     item: dict[str, Any] = {"kind": kind.kind, "item": verdict.id, "text": verdict.text}
-    if kind.origin == "text":  # the evidence says where the item stands; elsewhere it is what the judge found
+    # The evidence says where the item stands; elsewhere it is what the judge found.
+    if kind.origin == "text":
         item["at"] = [[each.field, each.chunk, each.start, each.end] for each in verdict.evidence]
     return item
 
 
 def _texts_in_order(sample: Sample, answer: str) -> list[tuple[str, int | None, str, str]]:
-    """Return the texts in the order in which they are read: field, place, name, text."""
+    """The texts in the order in which they are read: field, position, name, text."""
     texts: list[tuple[str, int | None, str, str]] = []
     texts += [("history", i, turn.role, turn.content) for i, turn in enumerate(sample.history)]
     single = (

@@ -42,7 +42,7 @@ class Results(ABC):
         """
 
     def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record; None where it is not kept."""
+        """The sample of a record; None where it is not kept."""
         return record.sample
 
     def samples(self, ids: Collection[str]) -> Iterable[tuple[str, Sample]]:  # noqa: ARG002
@@ -96,5 +96,5 @@ class MemoryResults(Results):
                 yield from records
 
     def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record."""
+        """The sample of a record."""
         return record.sample or self._samples.get(record.row)

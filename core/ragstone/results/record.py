@@ -116,7 +116,7 @@ _TRAFFIC = ("judge", "setup", "submitted_at", "scored_at", "rate", "chosen_by")
 
 
 def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) -> str:
-    """Return a record as one line of JSON, without its end. Never raises.
+    """A record as one line of JSON, without its end. Never raises.
 
     Args:
         record: The record.
@@ -172,7 +172,7 @@ def row_of(record: Record) -> tuple[int, str]:
 
 
 def decode(text: str | bytes, sample: Sample | None = None) -> Record:
-    """Return the record that a line of JSON holds. Fields that a newer version added are passed over.
+    """The record that a line of JSON holds. Fields that a newer version added are passed over.
 
     Args:
         text: The line.
@@ -188,7 +188,7 @@ def decode(text: str | bytes, sample: Sample | None = None) -> Record:
 
 
 def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = True) -> dict[str, object]:
-    """Return a record as a flat JSON object, without what has its default; the row is always there.
+    """A record as a flat JSON object, without what has its default; the row is always there.
 
     A verdict is `[id, kind, verdict, lowers_score, evidence, text, probability]`, without the `null`s at its end. Its
     text is `null` where the first evidence has the same. Evidence is `[where, start, end, text]`, without its text
@@ -208,7 +208,7 @@ def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = Tru
 
 
 def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record:
-    """Return the record that `to_fields` gave.
+    """The record that `to_fields` gave.
 
     Raises:
         ValueError: They are the fields of none.
@@ -228,7 +228,7 @@ def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record
 
 
 def to_row(record: Record) -> dict[str, str | float | int | None]:
-    """Return a record as a row of a database; what there is none of is NULL.
+    """A record as a row of a database; what there is none of is NULL.
 
     Example:
         >>> row = to_row(Record("a", Unscored(metric="demo", reason="timeout", detail="after 30 s", version="1")))
@@ -252,7 +252,7 @@ _CELLS: Mapping[str, Callable[[Any], str | float | int]] = {
 
 
 def from_row(row: Mapping[str, Any], number: int) -> Record:
-    """Return the record of a database's row.
+    """The record of a database's row.
 
     Args:
         row: Its columns; some may be left out.
@@ -347,7 +347,7 @@ def _adapter() -> "TypeAdapter[Record]":
 
 
 def encode_reply(reply: LLMReply | DecisionReply) -> str:
-    """Return a judge's reply as JSON, for a journal.
+    """A judge's reply as JSON, for a journal.
 
     Example:
         >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
@@ -359,7 +359,7 @@ def encode_reply(reply: LLMReply | DecisionReply) -> str:
 
 
 def decode_reply(text: str) -> LLMReply | DecisionReply:
-    """Return the reply that `encode_reply` wrote.
+    """The reply that `encode_reply` wrote.
 
     Raises:
         ValueError: The text is damaged.
@@ -384,7 +384,7 @@ def is_final(outcome: Outcome) -> bool:
 
 
 def without_texts(outcome: Outcome) -> Outcome:
-    """Return an outcome without the app's texts: value, breakdown, ids, words, probabilities and positions stay."""
+    """An outcome without the app's texts: value, breakdown, ids, words, probabilities and positions stay."""
     if isinstance(outcome, Unscored):
         quotes = outcome.reason == "judge_unparseable"
         return outcome.model_copy(update={"detail": without_reply(outcome.detail)}) if quotes else outcome
@@ -396,7 +396,7 @@ def without_texts(outcome: Outcome) -> Outcome:
 
 
 def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
-    """Return the fields of a sample that were set, or its id and metadata alone."""
+    """The fields of a sample that were set, or its id and metadata alone."""
     kept = sample.model_fields_set if texts else sample.model_fields_set & {"id", "metadata"}
     return {name: getattr(sample, name) for name in type(sample).model_fields if name in kept}
 
