@@ -92,6 +92,31 @@ def record(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a reply must be, made once and asked for many times.
+
+    Attributes:
+        schema: Of the reply.
+        asked: The sentence that asks for it.
+        choices: The words one of which is the whole reply; None for JSON.
+    """
+
+    schema: Schema
+    asked: str
+    choices: tuple[str, ...] | None = None
+
+
+def json_form(schema: Schema, **names: str) -> Form:
+    """The form of a JSON value; `names` stand for the texts under a key in its example.
+
+    Example:
+        >>> json_form(record(parts=listing(TEXT)), parts="QUESTION").asked
+        'Reply with bare JSON: {"parts": [QUESTION]}.'
+    """
+    return Form(schema, bare_json(schema, names))
+
+
 def bare_json(schema: Schema, names: Mapping[str, str] | None = None) -> str:
     """Return the sentence that asks for a reply of a schema, by its example; `names` stand for texts under a key.
 

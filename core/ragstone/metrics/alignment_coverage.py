@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ragstone.judging import TEXT, Answer, CannotScore, Flow, both, distinct, listing, record
-from ragstone.metrics.asking import ask_items
+from ragstone.judging import TEXT, Answer, CannotScore, Flow, both, distinct, json_form, listing, record
+from ragstone.metrics.asking import Details, ItemDetails, ask_items
 from ragstone.metrics.base import ItemKind, ItemOrigin
 from ragstone.metrics.claims import IS_SUPPORTED, SUPPORT_EXAMPLES, SplittingMetric
 from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
@@ -34,6 +34,7 @@ _ANSWER = (
     "Answer closed questions from a text alone. yes or no: what the text says or plainly implies. cannot_tell: the "
     "text does not settle it."
 )
+_OF_SOURCE, _OF_SUMMARY = ItemDetails(alone="source_answer"), ItemDetails(alone="summary_answer")
 _ANSWER_ALONE = "Answer the question from the text alone; cannot_tell: the text does not settle it."
 
 
@@ -200,8 +201,8 @@ class AlignmentCoverage(SplittingMetric):
         checks, (on_source, on_summary) = yield from both(
             self.check_claims(claims, "original", sample, self.source_field),
             both(
-                ask_items(self, "source_answers", source, questions, _ANSWERS, alone="source_answer"),
-                ask_items(self, "summary_answers", summary, questions, _ANSWERS, alone="summary_answer"),
+                ask_items(self, "source_answers", source, questions, _ANSWERS, details=_OF_SOURCE),
+                ask_items(self, "summary_answers", summary, questions, _ANSWERS, details=_OF_SUMMARY),
             ),
         )
         rule = self.coverage_rule
@@ -242,10 +243,8 @@ class AlignmentCoverage(SplittingMetric):
                 "questions",
                 source,
                 f"Write {n} different yes/no questions on the facts of this text; the right answer to each is yes.",
-                record(questions=listing(TEXT, n, n)),
+                json_form(record(questions=listing(TEXT, n, n)), questions="QUESTION"),
                 lambda value: distinct(value["questions"], "question"),
-                names={"questions": "QUESTION"},
-                fill={"n": str(n)},
-                writes=True,
+                Details(fill={"n": str(n)}, writes=True),
             )
         )

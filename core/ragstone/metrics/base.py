@@ -1,42 +1,26 @@
 """What every metric shares: its facts, its checks, and the two ways to run it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from functools import cached_property, partial
-from operator import itemgetter
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+from collections.abc import Generator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
 from ragstone.errors import CannotScore
-from ragstone.judge import (
-    LLM,
-    Asking,
-    DecisionModel,
-    DecisionRequest,
-    Embedder,
-    Judge,
-    LLMReply,
-    LLMRequest,
-    Meter,
-    Question,
-    WriterRequest,
-)
-from ragstone.judge_names import NullJudge, is_embedded
-from ragstone.judging.flow import Answering, Flow, Models, arun, ask, run
-from ragstone.judging.prompt import DATA_NOTICE, digest, fence, filled, tokens, write_in
-from ragstone.judging.reply import TEXT, Answer, BadReply, Schema, as_shares, bare_json, one_of, parse, record
-from ragstone.metrics.models import decides, embedder_of, judge_of
-from ragstone.options import Count, Flag, Text, checked, checked_fields
+from ragstone.judge import LLM, Asking, DecisionModel, Embedder, Meter
+from ragstone.judge_names import is_embedded
+from ragstone.judging.flow import Answering, Flow, Models, arun, run
+from ragstone.judging.prompt import digest, tokens
+from ragstone.metrics.asking import Asker
+from ragstone.metrics.models import embedder_of, judge_of
+from ragstone.options import Count, Flag, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW
 
-Scoring = Literal["auto", "count", "expected"]
 ItemOrigin = Literal["judge", "text", "given"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +51,11 @@ FOLLOW_UP = {
 }
 OBJECTS = frozenset({"llm", "writer", "embedder", "splitter"})
 """Options of a metric that are objects: no text gives them."""
-_STANDALONE = record(topic=TEXT, standalone_question=TEXT)
-_NO_JUDGE = NullJudge()
-DEFAULT_MAX_INPUT_TOKENS = 100_000
 DEFAULT_MAX_CHARACTERS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric(ABC):
+class Metric(Asker, ABC):
     """A configured scorer. Immutable, keeps no samples, safe to share between threads and tasks.
 
     To write your own, subclass it, set the class attributes and define `_flow`: a generator that yields
@@ -131,29 +112,18 @@ class Metric(ABC):
         1.0
     """
 
-    name: ClassVar[str]
     asks: ClassVar[str] = ""
     version: ClassVar[str]
     required_fields: ClassVar[Sequence[SampleField]]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
-    prompts: ClassVar[Mapping[str, str]] = {}
-    examples: ClassVar[Mapping[str, str]] = {}
     needs_llm: ClassVar[bool] = True
     needs_embedder: ClassVar[bool] = False
-    has_expected: ClassVar[bool] = False
-    auto_expects: ClassVar[bool] = True
     follows_history: ClassVar[bool] = False
     neutral_options: ClassVar[Set[str]] = frozenset({"max_characters", "reason", "threshold"})
 
-    llm: Judge | str | object | None = None
-    writer: LLM | str | object | None = None
     threshold: float | None = None
-    asking: Literal["auto", "together", "one_by_one"] = "auto"
-    scoring: Scoring = "auto"
-    max_input_tokens: Count | None = None
     max_characters: Count | None = DEFAULT_MAX_CHARACTERS
-    instructions: Mapping[str, Text] = field(default_factory=dict[str, str], hash=False)
     reason: Flag = False
 
     def __post_init__(self) -> None:
@@ -175,8 +145,10 @@ class Metric(ABC):
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
                 f"{self.judge.model!r} is asked about all items together"
             )
-        changed = {step: text for step, text in self.instructions.items() if text != self.prompts[step]}
-        if marks := f"+{digest(changed)}" * bool(changed) + "+expected" * self.expects:
+        marks = f"+{digest(self.changed_prompts)}" if self.changed_prompts else ""
+        if self.expects:
+            marks += "+expected"
+        if marks:
             self._set(version=self.version + marks)
 
     def _resolve(self) -> None:
@@ -187,7 +159,7 @@ class Metric(ABC):
         if named is None:
             return
         self._set(llm=judge_of("llm", named))
-        if not self.decides:
+        if self.judge_writes:
             checked("llm.asking", cast("LLM", self.judge).asking, Asking)
         elif self.asking == "together":
             raise ValueError(f"asking='together': {self.judge.model!r} is a decision model; leave asking out")
@@ -227,20 +199,10 @@ class Metric(ABC):
         """What a person can judge beside the whole sample."""
         return ()
 
-    @cached_property
-    def judge(self) -> Judge:
-        """The judge: `llm`, which may have been a name; one that cannot be asked where there is none."""
-        return _NO_JUDGE if self.llm is None else cast("Judge", self.llm)
-
     @property
     def models(self) -> Models:
         """Who answers its requests."""
         return Models(self.judge, self.judge_embedder, cast("LLM | None", self.writer))
-
-    @cached_property
-    def decides(self) -> bool:
-        """Whether the judge is a decision model."""
-        return decides(self.llm)
 
     @property
     def needs_writer(self) -> bool:
@@ -328,7 +290,7 @@ class Metric(ABC):
             if isinstance(flow, Score) and not self.needs_llm:
                 outcome = flow
             elif isinstance(flow, Generator):
-                if self.decides:
+                if not self.judge_writes:
                     from ragstone.judging.decisions import in_few_requests  # loaded when first used
 
                     flow = in_few_requests(cast("Flow[Score]", flow), cast("DecisionModel", self.llm).most_questions)
@@ -349,46 +311,31 @@ class Metric(ABC):
         """Run the algorithm on the question as it stands alone, and say which that is."""
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
-        from ragstone.metrics.history import last_turns  # loaded when first used
+        # loaded when first used
+        from ragstone.metrics.history import last_turns, standalone
 
-        asked, turns = sample.user_input or "", last_turns(sample.history)
-        if self.decides and self.writer is None:
-            turns = f"{turns}\nuser: {asked}"
-            return (yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": turns}))))
-        # without the response, and the same whatever the metric: several in one run share its reply
-        meant: str = yield from self.ask_json(
-            "question",
-            {"conversation": turns, "follow_up_question": asked},
-            "Rephrase the follow-up question to be a standalone question.",
-            _STANDALONE,
-            itemgetter("standalone_question"),
-            names={"topic": "TOPIC", "standalone_question": "QUESTION"},
-            fill={"language": write_in(asked, *reversed(sample.texts("history")))},
-            writes=True,
-            whose="history",
-        )
-        question = meant if is_visible(meant) else asked
+        if self.has_writer:
+            question = yield from standalone(self, sample)
+        else:
+            question = f"{last_turns(sample.history)}\nuser: {sample.user_input or ''}"
         score = yield from cast("Flow[Score]", self._flow(sample.model_copy(update={"user_input": question})))
+        if not self.has_writer:
+            return score
         taken = Verdict(id="0", kind="asked", text=question, verdict="taken_as")
         reason = f"{score.reason} The question was taken as: {question}"
         return score.model_copy(update={"reason": reason, "verdicts": (*score.verdicts, taken)})
 
     def _with_reason(self, sample: Sample, score: Score) -> Flow[Score]:
         """Add why, in the judge's words; what cannot be asked for or read is left out."""
-        from ragstone.metrics import why  # loaded when first used
+        # loaded when first used
+        from ragstone.metrics.why import ask_why
 
         texts = {str(name): "\n".join(sample.texts(name)) for name in self.judged_by(sample)}
-        prompts = why.prompts(texts, score.verdicts, texts_first=self.writes_alone)
-        if (self.decides and self.writer is None) or tokens(*prompts) > self.input_limit:
-            return score
-        kind = LLMRequest if self.writer is None else WriterRequest
         try:
-            words = yield from ask(
-                kind(f"{self.name}.why", *prompts, why.FORM), lambda reply: why.sentence_in(reply.text)
-            )
+            words = yield from ask_why(self, texts, score.verdicts)
         except CannotScore:
             return score
-        return score.model_copy(update={"reason": f"{score.reason} In the judge's words: {words}"})
+        return score.model_copy(update={"reason": f"{score.reason} In the judge's words: {words}"}) if words else score
 
     def _require(self, sample: Sample, fields: Sequence[SampleField]) -> None:
         """Refuse a sample without one of the fields, or with nothing to see in it."""
@@ -407,209 +354,6 @@ class Metric(ABC):
                 raise CannotScore(
                     "over_budget", f"{name}: has about {size:,} tokens; a prompt may have {limit:,} (max_input_tokens)"
                 )
-
-    @cached_property
-    def asks_one_by_one(self) -> bool:
-        """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
-        own: object = getattr(self.judge, "asking", "one_by_one")  # which a decision model does not say
-        return (own if self.asking == "auto" else self.asking) == "one_by_one"
-
-    @property
-    def writes_alone(self) -> bool:
-        """Whether what writes reads a prompt's texts first, as an LLM that is asked one by one does."""
-        return self.asks_one_by_one if self.writer is None else cast("LLM", self.writer).asking == "one_by_one"
-
-    @cached_property
-    def expects(self) -> bool:
-        """Whether the value is the expected one, by `scoring` or by what the judge declares."""
-        if self.scoring != "auto" or not self.has_expected:
-            return self.scoring == "expected"
-        return self.has_probabilities and self.auto_expects
-
-    @cached_property
-    def has_probabilities(self) -> bool:
-        """Whether each answer comes with probabilities, by what the judge declares."""
-        return self.asks_one_by_one and (self.decides or getattr(self.llm, "gives_probabilities", False) is True)
-
-    @property
-    def input_limit(self) -> int:
-        """The most estimated tokens of a prompt."""
-        if self.max_input_tokens is not None:
-            return self.max_input_tokens
-        own = getattr(self.llm, "max_input_tokens", None)
-        return own if isinstance(own, int) else DEFAULT_MAX_INPUT_TOKENS
-
-    def request(
-        self,
-        step: str,
-        data: Mapping[str, str],
-        reminder: str,
-        schema: Schema,
-        *,
-        temperature: float = 0.0,
-        sample_index: int = 0,
-        choices: tuple[str, ...] | None = None,
-        fill: Mapping[str, str] | None = None,
-        writes: bool = False,
-        whose: str = "",
-    ) -> LLMRequest:
-        """Build a request: instructions, fenced data, reminder; asked one by one fenced data, instructions, reminder.
-
-        A judge that is asked one by one reads the beginning that requests share only once: the texts, then.
-
-        Args:
-            step: The part of the task behind the metric's name, a key of `prompts`.
-            data: What came from the app, by name; the longest text that requests share first.
-            reminder: What stands behind the data: what to do, in short, and the form of the reply.
-            schema: Of the reply.
-            temperature: Above 0 where several different draws are wanted.
-            sample_index: Which draw it is.
-            choices: The words one of which is the whole reply.
-            fill: What stands for each {NAME} in the instructions.
-            writes: Whether the reply is texts, which the writer writes where there is one.
-            whose: What the request's task names in place of the metric, where several metrics ask the same.
-
-        Raises:
-            CannotScore: "over_budget" when it is longer than the judge takes.
-        """
-        instructions = self._instructions(step)
-        if fill:
-            instructions = filled(instructions, fill)
-        if self.writes_alone if writes else self.asks_one_by_one:
-            changed = self.instructions.get(step, self.prompts.get(step)) != self.prompts.get(step)
-            examples = "" if changed else self.examples.get(step, "")
-            system, user = DATA_NOTICE + examples, f"{fence(data)}\n{instructions} {reminder}"
-        else:
-            system, user = f"{instructions}\n{DATA_NOTICE}", f"{fence(data)}\n{reminder}"
-        self._check_size(step, ", ".join(data), system, user)
-        return (WriterRequest if writes and self.writer is not None else LLMRequest)(
-            task=f"{whose or self.name}.{step}",
-            system=system,
-            user=user,
-            schema=schema,
-            temperature=temperature,
-            sample_index=sample_index,
-            choices=choices,
-        )
-
-    def _instructions(self, step: str) -> str:
-        instructions = self.instructions.get(step) or self.prompts.get(step)
-        if instructions is None:
-            raise TypeError(f"{type(self).__name__}.prompts: has no instructions for the step {step!r}")
-        return instructions
-
-    def _check_size(self, step: str, names: str, *texts: str) -> None:
-        if (size := tokens(*texts)) > self.input_limit:
-            raise CannotScore(
-                "over_budget",
-                f"{names}: the prompt of {self.name}.{step} has about {size:,} tokens; "
-                f"the limit is {self.input_limit:,} (max_input_tokens)",
-            )
-
-    def choice(
-        self,
-        step: str,
-        data: Mapping[str, str],
-        reminder: str,
-        choices: tuple[str, ...],
-        *,
-        item: Mapping[str, str] | None = None,
-        item_first: bool = False,
-    ) -> LLMRequest | DecisionRequest:
-        """Build a request whose answer is one of `choices`.
-
-        Args:
-            step: As for `request`; likewise `reminder`.
-            data: What the question is about, by name.
-            reminder: For a prompt, the form of the reply.
-            choices: The answers.
-            item: What is asked about, by name: a decision model reads it in the question, an LLM behind the data.
-            item_first: Whether an LLM reads it before the data.
-
-        Raises:
-            CannotScore: "over_budget" when it is longer than the judge takes.
-        """
-        item = item or {}
-        if not self.decides:
-            texts = {**item, **data} if item_first else {**data, **item}
-            return self.request(step, texts, reminder, one_of(choices), choices=choices)
-        question = "\n".join(filter(None, (self._instructions(step), fence(item)))).strip()
-        self._check_size(step, ", ".join(data), *data.values(), question)
-        return DecisionRequest(f"{self.name}.{step}", data, {"1": Question(question, choices)})
-
-    def ask_choice(self, request: LLMRequest | DecisionRequest) -> Flow[Answer]:
-        """Ask for one of the request's choices.
-
-        Raises:
-            CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares;
-                "judge_unparseable" when there is no answer that can be used.
-        """
-        if isinstance(request, DecisionRequest):
-            (answer,) = yield (request,)
-            return cast("Answer", answer)
-        return (yield from ask(request, partial(self._read_choice, request)))
-
-    def _read_choice(self, request: LLMRequest, reply: LLMReply) -> Answer:
-        choices = request.choices or ()
-        if reply.text not in choices:
-            raise BadReply(f"it is not exactly one of: {', '.join(choices)}")
-        if reply.probabilities is not None:
-            return Answer(reply.text, as_shares(reply.probabilities, choices))
-        if self.expects or self.has_probabilities:
-            why = "it declares them" if self.has_probabilities else "use scoring='count'"
-            missing = f"the judge {self.judge.model!r} gave no probabilities for {request.task}; {why}"
-            raise CannotScore("undefined", missing)
-        return Answer(reply.text)
-
-    def ask_json(
-        self,
-        step: str,
-        data: Mapping[str, str],
-        task: str,
-        schema: Schema,
-        read: Callable[[Any], T],
-        *,
-        names: Mapping[str, str] | None = None,
-        temperature: float = 0.0,
-        sample_index: int = 0,
-        fill: Mapping[str, str] | None = None,
-        writes: bool = False,
-        whose: str = "",
-    ) -> Flow[T]:
-        """Ask for a JSON value of a schema: it is sent to the judge, checks the reply and writes the example.
-
-        Args:
-            step: As for `request`; likewise `data`, `schema`, `temperature`, `sample_index`, `fill`.
-            data: What came from the app, by name.
-            task: What to do, in short, which a judge that is asked together reads behind the data; the form of the
-                reply is said behind it.
-            schema: Of the reply (`ragstone.judging.record`, `listing`, ...).
-            read: Makes the result of the reply's value; raises `BadReply` for what the schema cannot say.
-            names: What stands for texts in the example, by key; "TEXT" where it is not named.
-            temperature: Above 0 for different draws.
-            sample_index: Which draw it is.
-            fill: For each {NAME} in the instructions.
-            writes: As for `request`; likewise `whose`.
-            whose: Where several metrics ask the same.
-
-        Raises:
-            CannotScore: "over_budget", or "judge_unparseable" when the second reply cannot be read either.
-        """
-        if self.decides and self.writer is None:
-            raise TypeError(f"writer: is None; {self.name}.{step} asks for what a decision model does not write")
-        form, writes = bare_json(schema, names), writes or self.decides
-        request = self.request(
-            step,
-            data,
-            form if (self.writes_alone if writes else self.asks_one_by_one) else f"{task} {form}",
-            schema,
-            temperature=temperature,
-            sample_index=sample_index,
-            fill=fill,
-            writes=writes,
-            whose=whose,
-        )
-        return ask(request, lambda reply: read(parse(reply.text, schema)))
 
     def _score(
         self,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from unicodedata import normalize
 
 from ragstone.judging import Answer, CannotScore, Flow, each, numbered
-from ragstone.metrics.asking import ask_items
+from ragstone.metrics.asking import ItemDetails, ask_items
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import IS_SUPPORTED, SUPPORT_EXAMPLES, SplittingMetric, whole_context
 from ragstone.metrics.factual_correctness import f1
@@ -64,6 +64,7 @@ _SUPPORTED = (
     "leave it open. Use no other context, and nothing that you know."
 )
 
+_EACH = ItemDetails(task="Say of each of the {n} claims whether the contexts that it cites support it")
 
 Answers = Mapping[tuple[str, tuple[int, ...]], Answer]
 """By claim, and by the numbers of the contexts that were asked about."""
@@ -193,18 +194,17 @@ class CitationSupport(SplittingMetric):
 
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each claim whether the contexts of its numbers support it."""
-        if self.asks_one_by_one and not self.decides:
+        if self.asks_one_by_one and self.judge_writes:
             alone: list[Flow[list[Answer]]] = []
             for claim, group in claims:
                 text = "\n".join([contexts[n - 1] for n in group])
-                data, more = {"text": text}, {"length": length(text)}
-                alone.append(ask_items(self, "verdict", data, [claim], kind="claim", fitted=SUPPORTED, more=more))
+                details = ItemDetails(fitted=SUPPORTED, signals={"length": length(text)})
+                alone.append(ask_items(self, "verdict", {"text": text}, [claim], kind="claim", details=details))
             return [answer for (answer,) in (yield from each(alone))]
         used = sorted({n for _, group in claims for n in group})
         listed = "\n".join(numbered([contexts[n - 1]], n) for n in used)
         items = [f"{claim} (cites {', '.join(map(str, group))})" for claim, group in claims]
-        task = "Say of each of the {n} claims whether the contexts that it cites support it"
-        return (yield from ask_items(self, "supported", {"contexts": listed}, items, kind="claim", task=task))
+        return (yield from ask_items(self, "supported", {"contexts": listed}, items, kind="claim", details=_EACH))
 
 
 def _unmarked(text: str, marks: Sequence[re.Match[str]]) -> tuple[str, list[int], list[int]]:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, listing, record
-from ragstone.metrics.asking import ask_items, listed
+from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, json_form, listing, record
+from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, listed
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
@@ -14,7 +14,7 @@ from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_sentences
 
-_CLAIMS = record(claims=listing(TEXT))
+_CLAIMS = json_form(record(claims=listing(TEXT)))
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
 IS_SUPPORTED = "Is the claim supported by the text?"
 SUPPORT_EXAMPLES = """
@@ -72,7 +72,7 @@ class SplittingMetric(Metric):
             f"List the claims of this {name}.",
             _CLAIMS,
             lambda value: tuple(map(Claim, distinct(value["claims"], "claim"))),
-            writes=True,
+            WRITTEN,
         )
 
     def claims_kind(self, kind: str, source: str) -> ItemKind:
@@ -124,23 +124,13 @@ class SplittingMetric(Metric):
         texts = [claim.text for claim in claims]
         if self.asks_one_by_one:
             data = {"text": "\n".join(sample.texts(field))}
-            more = {"length": length(data["text"])}
-            asked = yield from ask_items(self, "verdict", data, texts, kind="claim", fitted=SUPPORTED, more=more)
+            details = ItemDetails(fitted=SUPPORTED, signals={"length": length(data["text"])})
+            asked = yield from ask_items(self, "verdict", data, texts, kind="claim", details=details)
             return [in_words(answer, claim) for answer, claim in zip(asked, claims, strict=True)]
         sentences = yield from self.sentences(sample, field)
-        return (
-            yield from ask_items(
-                self,
-                "verdicts",
-                {name: listed(sentences)},
-                texts,
-                CLAIM_WORDS,
-                kind="claim",
-                task="Check each of the {n} claims",
-                reply="verdicts",
-                sentences=sentences,
-            )
-        )
+        data = {name: listed(sentences)}
+        details = ItemDetails(task="Check each of the {n} claims", reply="verdicts", sentences=sentences)
+        return (yield from ask_items(self, "verdicts", data, texts, CLAIM_WORDS, kind="claim", details=details))
 
 
 @dataclass(frozen=True, kw_only=True)

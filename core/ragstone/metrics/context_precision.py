@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ragstone.judging import Answer, CannotScore, Flow
-from ragstone.metrics.asking import ask_items
+from ragstone.metrics.asking import ItemDetails, ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.claims import whole_context
 from ragstone.outcome import Score, Verdict
@@ -19,6 +19,9 @@ _USEFUL = (
 )
 _IS_USEFUL = "Does the context hold something that the answer to the question says or rests on?"
 _WORDS = {"yes": "useful", "no": "useless"}
+_EACH = ItemDetails(
+    alone="context", task="Say of each of the {n} contexts whether it was useful for arriving at the answer"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +103,7 @@ class ContextPrecision(Metric):
             {"question": sample.user_input or "", "answer": answer},
             [contexts[i] for i in asked],
             kind="context",
-            alone="context",
-            task="Say of each of the {n} contexts whether it was useful for arriving at the answer",
+            details=_EACH,
         )
         answers = [Answer("no")] * len(contexts)
         for i, each in zip(asked, found, strict=True):

@@ -144,7 +144,7 @@ class ContextRelevancy(SplittingMetric):
     @property
     def judge_embedder(self) -> Embedder | None:
         """The embedder, where it ranks the sentences."""
-        return super().judge_embedder if self.has_probabilities and not self.decides else None
+        return super().judge_embedder if self.has_probabilities and self.judge_writes else None
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
@@ -226,7 +226,7 @@ class ContextRelevancy(SplittingMetric):
     ) -> Flow[tuple[list[Answer], list[Verdict], list[float]]]:
         """Decide on each sentence, and say what was said of the passages, and the cosines that were taken."""
         cosines: list[float] = []
-        passages = {} if self.decides else self._passages(question, sentences, sample)
+        passages = self._passages(question, sentences, sample) if self.judge_writes else {}
         texts = [sentence.text for sentence in sentences]
         asking = ask_items(self, "passage", {"question": question}, list(passages), kind="passage")
         if self.judge_embedder is not None:
@@ -243,7 +243,7 @@ class ContextRelevancy(SplittingMetric):
                     for i in range(len(texts))
                 ]
             )
-        elif self.decides:
+        elif not self.judge_writes:
             whole = {"question": question, "passage": "\n\n".join(sample.retrieved_contexts)}
             asked, answers = [], (yield from ask_items(self, "sentence", whole, texts, kind="sentence"))
         else:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ragstone.judging import Answer, Flow
 from ragstone.judging.prompt import digest
-from ragstone.metrics.asking import ask_word, listed, pointing, pointing_form
+from ragstone.metrics.asking import listed, pointing, pointing_form
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.options import Share, Text, checked
@@ -150,7 +150,7 @@ class Criterion(SplittingMetric):
 
     def _alone(self, sample: Sample) -> Flow[Answer]:
         data = {_CALLED[name]: "\n\n".join(sample.texts(name)) for name in self.sees}
-        return ask_word(self, "verdict", data, tuple(self.choices))
+        return self.ask_word("verdict", data, tuple(self.choices))
 
     def _together(self, sample: Sample) -> Flow[Answer]:
         words = tuple(self.choices)
@@ -162,5 +162,5 @@ class Criterion(SplittingMetric):
             sentences += more
         task = f"{self.question} verdict: {', '.join(words[:-1])} or {words[-1]}. "
         task += "evidence: numbers of the sentences that show it, [] if none."
-        form, read = pointing_form(words, sentences), partial(pointing, sentences=sentences)
+        form, read = pointing_form(words, len(sentences)), partial(pointing, sentences=sentences)
         return (yield from self.ask_json("verdict", data, task, form, read))

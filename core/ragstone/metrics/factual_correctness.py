@@ -11,11 +11,12 @@ from ragstone.judging import (
     Flow,
     both,
     distinct,
+    json_form,
     listing,
     numbered,
     record,
 )
-from ragstone.metrics.asking import MOST_ITEMS, answers_in, form_of, listed
+from ragstone.metrics.asking import MOST_ITEMS, WRITTEN, answers_in, form_of, listed
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import CLAIM_WORDS, IS_SUPPORTED, SUPPORT_EXAMPLES, Claim, SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
@@ -30,6 +31,7 @@ _VERDICTS = (
     "Check claims against a text, and against nothing that you know. supported: the text says it or it plainly "
     "follows. contradicted: the text says otherwise. not_in_source: neither."
 )
+_CLAIMS_FORM = json_form(record(response=listing(TEXT), reference=listing(TEXT)))
 
 
 def f1(precision: float, recall: float) -> float:
@@ -141,9 +143,9 @@ class FactualCorrectness(SplittingMetric):
             "claims",
             {"response": sample.response or "", "reference": sample.reference or ""},
             "List the claims of the response, and those of the reference.",
-            record(response=listing(TEXT), reference=listing(TEXT)),
+            _CLAIMS_FORM,
             lambda value: [tuple(map(Claim, distinct(value[name], "claim"))) for name in ("response", "reference")],
-            writes=True,
+            WRITTEN,
         )
         for name, claims in (("response", response), ("reference", reference)):
             if not claims:
@@ -170,8 +172,8 @@ class FactualCorrectness(SplittingMetric):
                 f"{len(reference)} claims of the reference against the response. evidence: numbers of the other text's "
                 "sentences that show it, [] if none.",
                 record(
-                    response=form_of(len(response), CLAIM_WORDS, texts["reference"]),
-                    reference=form_of(len(reference), CLAIM_WORDS, texts["response"]),
+                    response=form_of(len(response), CLAIM_WORDS, len(texts["reference"])),
+                    reference=form_of(len(reference), CLAIM_WORDS, len(texts["response"])),
                 ),
                 lambda value: (
                     answers_in(value["response"], texts["reference"]),

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ragstone.judging import TEXT, CannotScore, Flow, distinct, listing, record
-from ragstone.metrics.asking import ask_items
+from ragstone.judging import TEXT, CannotScore, Flow, distinct, json_form, listing, record
+from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
@@ -25,6 +25,14 @@ _ANSWERED = (
 )
 _HAS_ANSWER = "Does the user have an answer to the question now?"
 _MOST_PARTS = 8  # bounds a judge that does not end its list
+_PARTS_FORM = json_form(record(parts=listing(TEXT, 1, _MOST_PARTS)), parts="QUESTION")
+# Alone, the question first: behind the response, a small judge tells an answer from a refusal much worse.
+_EACH = ItemDetails(
+    alone="part",
+    task="Say of each of the {n} questions whether the response answers it",
+    item_first=True,
+    fitted=ANSWERED,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,27 +107,16 @@ class ResponseCompleteness(Metric):
                 "parts",
                 {"question": sample.user_input or ""},
                 "Split this question into the things that it asks for, one or more.",
-                record(parts=listing(TEXT, 1, _MOST_PARTS)),
+                _PARTS_FORM,
                 lambda value: distinct(value["parts"], "part"),
-                names={"parts": "QUESTION"},
-                writes=True,
+                WRITTEN,
             )
         else:
             try:
                 parts = distinct(checked(f"metadata.{self.parts}", sample.metadata.get(self.parts), Texts), "part")
             except ValueError as error:
                 raise CannotScore("missing_input", f"{error}; {self.name} needs a list of texts there") from None
-        # Alone, the question first: behind the response, a small judge tells an answer from a refusal much worse.
-        answers = yield from ask_items(
-            self,
-            "answered",
-            {"response": sample.response or ""},
-            parts,
-            alone="part",
-            task="Say of each of the {n} questions whether the response answers it",
-            item_first=True,
-            fitted=ANSWERED,
-        )
+        answers = yield from ask_items(self, "answered", {"response": sample.response or ""}, parts, details=_EACH)
         answered = sum(answer.choice == "yes" for answer in answers)
         verdicts = verdicts_of("part", parts, answers, "yes")
         return self._score(

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 from ragstone.judge import Embedder
 from ragstone.judging.flow import Flow, both, each, embed
 from ragstone.judging.prompt import tokens, write_in
-from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, listing, record
-from ragstone.metrics.asking import ask_word, by_map
+from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, json_form, listing, record
+from ragstone.metrics.asking import Details, by_map
 from ragstone.metrics.base import FOLLOW_UP, Metric
 from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.metrics.values import cosines_to_first
@@ -180,6 +180,7 @@ class ResponseRelevancy(Metric):
         what = "one question" if n == 1 else f"{n} different questions"
         flagged = not self.asks_one_by_one
         one = record(question=TEXT, noncommittal=FLAG) if flagged else TEXT
+        form = json_form(record(questions=listing(one, n, n)))
         # Compared by cosine with the user's own words, so its language matters more than the judge's ease with it.
         language = write_in(response, user_input)
         task = f"Write {what} that this response answers, in its language.{language}"
@@ -196,12 +197,14 @@ class ResponseRelevancy(Metric):
                 "questions",
                 {"response": response},
                 task,
-                record(questions=listing(one, n, n)),
+                form,
                 read,
-                temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
-                sample_index=index,
-                fill={"what": what, "flag": _FLAG if flagged else language},
-                writes=True,
+                Details(
+                    fill={"what": what, "flag": _FLAG if flagged else language},
+                    writes=True,
+                    temperature=DRAW_TEMPERATURE if self.sampling == "n_calls" else 0.0,
+                    sample_index=index,
+                ),
             )
             for index in range(calls)
         ]
@@ -214,7 +217,7 @@ class ResponseRelevancy(Metric):
             step, data, words, fitted = "open", question | answer, ("yes", "no"), OPEN
         else:
             step, data, words, fitted = "refused", answer | question, ("answered", "refused"), REFUSED
-        given = yield from ask_word(self, step, data, words)
+        given = yield from self.ask_word(step, data, words)
         evades = "yes" if given.choice == words[1] else "no"
         if given.probabilities is None:
             return Answer(evades), {}

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from ragstone.errors import CannotScore
 from ragstone.judging.flow import Flow
-from ragstone.judging.reply import TEXT, distinct, listing, record
-from ragstone.metrics.asking import ask_items
+from ragstone.judging.reply import TEXT, distinct, json_form, listing, record
+from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items
 from ragstone.metrics.base import ItemKind, ItemOrigin
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
@@ -26,6 +26,8 @@ _ANSWER = (
     "Answer closed questions from a summary alone. yes: the summary says so. no: it says otherwise or does not say."
 )
 _ANSWER_ALONE = "Does the summary answer the question with yes?"
+_FORM = json_form(record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)), question="QUESTION")
+_ANSWER_EACH = ItemDetails(alone="answer")
 _SAYS = "Does the text say what the claim says, in its own words or shorter?"
 
 
@@ -165,7 +167,7 @@ class SummarizationScore(SplittingMetric):
         questions = self.questions or (yield from self._make(source))
         if not questions:
             raise CannotScore("undefined", "qa: the judge found no questions in retrieved_contexts (0 of 0)")
-        answers = yield from ask_items(self, "answers", {"summary": summary}, questions, alone="answer")
+        answers = yield from ask_items(self, "answers", {"summary": summary}, questions, details=_ANSWER_EACH)
         return verdicts_of("question", questions, answers, "yes"), expected_share(answers, "yes")
 
     def _make(self, source: str) -> Flow[tuple[str, ...]]:
@@ -174,8 +176,7 @@ class SummarizationScore(SplittingMetric):
             {"text": source},
             f"List at most {_MOST_QUESTIONS} keyphrases of this text, most important first, each with its yes/no "
             "question; the right answer is yes.",
-            record(items=listing(record(keyphrase=TEXT, question=TEXT), 0, _MOST_QUESTIONS)),
+            _FORM,
             lambda value: distinct([item["question"] for item in value["items"]], "question"),
-            names={"question": "QUESTION"},
-            writes=True,
+            WRITTEN,
         )

@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Literal
 
 from ragstone import Faithfulness, Sample, Score, Verdict
 from ragstone.judging import CannotScore, Flow
-from ragstone.metrics.asking import ask_items
+from ragstone.metrics.asking import ItemDetails, ask_items
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
 
 _AGAINST = ("contradicted", "unsupported")
+_EACH = ItemDetails(alone="statement", task="Say of each of the {n} statements whether it is relevant to the input")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +93,7 @@ class RelevantShare(SplittingMetric):
             {"input": sample.user_input or ""},
             statements,
             kind="statement",
-            alone="statement",
-            task=f"Say of each of the {len(statements)} statements whether it is relevant to the input",
+            details=_EACH,
         )
         verdicts = verdicts_of("statement", statements, answers, "yes")
         relevant = sum(answer.choice == "yes" for answer in answers)

@@ -10,6 +10,7 @@ from pydantic import NonNegativeFloat
 import ragstone
 from ragstone import Embedder, Outcome, Sample, Score, Verdict
 from ragstone.judging import TEXT, CannotScore, Flow, both, embed, record
+from ragstone.metrics.asking import WRITTEN
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.values import cosines_to_first
 from ragstone.outcome import Evidence
@@ -173,7 +174,7 @@ class ContextRelevancy(SplittingMetric):
             "Copy the sentences that the answer requires.",
             record(sentences=TEXT),
             lambda value: value["sentences"].strip(),
-            writes=True,
+            WRITTEN,
         )
         nothing = copied.lower().strip(" .\"'") == _NOTHING
         sentences = [] if nothing else [text.strip() for text, _, _ in self.splitter(copied, self.language or "en")]
