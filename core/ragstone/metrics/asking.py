@@ -248,7 +248,7 @@ class Asker:
         """Build a prompt: instructions, fenced data, task; asked one by one fenced data and instructions.
 
         A judge that is asked one by one reads the beginning that requests share only once: the texts, then. Of a bare
-        schema, whose form no sentence says, it reads the task in place of this sentence. Arguments are as for `ask_json`.
+        schema, whose form no sentence says, it reads the task in place of this sentence. Arguments as for `ask_json`.
 
         Raises:
             CannotScore: "over_budget" when it is longer than the judge takes.
