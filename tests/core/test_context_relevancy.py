@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from ragstone import BaseEmbedder, ContextRelevancy, Sample, evaluate
+from ragstone import ContextRelevancy, Sample, evaluate
 from ragstone.judging import tokens
 from ragstone.metrics.fitted import SENTENCES
-from ragstone.testing import FakeEmbedder, FakeLLM, by_step
+from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.judges import fenced, filled, graded, numbered_lines, step, truth  # noqa: TID252
 
@@ -24,7 +24,7 @@ def of_sentences(outcome):
 
 
 def ids(*numbers):
-    return FakeLLM(by_step(sentences={"ids": list(numbers)}))
+    return FakeLLM({"ids": list(numbers)})
 
 
 @pytest.mark.parametrize(
@@ -178,19 +178,15 @@ def test_equal_passages_are_asked_about_once(ranked):
     ]  # fmt: skip
 
 
-class Cosines(BaseEmbedder):
-    """Places texts at a cosine to the question, by the words that stand in them; keeps what it was asked."""
+def cosines(**by_word):
+    """An embedder that places texts at a cosine to the question, by the words that stand in them."""
 
-    model = "cosines"
+    def vectors(texts):
+        found = [max([c for word, c in by_word.items() if word in text], default=0.0) for text in texts]
+        found[0] = 1.0
+        return np.array([[c, math.sqrt(1 - c * c)] for c in found], dtype=np.float64)
 
-    def __init__(self, **by_word):
-        self.by_word, self.texts = by_word, []
-
-    def embed(self, texts, /):
-        self.texts.append(list(texts))
-        cosines = [max([c for word, c in self.by_word.items() if word in text], default=0.0) for text in texts]
-        cosines[0] = 1.0
-        return np.array([[c, math.sqrt(1 - c * c)] for c in cosines], dtype=np.float64)
+    return FakeEmbedder(vectors=vectors)
 
 
 def ranked(of_passage, embedder, contexts, **options):
@@ -210,7 +206,7 @@ def ranked(of_passage, embedder, contexts, **options):
 
 def test_an_embedder_with_one_vector_for_all_texts_is_said():
     judge = FakeLLM(graded(lambda _: {"yes": 0.8, "no": 0.2}), asking="one_by_one", gives_probabilities=True)
-    for embedder, same in ((Cosines(**{"is": 1.0}), True), (Cosines(One=1.0), False)):
+    for embedder, same in ((cosines(**{"is": 1.0}), True), (cosines(One=1.0), False)):
         metric = ContextRelevancy(llm=judge, embedder=embedder)
         report = str(evaluate([SAMPLE], [metric], progress=False))
         assert ("the embedder gave one vector for different texts" in report) == same
@@ -218,16 +214,16 @@ def test_an_embedder_with_one_vector_for_all_texts_is_said():
 
 def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentences():
     """By the formula, with the weights that ship; the sentence before stands in the same context."""
-    of_passage, embedder = {"One": 0.9, "Three": 0.3, "Four": 0.0}, Cosines(Two=0.8, Five=0.4, Three=-0.2)
+    of_passage, embedder = {"One": 0.9, "Three": 0.3, "Four": 0.0}, cosines(Two=0.8, Five=0.4, Three=-0.2)
     outcome = ranked(of_passage, embedder, CONTEXTS)
     bare = [f"{word} is here." for word in ALL]
     behind = [bare[0], f"{bare[0]} {bare[1]}", bare[2], bare[3], f"{bare[3]} {bare[4]}", f"{bare[4]} {bare[5]}"]
-    assert embedder.texts == [["Which?", *bare, *behind]]
+    assert embedder.calls == [("Which?", *bare, *behind)]
     weighed = []
-    for judged, *cosines in zip(
+    for judged, *similar in zip(
         [0.9, 0.9, 0.3, 1e-4, 1e-4, 1e-4], [0, 0.8, -0.2, 0, 0.4, 0], [0, 0.8, -0.2, 0, 0.4, 0.4], strict=True
     ):
-        signals = dict(zip(SENTENCES.weights, (math.log(judged / (1 - judged)), *cosines), strict=True))
+        signals = dict(zip(SENTENCES.weights, (math.log(judged / (1 - judged)), *similar), strict=True))
         weighed.append(SENTENCES.intercept + sum(SENTENCES.weights[name] * value for name, value in signals.items()))
     least = max(0.0, max(weighed) - SENTENCES.reach)
     expected = [1 / (1 + math.exp(least - z)) for z in weighed]
@@ -253,12 +249,12 @@ def test_with_an_embedder_the_judge_sees_passages_and_cosines_rank_their_sentenc
 
 @pytest.mark.parametrize(("declared", "asking"), [(False, "one_by_one"), (True, "together"), (False, "together")])
 def test_an_embedder_is_not_asked_where_it_says_nothing(declared, asking):
-    embedder = Cosines()
+    embedder = cosines()
     llm = FakeLLM(truth, asking=asking, gives_probabilities=declared)
     outcome = ContextRelevancy(llm=llm, embedder=embedder).score(SAMPLE)
     without = ContextRelevancy(llm=FakeLLM(truth, asking=asking)).score(SAMPLE)
     assert (outcome.value, outcome.verdicts) == (without.value, without.verdicts)
-    assert (embedder.texts, outcome.usage.embed_calls) == ([], 0)
+    assert (embedder.calls, outcome.usage.embed_calls) == ([], 0)
 
 
 def by_line(text, language, /):

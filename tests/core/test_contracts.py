@@ -9,20 +9,16 @@ import pytest
 from ragstone import BaseEmbedder, BaseLLM, LLMReply
 from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
 
+from ..support.judges import AsyncLLM, SyncLLM  # noqa: TID252
+
 REPLY = '{"answer": "yes"}'
 
 
-def replying(reply=None, **facts):
-    reply = reply or LLMReply(REPLY)
-    return type("Replying", (BaseLLM,), {"model": "sync", "generate": lambda self, request, /: reply, **facts})()
+class Wrong(BaseLLM):
+    model = "wrong"
 
-
-class AsyncLLM(BaseLLM):
-    model = "async"
-
-    async def agenerate(self, request, /):
-        await asyncio.sleep(0)
-        return LLMReply(REPLY, 1, 1)
+    def generate(self, request, /):
+        return REPLY
 
 
 class OwnLoop(AsyncLLM):
@@ -36,11 +32,8 @@ class OwnLoop(AsyncLLM):
 class SyncEmbedder(BaseEmbedder):
     model = "sync"
 
-    def __init__(self, rows=None):
-        self.rows = rows or FakeEmbedder().embed
-
     def embed(self, texts, /):
-        return self.rows(texts)
+        return FakeEmbedder().embed(texts)
 
 
 class AsyncEmbedder(BaseEmbedder):
@@ -68,7 +61,7 @@ def probable(request):
 
 
 def test_one_half_is_enough_to_keep_the_contracts():
-    assert [breaches(LLMContract, llm) for llm in (replying(), AsyncLLM(), FakeLLM(probable))] == [[], [], []]
+    assert [breaches(LLMContract, llm) for llm in (SyncLLM(REPLY), AsyncLLM(REPLY), FakeLLM(probable))] == [[], [], []]
     embedders = SyncEmbedder(), AsyncEmbedder(), FakeEmbedder()
     assert [breaches(EmbedderContract, embedder) for embedder in embedders] == [[], [], []]
 
@@ -76,19 +69,19 @@ def test_one_half_is_enough_to_keep_the_contracts():
 @pytest.mark.parametrize(
     ("breach", "broken"),
     [
-        ("test_it_is_an_llm", replying(model="")),
-        ("test_it_is_an_llm", replying(asking="nicely")),
-        ("test_it_is_an_llm", replying(gives_probabilities="mostly")),
-        ("test_both_halves_answer", replying(REPLY)),
-        ("test_both_halves_answer", replying(LLMReply(REPLY, -1, 1))),
-        ("test_both_halves_answer", OwnLoop()),
+        ("test_it_is_an_llm", SyncLLM(REPLY, model="")),
+        ("test_it_is_an_llm", SyncLLM(REPLY, asking="nicely")),
+        ("test_it_is_an_llm", SyncLLM(REPLY, gives_probabilities="mostly")),
+        ("test_both_halves_answer", Wrong()),
+        ("test_both_halves_answer", SyncLLM(LLMReply(REPLY, -1, 1))),
+        ("test_both_halves_answer", OwnLoop(REPLY)),
         (
             "test_probabilities_are_those_of_the_choices",
-            replying(LLMReply("yes", probabilities={"yes": 0.9, "x": 0.1})),
+            SyncLLM(LLMReply("yes", probabilities={"yes": 0.9, "x": 0.1})),
         ),
         (
             "test_probabilities_are_those_of_the_choices",
-            replying(LLMReply("yes", probabilities={"yes": 1.5, "no": -1})),
+            SyncLLM(LLMReply("yes", probabilities={"yes": 1.5, "no": -1})),
         ),
         ("test_probabilities_are_those_of_the_choices", FakeLLM("yes", gives_probabilities=True)),
         ("test_it_changes_no_request", FakeLLM(lambda request: request.schema.update(title="mine") or REPLY)),
@@ -109,4 +102,4 @@ def test_an_llm_that_breaks_the_contract_fails_it(breach, broken):
     ids=["one row", "NaN", "by place"],
 )
 def test_an_embedder_that_breaks_the_contract_fails_it(rows):
-    assert breaches(EmbedderContract, SyncEmbedder(rows)) == ["test_one_row_per_text_in_order"]
+    assert breaches(EmbedderContract, FakeEmbedder(vectors=rows)) == ["test_one_row_per_text_in_order"]

@@ -175,10 +175,6 @@ def test_the_keys_that_a_model_object_holds():
     assert secrets_in(object()) == ()
 
 
-class KeyedLLM(FakeLLM):
-    secrets = (OWN,)
-
-
 def failing(request):
     return ConnectionError(next(text for i, text in enumerate(ERRORS.values()) if f"Question {i}?" in request.user))
 
@@ -188,7 +184,9 @@ ROWS = [{"user_input": f"Question {i}?", "contexts": ["One. Two."]} for i in ran
 
 def test_no_key_is_in_anything_that_a_run_or_a_monitor_writes(tmp_path, caplog):
     caplog.set_level(logging.DEBUG, "ragstone")
-    metric = ContextRelevancy(llm=KeyedLLM(failing))
+    judge = FakeLLM(failing)
+    judge.secrets = (OWN,)
+    metric = ContextRelevancy(llm=judge)
     report = evaluate(ROWS, [metric], journal=tmp_path / "journal.db")
     report.to_json(tmp_path / "report.json")
     report.save(tmp_path / "report.html")

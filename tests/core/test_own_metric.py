@@ -25,7 +25,7 @@ from ragstone.metrics.names import make_metric
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM, assert_score
 
-from ..support.judges import step, truth  # noqa: TID252
+from ..support.judges import AsyncLLM, step, truth  # noqa: TID252
 
 SAMPLE = Sample(response="It is so.")
 REQUEST = LLMRequest("plain.ask", "Answer.", "Is it so?", {})
@@ -132,13 +132,7 @@ def test_an_adapter_that_returns_no_reply_is_named():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_half_a_judge_works_on_in_a_forked_process():
-    class Later(BaseLLM):
-        model = "later"
-
-        async def agenerate(self, request, /):
-            return LLMReply("yes")
-
-    llm = Later()
+    llm = AsyncLLM("yes")
     assert llm.generate(REQUEST).text == "yes"
     child = os.fork()
     if child == 0:
@@ -165,22 +159,20 @@ def test_what_a_judge_raises_becomes_an_outcome_that_knows_what_was_spent(error,
         assert (outcome.reason, outcome.detail, outcome.usage.llm_calls) == (reason, detail, 5)
 
 
-class NamedJudge(FakeLLM):
+def named_judge():
     """A judge for `llm="module:function"` that embeds as well, as a server does."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda request: "yes")
-        self.embed = FakeEmbedder(dim=4).embed
-        self.aembed = FakeEmbedder(dim=4).aembed
+    judge, embedder = FakeLLM("yes", model="named"), FakeEmbedder(dim=4)
+    judge.embed, judge.aembed = embedder.embed, embedder.aembed
+    return judge
 
 
 def test_judge_and_embedder_may_be_named():
-    named = f"{__name__}:NamedJudge"
+    named = f"{__name__}:named_judge"
     metric = ResponseRelevancy(llm=named)
-    assert isinstance(metric.judge, NamedJudge)
+    assert metric.judge.model == "named"
     assert metric.judge_embedder is not None
-    assert isinstance(ResponseRelevancy(llm=yes(), embedder=named).judge_embedder, NamedJudge)
-    judge = NamedJudge()
+    assert ResponseRelevancy(llm=yes(), embedder=named).judge_embedder.model == "named"
+    judge = named_judge()
     assert ResponseRelevancy(llm=judge).judge_embedder is judge
     assert ContextRelevancy(llm=named).judge_embedder is None
     for role, wrong in (("embedder", {"llm": yes()}), ("llm", {"llm": "nowhere:judge"})):

@@ -19,8 +19,8 @@ class Mine(ContextRelevancy):
     weights: tuple[float, ...] = ()
 
 
-def judge():
-    return FakeLLM(lambda _: None, model="mine")
+def my_judge():
+    return FakeLLM("", model="mine")
 
 
 def broken():
@@ -58,7 +58,7 @@ def test_the_metrics_are_those_that_the_package_exports():
     [
         ("bleu", "there is no metric 'bleu'; there are alignment_coverage, .* or module:Class$"),
         ("rag", "'rag' is a group of metrics; name one of them: response_relevancy, .*faithfulness"),
-        (f"{HERE}:judge", "is neither a subclass of ragstone.Metric nor a metric"),
+        (f"{HERE}:my_judge", "is neither a subclass of ragstone.Metric nor a metric"),
         (f"{HERE}:Nothing", "its_module:Nothing cannot be loaded .AttributeError"),
         ("no_such_module:X", "no_such_module:X cannot be loaded .ModuleNotFoundError"),
         ("LLMContextPrecisionWithReference", "Did you mean context_precision.$"),
@@ -100,7 +100,7 @@ def test_a_name_of_no_metric(name, message):
         ("langchain:openai:m?temperature=0", "temperature: only openai:MODEL, URL and MODEL@URL take settings$"),
         ("systemone:m@http://h?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
         ("local?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
-        ("its_module:judge?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
+        ("its_module:my_judge?seed=7", "seed: only openai:MODEL, URL and MODEL@URL take settings$"),
         ("http://[", "must look like http"),
         ("m@http://h:abc/v1", "must look like http"),
         ("m@http://h:99999/v1", "must look like http"),
@@ -125,11 +125,11 @@ def test_a_name_of_no_judge(name, message):
             evaluate(ROWS, ["faithfulness"], llm=name)
 
 
-def test_a_client_is_no_judge():
+def test_a_client_is_no_my_judge():
     openai = pytest.importorskip("openai")
     for role in ("llm", "embedder"):
         with pytest.raises(TypeError, match=f"{role}: is OpenAI, a client and no model; name the model"):
-            evaluate(ROWS, ["response_relevancy"], **{"llm": judge(), role: openai.OpenAI(api_key="k")})
+            evaluate(ROWS, ["response_relevancy"], **{"llm": my_judge(), role: openai.OpenAI(api_key="k")})
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_judges_are_made_without_loading_or_asking(openai):
     assert isinstance(server, OpenAICompatible)
     assert (server.model, server.base_url) == ("m", "http://127.0.0.1:9/v1")
     assert (make_llm("local").asking, make_llm("local:/none.gguf").asking) == ("one_by_one", "one_by_one")
-    assert make_llm(f"{HERE}:judge").model == "mine"
+    assert make_llm(f"{HERE}:my_judge").model == "mine"
     names = ("openai:a", "b@http://x", "http://x", "local")
     assert [model_of(name) for name in names] == ["a", "b", "http://x", "local"]
     with pytest.raises(RegistryError, match="its_module:ends cannot be loaded .SystemExit: 0"):
@@ -193,7 +193,7 @@ def test_the_embedder_is_of_the_judges_own_provider(openai):
     local = make_llm("local")
     assert type(make_embedder(None, local)).__name__ == type(make_embedder(None, "local")).__name__ == "LocalEmbedder"
     with pytest.raises(RegistryError, match="FakeLLM does not embed texts; name an embedder"):
-        make_embedder(None, judge())
-    metric = make_metric("response_relevancy", {}, judge(), FakeEmbedder())
+        make_embedder(None, my_judge())
+    metric = make_metric("response_relevancy", {}, my_judge(), FakeEmbedder())
     assert isinstance(metric, ResponseRelevancy)
     assert isinstance(metric.judge_embedder, FakeEmbedder)

@@ -5,33 +5,24 @@ import math
 import numpy as np
 import pytest
 
-from ragstone import BaseEmbedder, ResponseRelevancy, Sample, evaluate
+from ragstone import ResponseRelevancy, Sample, evaluate
 from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.outcome import cause_of
-from ragstone.testing import FakeEmbedder, FakeLLM, by_step
+from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.judges import fenced, graded, step, truth  # noqa: TID252
 
 SAMPLE = Sample(user_input="asked", response="The response.")
 
 
-class Placed(BaseEmbedder):
-    """Returns the rows it was made with, whatever the texts."""
-
-    model = "placed"
-
-    def __init__(self, rows):
-        self.rows, self.texts = rows, []
-
-    def embed(self, texts, /):
-        self.texts.append(list(texts))
-        return self.rows
+def placed(rows):
+    """An embedder that returns these rows, whatever the texts."""
+    return FakeEmbedder(vectors=lambda texts: rows)
 
 
-def judge(*flags):
-    return FakeLLM(
-        by_step(questions={"questions": [{"question": f"q{i}", "noncommittal": flag} for i, flag in enumerate(flags)]})
-    )
+def asking(*flags):
+    """A judge that writes a question for each flag: whether the response is noncommittal."""
+    return FakeLLM({"questions": [{"question": f"q{i}", "noncommittal": flag} for i, flag in enumerate(flags)]})
 
 
 def at(*angles):
@@ -41,8 +32,8 @@ def at(*angles):
 
 
 def score(flags, angles, rule="all"):
-    embedder = Placed(at(*angles))
-    metric = ResponseRelevancy(llm=judge(*flags), embedder=embedder, strictness=len(flags), noncommittal=rule)
+    embedder = placed(at(*angles))
+    metric = ResponseRelevancy(llm=asking(*flags), embedder=embedder, strictness=len(flags), noncommittal=rule)
     return metric.score(SAMPLE), embedder
 
 
@@ -66,7 +57,7 @@ def test_rows_computed_by_hand(angles, flags, rule, value):
     assert outcome.breakdown["noncommittal"] == pytest.approx(sum(flags) / len(flags))
     assert [v.verdict for v in outcome.verdicts] == ["noncommittal" if f else "committal" for f in flags]
     assert [v.lowers_score for v in outcome.verdicts] == [flag and value == 0.0 for flag in flags]
-    assert embedder.texts == [["asked", *(f"q{i}" for i in range(len(flags)))]], "one embedding call for N+1 texts"
+    assert embedder.calls == [("asked", *(f"q{i}" for i in range(len(flags))))], "one embedding call for N+1 texts"
     assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (1, 1)
 
 
@@ -75,7 +66,7 @@ def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
     cause = "the answer fits “q1” rather than the user's question (similarity 0.00)"
     assert cause_of(outcome) == cause
     assert cause in str(outcome)
-    report = evaluate([SAMPLE], ResponseRelevancy(llm=judge(False), embedder=Placed(at(60)), strictness=1))
+    report = evaluate([SAMPLE], ResponseRelevancy(llm=asking(False), embedder=placed(at(60)), strictness=1))
     assert report.summary()["response_relevancy"].main_cause == (cause.replace("q1", "q0").replace("0.00", "0.50"), 1)
     assert "judged “committal”" not in report.html()
     same, _ = score([False], [0])
@@ -95,7 +86,7 @@ def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
     ids=range(4),
 )
 def test_vectors_of_any_length_and_kind_of_number(rows, value):
-    outcome = ResponseRelevancy(llm=judge(False), embedder=Placed(rows), strictness=1).score(SAMPLE)
+    outcome = ResponseRelevancy(llm=asking(False), embedder=placed(rows), strictness=1).score(SAMPLE)
     assert outcome.value == pytest.approx(value)
     assert type(outcome.value) is float
     assert all(number or math.copysign(1, number) == 1 for number in (outcome.value, *outcome.breakdown.values()))
@@ -113,7 +104,7 @@ def test_vectors_of_any_length_and_kind_of_number(rows, value):
     ids=range(5),
 )
 def test_what_is_no_vector_is_named(rows, said):
-    outcome = ResponseRelevancy(llm=judge(False), embedder=Placed(rows), strictness=1).score(SAMPLE)
+    outcome = ResponseRelevancy(llm=asking(False), embedder=placed(rows), strictness=1).score(SAMPLE)
     assert outcome.reason == "judge_unparseable"
     assert outcome.detail.startswith("embedder: ")
     assert said in outcome.detail
@@ -150,7 +141,7 @@ def one_by_one(evades, angle, sample=SAMPLE, **options):
         return graded(lambda _: dict(zip(STEPS[step(request)], (1 - p, p), strict=True)))(request)
 
     llm = FakeLLM(reply, asking="one_by_one")
-    return ResponseRelevancy(llm=llm, embedder=Placed(at(angle)), strictness=1, **options).score(sample)
+    return ResponseRelevancy(llm=llm, embedder=placed(at(angle)), strictness=1, **options).score(sample)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +193,7 @@ def test_the_cut_that_ships_decides_by_the_question_that_suits_the_length(asked,
 def test_without_probabilities_the_word_decides(asked, word):
     sample = SAMPLE.model_copy(update={"response": RESPONSES[asked]})
     llm = FakeLLM(lambda r: word if r.choices else {"questions": ["q"]}, asking="one_by_one")
-    metric = ResponseRelevancy(llm=llm, embedder=Placed(at(0)), strictness=1)
+    metric = ResponseRelevancy(llm=llm, embedder=placed(at(0)), strictness=1)
     round_ = next(metric.flow(sample))
     assert [step(request) for request in round_] == ["questions", asked]
     first = {"open": "question", "refused": "response"}[asked]

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ragstone import (
-    BaseLLM,
     ContextRelevancy,
     LLMReply,
     LLMRequest,
@@ -21,7 +20,7 @@ from ragstone import (
 from ragstone.judging import Meter
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..support.judges import metrics, step, truth  # noqa: TID252
+from ..support.judges import AsyncLLM, Slow, SyncLLM, metrics, step, truth  # noqa: TID252
 
 SAMPLES = [
     Sample(
@@ -52,18 +51,11 @@ def test_metrics_samples_and_outcomes_are_frozen():
             setattr(thing, name, None)
 
 
-class Interleaving(BaseLLM):
+async def interleaving(request):
     """Answers truthfully, after letting every other task go on."""
-
-    model = "interleaving"
-
-    def __init__(self, asking):
-        self.asking = asking
-
-    async def agenerate(self, request, /):
-        for _ in range(len(request.user) % 5 + 1):
-            await asyncio.sleep(0)
-        return await FakeLLM(truth).agenerate(request)
+    for _ in range(len(request.user) % 5 + 1):
+        await asyncio.sleep(0)
+    return truth(request)
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
@@ -77,7 +69,7 @@ def test_many_threads_and_tasks_share_a_metric_that_holds_nothing_of_a_sample(in
     with ThreadPoolExecutor(8) as pool:
         assert [plain(o) for o in pool.map(metric.score, SAMPLES)] == alone
     assert vars(metric) == before
-    shared = dataclasses.replace(metric, llm=Interleaving(asking))
+    shared = dataclasses.replace(metric, llm=FakeLLM(interleaving, asking=asking))
 
     async def tasks():
         return await asyncio.gather(*(shared.ascore(sample) for sample in SAMPLES))
@@ -85,68 +77,42 @@ def test_many_threads_and_tasks_share_a_metric_that_holds_nothing_of_a_sample(in
     assert [plain(o) for o in asyncio.run(tasks())] == alone
 
 
-class Threaded(BaseLLM):
-    """Has the sync half only; notes who calls, and from where."""
-
-    model, asking = "threaded", "one_by_one"
-
-    def __init__(self, reply=truth):
-        self.fake, self.seen = FakeLLM(reply), []
-
-    def generate(self, request, /):
-        self.seen.append((TENANT.get(), threading.get_ident()))
-        return self.fake.generate(request)
-
-
-class Looping(BaseLLM):
-    """Has the async half only; notes who calls, and on which loop. Six requests of one round meet in it."""
-
-    model, asking = "looping", "one_by_one"
-
-    def __init__(self, reply=truth, meet=False):
-        self.fake, self.seen = FakeLLM(reply), []
-        self.all_here = None if meet else asyncio.Event()
-
-    async def agenerate(self, request, /):
-        self.seen.append((TENANT.get(), asyncio.get_running_loop()))
-        self.all_here = self.all_here or asyncio.Event()
-        if len(self.seen) == 6:
-            self.all_here.set()
-        await asyncio.wait_for(self.all_here.wait(), 20) if len(self.seen) <= 6 else await asyncio.sleep(0)
-        return await self.fake.agenerate(request)
-
-
 def test_however_many_calls_hang_the_next_one_is_made():
     together = threading.Barrier(70, timeout=20)
 
     async def many():
-        llm = Threaded(lambda request: f"{together.wait()}")
+        llm = SyncLLM(lambda request: f"{together.wait()}")
         return await asyncio.gather(*(llm.agenerate(LLMRequest("demo", "", "", {})) for _ in range(70)))
 
     assert len(asyncio.run(many())) == 70
 
 
 def test_an_async_judge_that_blocks_on_another_is_told_instead_of_waiting_for_itself():
-    class Blocks(Looping):
-        async def agenerate(self, request, /):
-            return Looping().generate(request)
-
+    blocks = AsyncLLM(lambda request: AsyncLLM(truth).generate(request))
     with pytest.raises(RuntimeError, match="called the sync method of another: await its async one"):
-        ContextRelevancy(llm=Blocks()).score(SIX)
+        ContextRelevancy(llm=blocks).score(SIX)
 
 
 @pytest.mark.parametrize("way", ["sync", "sync in a loop", "async"])
 @pytest.mark.parametrize("half", ["sync half", "async half"])
 def test_one_half_is_enough_for_a_round_at_once_and_context_variables_are_seen(half, way):
     """Six requests that wait for each other: only concurrent ones ever end."""
-    together = threading.Barrier(6, timeout=20)
+    together, all_here, seen = threading.Barrier(6, timeout=20), asyncio.Event(), []
 
-    def meeting(request):
+    def in_threads(request):
+        seen.append((TENANT.get(), threading.get_ident()))
         together.wait()
         return truth(request)
 
-    llm = Threaded(meeting) if half == "sync half" else Looping(meet=True)
-    metric = ContextRelevancy(llm=llm)
+    async def on_a_loop(request):
+        seen.append((TENANT.get(), asyncio.get_running_loop()))
+        if len(seen) == 6:
+            all_here.set()
+        await asyncio.wait_for(all_here.wait(), 20)
+        return truth(request)
+
+    llm = SyncLLM(in_threads) if half == "sync half" else AsyncLLM(on_a_loop)
+    metric = ContextRelevancy(llm=llm, asking="one_by_one")
 
     async def inside():
         return metric.score(SIX) if "sync in" in way else await metric.ascore(SIX)
@@ -157,11 +123,11 @@ def test_one_half_is_enough_for_a_round_at_once_and_context_variables_are_seen(h
 
     outcome = contextvars.copy_context().run(run)
     assert outcome.value == pytest.approx(1 / 6)
-    assert [who for who, _ in llm.seen] == ["somebody"] * (6 + 6)
+    assert [who for who, _ in seen] == ["somebody"] * (6 + 6)
     if half == "async half" and way.startswith("sync"):
-        assert len({where for _, where in llm.seen}) == 1, "one loop for one object"
+        assert len({where for _, where in seen}) == 1, "one loop for one object"
     if half == "sync half" and way == "async":
-        assert threading.get_ident() not in {where for _, where in llm.seen}
+        assert threading.get_ident() not in {where for _, where in seen}
 
 
 def test_under_uvloop():
@@ -170,7 +136,7 @@ def test_under_uvloop():
         pytest.skip("no asyncio.Runner")
 
     async def inside():
-        metric = ContextRelevancy(llm=Threaded())
+        metric = ContextRelevancy(llm=SyncLLM(truth))
         return metric.score(SIX), await metric.ascore(SIX)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -188,42 +154,31 @@ def test_a_providers_error_is_raised_not_scored(asking, error):
             asyncio.run(metric.ascore(SAMPLES[6]))
 
 
-class Hanging(BaseLLM):
-    """Notes what began and what was cancelled; the third call fails, if any may."""
-
-    model, asking = "hanging", "one_by_one"
-
-    def __init__(self, failing):
-        self.failing, self.began, self.ended = failing, [], []
-        self.all_here = asyncio.Event()
-
-    async def agenerate(self, request, /):
-        self.began.append(request)
-        if self.failing and len(self.began) == 3:
-            raise OSError("one failed")
-        if len(self.began) == 6 + 6:
-            self.all_here.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.ended.append(request)
-
-
 def test_a_failing_request_cancels_its_siblings_and_so_does_cancelling_ascore():
-    async def failed(llm):
-        await asyncio.wait_for(ContextRelevancy(llm=llm).ascore(SIX), 20)
+    for failing, error in ((True, OSError), (False, asyncio.CancelledError)):
 
-    async def cancelled(llm):
-        task = asyncio.ensure_future(ContextRelevancy(llm=llm).ascore(SIX))
-        await llm.all_here.wait()
-        task.cancel()
-        await task
+        async def run(failing=failing):
+            all_here = asyncio.Event()
 
-    for run, error in ((failed, OSError), (cancelled, asyncio.CancelledError)):
-        llm = Hanging(failing=run is failed)
+            async def hang(request):
+                if failing and len(slow.began) == 3:
+                    raise OSError("one failed")
+                if len(slow.began) == 6 + 6:
+                    all_here.set()
+                await asyncio.Event().wait()
+
+            slow = Slow(hang)
+            metric = ContextRelevancy(llm=FakeLLM(slow, asking="one_by_one"))
+            task = asyncio.ensure_future(metric.ascore(SIX))
+            if not failing:
+                await all_here.wait()
+                task.cancel()
+            await asyncio.wait([task], timeout=20)
+            assert slow.cancelled == len(slow.began) - failing
+            await task
+
         with pytest.raises(error):
-            asyncio.run(run(llm))
-        assert len(llm.ended) == len(llm.began) - llm.failing
+            asyncio.run(run())
 
 
 @pytest.mark.parametrize("failing", [0, 15])

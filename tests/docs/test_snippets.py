@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import ragstone
-from ragstone import BaseEmbedder, ContextRelevancy, Monitor, Sample, Score
+from ragstone import ContextRelevancy, Monitor, Sample, Score
 from ragstone.live import CallableSink, SQLSink
 from ragstone.metrics import Faithfulness
-from ragstone.testing import FakeLLM
+from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.openai_server import OpenAIServer, chat, embeddings  # noqa: TID252
 from .test_pages import PAGES, ROOT, answer, filled
@@ -30,13 +30,6 @@ pytestmark = [
     pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/"),
     pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta", "ignore::DeprecationWarning"),
 ]
-
-
-class Alike(BaseEmbedder):
-    model = "alike"
-
-    def embed(self, texts, /):
-        return np.ones((len(texts), 2), dtype=np.float32)
 
 
 def openai(body):
@@ -115,7 +108,7 @@ def app(tmp_path, monkeypatch):
         names = of_frameworks(monkeypatch) | {name: getattr(ragstone, name) for name in ragstone.__all__}
         names |= {
             "judge": judge,
-            "embedder": Alike(),
+            "embedder": FakeEmbedder(vectors=lambda texts: np.ones((len(texts), 2), dtype=np.float32)),
             "samples": [sample],
             "sample": sample,
             "Score": Score,
