@@ -82,8 +82,8 @@ class ServerDatabase(Database):
     connection: Connection | None
 
     def __init__(self, url: str, schema: DatabaseSchema, patience: float | None) -> None:
-        self._url = read_url(url)
-        super().__init__(shown_url(self._url), schema)
+        self._options = options_of(url)
+        super().__init__(name_of(self._options), schema)
         self._patience = patience
 
     @contextmanager
@@ -155,8 +155,7 @@ class ServerDatabase(Database):
         connection.execute("INSERT INTO ragstone_schema VALUES (%s)", [self.schema.version])
 
     def _connect(self) -> Connection:
-        options: dict[str, Any] = {**_DEFAULTS, **conninfo_to_dict(self._url)}
-        connection = psycopg.connect(autocommit=True, **options)
+        connection = psycopg.connect(autocommit=True, **{**_DEFAULTS, **self._options})
         # What the alarms' sums are made for.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         return connection
@@ -167,7 +166,7 @@ class ServerDatabase(Database):
             yield
         except psycopg.Error as error:
             text = str(error).strip()
-            for name, secret in conninfo_to_dict(self._url).items():
+            for name, secret in self._options.items():
                 if "password" in name:
                     text = text.replace(str(secret), "***").replace(quote(str(secret), safe=""), "***")
             hint = ""
@@ -214,38 +213,37 @@ def _within(seconds: float | None, connection: Connection) -> Generator[None, No
             timer.cancel()
 
 
-def read_url(url: str) -> str:
-    """The URL as PostgreSQL reads it, checked.
+def options_of(url: str) -> dict[str, Any]:
+    """The options of a connection that a URL names.
 
     Raises:
         ValueError: It is no URL, or names another database than PostgreSQL, or another driver than psycopg.
 
     Example:
-        >>> read_url("postgresql+psycopg://me@db.test/rag")
-        'postgresql://me@db.test/rag'
+        >>> options_of("postgresql+psycopg://me@db.test/rag")
+        {'user': 'me', 'dbname': 'rag', 'host': 'db.test'}
     """
     scheme, _, rest = url.partition("://")
     try:
-        has = conninfo_to_dict(f"postgresql://{rest}")
+        options = conninfo_to_dict(f"postgresql://{rest}")
     except psycopg.ProgrammingError:
-        has = {"port": "unknown"}
-    if scheme not in _SCHEMES or "@" in str(has.get("host")) or not str(has.get("port", 0)).isdecimal():
+        options = {"port": "unknown"}
+    if scheme not in _SCHEMES or "@" in str(options.get("host")) or not str(options.get("port", 0)).isdecimal():
         # Without its text, which may be a password.
         raise ValueError(
             "url: is not a PostgreSQL URL; write postgresql+psycopg://user:password@host/name, "
             "or the path of a SQLite file"
         )
-    return f"postgresql://{rest}"
+    return options
 
 
-def shown_url(url: str) -> str:
+def name_of(options: Mapping[str, Any]) -> str:
     """The URL for names and messages: without the password, and without the query, which may hold another.
 
     Example:
-        >>> shown_url("postgresql://me:secret@db.test:5433/rag?sslpassword=secret")
+        >>> name_of(options_of("postgresql://me:secret@db.test:5433/rag?sslpassword=secret"))
         'postgresql+psycopg://me@db.test:5433/rag'
     """
-    has = {name: str(value) for name, value in conninfo_to_dict(url).items()}
-    user = f"{quote(has['user'])}@" if "user" in has else ""
-    port = f":{has['port']}" if "port" in has else ""
-    return f"postgresql+psycopg://{user}{has.get('host', '')}{port}/{quote(has.get('dbname', ''))}"
+    user = f"{quote(options['user'])}@" if "user" in options else ""
+    port = f":{options['port']}" if "port" in options else ""
+    return f"postgresql+psycopg://{user}{options.get('host', '')}{port}/{quote(options.get('dbname', ''))}"

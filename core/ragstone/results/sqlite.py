@@ -60,7 +60,7 @@ class SqliteFile(Database):
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection, None, None]:
         """Read what is of one moment."""
-        if self.schema.tables and self.path.exists() and not os.access(self.path.parent, os.W_OK):
+        if self.schema.tables and not os.access(self.path.parent, os.W_OK) and self.path.exists():
             reader = SqliteFile(self.path, replace(self.schema, tables=()), self._patience)
             with closing(reader), reader.reading() as connection:
                 yield connection
