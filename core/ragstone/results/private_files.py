@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any
 
 _NAME = re.compile(r"\d+-[0-9a-f]{12}")
-_TRIES = 100
 
 if sys.platform == "win32":
     import msvcrt
@@ -165,10 +164,10 @@ class FileLock:
             os.close(self._file)
 
 
-def _open_locked(path: Path) -> int:
+def _open_locked(path: Path, tries: int = 100) -> int:
     """Make a file and lock it. Another process may remove it in between: its own, or a dead one's."""
     said = ""
-    for _ in range(_TRIES):
+    for _ in range(tries):
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             if not lock_file(file):
@@ -243,11 +242,13 @@ class Lease:
         # What is no name of ours may be the path of something else.
         if not _NAME.fullmatch(name):
             return False
+        path = self._path(name)
         try:
-            FileLock(self._path(name)).close()
+            file = _open_locked(path, tries=1)
         except OSError:
             # Locked; or another user's, or no more files can be opened: to take its work would have it done twice.
             return True
+        _unlock(file, path, os.getpid())
         return False
 
     def close(self) -> None:
