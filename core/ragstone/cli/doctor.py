@@ -30,13 +30,13 @@ def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
     check_name("--llm", llm)
     check_name("--embedder", embedder or llm)
     click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    for what, packages in _packages().items():
+    for what, packages in _wanted_packages().items():
         click.echo(f"{what}: {', '.join(map(_version, packages))}")
     answered = [_try("judge", llm, lambda: _judge(llm)), _try("embedder", embedder, lambda: _embedder(embedder, llm))]
     ctx.exit(0 if all(answered) else 1)
 
 
-def _packages() -> Mapping[str, list[str]]:
+def _wanted_packages() -> Mapping[str, list[str]]:
     """The packages that ragstone and each of its extras need, as it was installed."""
     packages: dict[str, list[str]] = {}
     # A folder on the path is no distribution.
