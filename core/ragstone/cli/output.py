@@ -13,9 +13,9 @@ import click
 
 from ragstone.cli.options import NotThere, unused
 from ragstone.outcome import Outcome, Unscored, outcome_lines
-from ragstone.plain import printable, to_json
+from ragstone.plain import printable
 from ragstone.results.private_files import lock_file, open_private, replacing
-from ragstone.results.record import Record, encode_rows
+from ragstone.results.record import Record, encode_head, encode_rows
 from ragstone.sample import Sample
 
 # The reader has gone (`| head`), or the stream was closed from the start (`>&-`).
@@ -110,15 +110,15 @@ class ResultsFile:
     Args:
         out: What --out names: a file, or "-" for standard output, which gets no first line. None: a new file in the
             current folder, named by date and time.
-        head: What the first line says of the run.
+        info: What the first line says of the run.
         texts: Whether the samples' texts are written.
 
     Raises:
         NotThere: Another process is writing to the file, or it cannot be opened.
     """
 
-    def __init__(self, out: str | None, head: Mapping[str, object], *, texts: bool) -> None:
-        self._head, self._texts = head, texts
+    def __init__(self, out: str | None, info: Mapping[str, object], *, texts: bool) -> None:
+        self._info, self._texts = info, texts
         self.begun = self._new = False
         self.named = out is not None
         self.out = out or unused(time.strftime("ragstone-results-%Y%m%d-%H%M%S.jsonl"))
@@ -152,11 +152,11 @@ class ResultsFile:
         """Write a line for each record: a sample's lines are handed over whole before the next sample's."""
         text = "".join(f"{line}\n" for line in encode_rows(records, texts=self._texts))
         if not self.begun and self.out != "-":
-            text = f"{to_json(self._head)}\n{text}"
+            text = f"{encode_head(self._info)}\n{text}"
             if self._path.is_file():
                 self._file.truncate(0)
         self.begun = True
-        rest = memoryview(text.encode("utf-8", "backslashreplace"))
+        rest = memoryview(text.encode())
         while rest:
             rest = rest[self._file.write(rest) :]
         self._file.flush()

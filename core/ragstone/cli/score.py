@@ -254,8 +254,8 @@ def score(
     run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
     run_options["total"] = _count_lines(file)
     run_options["name"] = "standard input" if file == "-" else Path(file).name
-    head = {"ragstone_results": 1, "metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-    with contextlib.closing(ResultsFile(out, head, texts=not no_texts)) as run.results:
+    info = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
+    with contextlib.closing(ResultsFile(out, info, texts=not no_texts)) as run.results:
         result, ended = run.evaluate(rows, metrics, run_options)
     run.say(to_json(result.figures()) if as_json else f"\n{result}", err=out == "-")
     run.say_where(ended, run_options["journal"])

@@ -13,25 +13,34 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
 from ragstone.errors import RagstoneError
-from ragstone.plain import printable, to_plain
+from ragstone.plain import printable
 from ragstone.results.database import Database, Transaction
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
-from ragstone.results.record import COLUMNS, Record, decode_rows, encode_rows, from_row
+from ragstone.results.record import (
+    COLUMNS,
+    RESULTS_MARK,
+    RESULTS_VERSION,
+    Record,
+    decode_rows,
+    encode_head,
+    encode_rows,
+    from_row,
+)
 from ragstone.results.sqlite import SqliteFile
 from ragstone.results.tables import results_database
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 
-_MARK = "ragstone_results"
-_VERSION = 1
-_LEAST = -1e300
+_EARLIEST = -1e300
 # Seconds to wait while another process holds a file.
 _PATIENCE = 10.0
+# A line that shows that the end of a file is missing.
 _TORN = b"{"
 # How many rows and lines a note names.
 _NAMED = 5
@@ -57,9 +66,7 @@ def write_results(path: Path, records: Iterable[Record], info: Mapping[str, obje
         OSError: It cannot be written.
     """
     with replacing(path) as target:
-        head = json.dumps(to_plain({_MARK: _VERSION, **info}), ensure_ascii=False)
-        target.write(f"{head}\n".encode("utf-8", "backslashreplace"))
-        for line in encode_rows(records):
+        for line in chain([encode_head(info)], encode_rows(records)):
             target.write(f"{line}\n".encode())
 
 
@@ -111,11 +118,13 @@ class FileResults(Results):
         head: object = None
         with suppress(ValueError, RecursionError):
             head = json.loads(first)
-        if isinstance(head, dict) and _MARK in head:
+        if isinstance(head, dict) and RESULTS_MARK in head:
             self.info = cast("Mapping[str, Any]", head)
             self.name = str(self.info.get("name", ""))
-            if self.info[_MARK] != _VERSION:
-                version = f"version {printable(repr(self.info[_MARK]), 40)}, this ragstone reads {_VERSION}"
+            if self.info[RESULTS_MARK] != RESULTS_VERSION:
+                version = (
+                    f"version {printable(repr(self.info[RESULTS_MARK]), 40)}, this ragstone reads {RESULTS_VERSION}"
+                )
                 raise ResultsError(f"{self.path}: is of {version}; update ragstone")
 
     def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:  # noqa: ARG002
@@ -213,7 +222,7 @@ class DatabaseResults(Results):
         sql = f"SELECT {columns} FROM outcomes WHERE submitted_at >= :since ORDER BY {order}"  # noqa: S608
         number, last, damaged = -1, None, list[str]()
         with self._reading() as transaction:
-            for *row, text in transaction.execute(sql, {"since": _LEAST if since is None else since}):
+            for *row, text in transaction.execute(sql, {"since": _EARLIEST if since is None else since}):
                 if row[0] != last:
                     number, last = number + 1, row[0]
                 try:

@@ -29,6 +29,8 @@ _NOT_FINAL = frozenset({"judge_error", "timeout", "cancelled", "over_budget"})
 _DAMAGE = (AttributeError, IndexError, KeyError, TypeError, RecursionError)
 _KINDS: Mapping[str, type[Score] | type[Unscored]] = {"scored": Score, "unscored": Unscored}
 
+RESULTS_MARK = "ragstone_results"
+RESULTS_VERSION = 1
 COLUMNS = {
     "sample_id": "key", "metric": "key", "version": "key", "status": "text", "value": "real", "passed": "integer",
     "reason": "text", "detail": "text", "breakdown": "json", "verdicts": "json", "judge": "text",
@@ -130,6 +132,16 @@ def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) 
         '{"id":"a","row":1,"status":"scored","metric":"demo","value":0.5,"reason":"","version":"1"}'
     """
     return json_of(to_fields(record, record.sample or sample, texts=texts))
+
+
+def encode_head(info: Mapping[str, object]) -> str:
+    """The first line of a results file: what is known of the run (name, metrics, bad_rows). Never raises.
+
+    Example:
+        >>> encode_head({"name": "July"})
+        '{"ragstone_results":1,"name":"July"}'
+    """
+    return json_of({RESULTS_MARK: RESULTS_VERSION, **info})
 
 
 def encode_rows(
