@@ -1,4 +1,4 @@
-"""What tests of all folders share: the loopback server (`server = openai_server(lambda request: "yes")`), `untraced`."""
+"""What tests of all folders share: the loopback server (`server = openai_server(lambda request: "yes")`), PostgreSQL."""
 
 import signal
 import sys
@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from .support.openai_server import OpenAIServer
+from .support.postgres import MISSING, PostgresServer, find_binaries, install
 
 # How long an example takes depends on the machine; no test asserts a time.
 hypothesis.settings.register_profile("untimed", deadline=None)
@@ -23,6 +24,23 @@ def openai_server() -> Iterator[Callable[..., OpenAIServer]]:
     """Starts an `OpenAIServer` with the given reply function; stops it after the test."""
     with ExitStack() as stack:
         yield lambda reply, **settings: stack.enter_context(OpenAIServer(reply, **settings))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The server; tests skip where PostgreSQL is not installed."""
+    pytest.importorskip("psycopg")
+    if find_binaries() is None:
+        install()
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip(MISSING)
+    server = PostgresServer(binaries)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the tests of live traffic share: a folder, a PostgreSQL server, and every kind of sink."""
+"""What the tests of live traffic share: a folder, a schema on the PostgreSQL server, and every kind of sink."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -6,28 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ..support.postgres import PostgresServer  # noqa: TID252
 from .cases import KINDS, Case, make_case
-from .postgres import MISSING, PostgresServer, find_binaries, install
 
 if TYPE_CHECKING:
     from ragstone.live import Sink
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """The server; tests skip where PostgreSQL is not installed."""
-    pytest.importorskip("psycopg")
-    if find_binaries() is None:
-        install()
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip(MISSING)
-    server = PostgresServer(binaries)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from ragstone.report import ResultsError
 from ragstone.results.read import open_results
 from ragstone.results.record import COLUMNS, Watched
 
+from ..support.postgres import PASSWORD, QUOTED, PostgresServer  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .cases import COMMON, Case, score, unscored
 from .kit import live, sample
-from .postgres import PASSWORD, QUOTED, PostgresServer
 from .scripts import run_together
 
 

@@ -17,8 +17,8 @@ from ragstone.judge import LLMRequest
 from ragstone.live import Budget, CallableSink, SQLiteSink, SQLSink
 from ragstone.testing import FakeLLM
 
+from ..support.postgres import PostgresServer  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
-from .postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 SAMPLES = 5_000

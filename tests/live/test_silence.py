@@ -7,10 +7,10 @@ import pytest
 from ragstone.live import Alert, Budget, SQLSink
 from ragstone.live.settings import Waits
 
+from ..support.postgres import PostgresServer  # noqa: TID252
 from ..support.proxy import Proxy  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, live, submit
-from .postgres import PostgresServer
 from .test_fork import forks, in_child
 
 ALERT = Alert("context_relevancy", below=0.5)

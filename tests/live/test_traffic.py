@@ -15,9 +15,9 @@ from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched
 
 from ..report.reports import data_of  # noqa: TID252
+from ..support.postgres import PASSWORD, PostgresServer  # noqa: TID252
 from .cases import Case, make_case, score, unscored
 from .live_app import OUTBOX, RESULTS, change
-from .postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
