@@ -9,30 +9,9 @@ import pytest
 
 from ragstone.report import Report
 
-from ..support.openai_server import embeddings  # noqa: TID252
+from ..support.judges import served  # noqa: TID252
 
 BENCHMARK = Path(__file__).resolve().parents[2] / "benchmarks" / "agreement"
-ALL_AT_ONCE = {
-    "ids": {"ids": [1]},
-    "items": {"items": [{"keyphrase": "cats", "question": "Are there cats?"}]},
-    "claims": {"claims": ["It left."]},
-    "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}},
-}
-
-
-def reply(body):
-    """Answers every metric's questions, all items in one call."""
-    if "input" in body:
-        return embeddings([[1.0, len(text)] for text in body["input"]])
-    (name,) = properties = body["response_format"]["json_schema"]["schema"]["properties"]
-    if name in ALL_AT_ONCE:
-        return json.dumps(ALL_AT_ONCE[name])
-    if name == "answers":
-        return json.dumps({name: dict.fromkeys(properties[name]["properties"], "yes")})
-    item = {"question": "What?", "noncommittal": False}
-    kind = properties[name]["items"].get("type")
-    n = properties[name]["minItems"]
-    return json.dumps({name: [f"Is it {i}?" if kind == "string" else item for i in range(n)]})
 
 
 def row(number, metric, task, target, **more):
@@ -56,7 +35,7 @@ def scored(out):
 
 
 def test_whole_command(tmp_path, openai_server):
-    server = openai_server(reply)
+    server = openai_server(served)
     sentences = [["A bird sings", "and sleeps."], ["It was seen in spring.", "It eats seeds."]]
     contexts = [" ".join(each) for each in sentences]
     target = {"relevant": [[1, 1]], "share": 0.25}
@@ -104,7 +83,7 @@ def test_whole_command(tmp_path, openai_server):
 
 
 def test_a_results_file_stands_for_a_judge(tmp_path, openai_server):
-    server = openai_server(reply)
+    server = openai_server(served)
     rows = [row(i, "ResponseRelevancy", "binary", i % 2, response="Seeds.") for i in range(6)]
     data = write(tmp_path / "rows.jsonl", rows)
     results, out = tmp_path / "results.jsonl", tmp_path / "out"

@@ -1,6 +1,5 @@
 """A provider that is down for a while is waited for; one that refuses the first calls for good is asked no more."""
 
-import json
 import logging
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from ragstone import ContextRelevancy, Criterion, ResponseRelevancy, Score, evaluate
 from ragstone.clients import OpenAICompatible
 
-from ..support.judges import filled  # noqa: TID252
+from ..support.judges import served  # noqa: TID252
 from ..support.openai_server import CLOSE, Answer, error  # noqa: TID252
 
 YES = '{"ids": [1]}'
@@ -81,12 +80,7 @@ def test_a_refusal_after_an_answer_is_the_samples_own(openai_server):
 
 
 def test_a_server_that_does_not_embed_goes_on_as_a_judge(openai_server):
-    def reply(body):
-        if "input" in body:
-            return error(404, "no embeddings here")
-        return json.dumps(filled(body["response_format"]["json_schema"]["schema"]))
-
-    server = openai_server(reply)
+    server = openai_server(lambda body: error(404, "no embeddings here") if "input" in body else served(body))
     both = client(server)
     metrics = [ContextRelevancy(llm=both), ResponseRelevancy(llm=both, embedder=both)]
     scored = outcomes(evaluate(rows(30), metrics, max_concurrency=2))
@@ -122,12 +116,7 @@ def test_many_moderated_samples_end_no_run(openai_server):
 
 
 def test_one_sample_that_two_metrics_ask_about_is_one_sample(openai_server):
-    def reply(body):
-        if "book 0?" in str(body):
-            return error(403, "Forbidden")
-        return json.dumps(filled(body["response_format"]["json_schema"]["schema"]))
-
-    judge = client(openai_server(reply))
+    judge = client(openai_server(lambda body: error(403, "Forbidden") if "book 0?" in str(body) else served(body)))
     criteria = [Criterion(name, f"Is it {name}?", llm=judge) for name in ("polite", "short", "kind")]
     report = evaluate(rows(4), [ContextRelevancy(llm=judge), *criteria], max_concurrency=1)
     assert [type(each) is Score for each in outcomes(report)] == [False] * 4 + [True] * 12

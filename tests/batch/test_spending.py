@@ -14,7 +14,7 @@ from ragstone.testing import FakeLLM
 ROWS = [{"question": f"Q{i}?", "contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(10)]
 
 
-def judge():
+def counted():
     return FakeLLM(LLMReply('{"ids": [1]}', 100, 50))
 
 
@@ -38,7 +38,7 @@ def reasons(report):
     "limit", [{"max_calls": 4}, {"max_tokens": 4 * 160}, {"max_cost": 4.4 * 2e-4, "price": (1.0, 2.0)}]
 )
 def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
-    llm = judge()
+    llm = counted()
     report = evaluate(ROWS, ContextRelevancy(llm=llm), max_concurrency=1, **limit)
     scored = reasons(report).count("scored")
     assert sorted(set(reasons(report))) == ["over_budget", "scored"]
@@ -72,7 +72,7 @@ def test_a_judge_that_fails_is_not_asked_one_call_at_a_time_for_ever():
 
 
 def test_a_reply_that_is_shared_counts_as_no_call():
-    llm = judge()
+    llm = counted()
     report = evaluate(ROWS[:1] * 8, ContextRelevancy(llm=llm), max_concurrency=1, max_calls=2)
     assert (reasons(report).count("scored"), len(llm.requests)) == (8, 1)
 
@@ -100,14 +100,14 @@ def test_no_try_goes_beyond_the_calls_that_are_allowed(calls_at_once, fails):
 
 def test_what_a_run_spent_and_what_its_results_are_worth(tmp_path):
     options = {"journal": tmp_path / "j.db", "price": (1.0, 2.0), "max_concurrency": 1}
-    evaluate(ROWS[:4], ContextRelevancy(llm=judge()), **options)
-    llm = judge()
+    evaluate(ROWS[:4], ContextRelevancy(llm=counted()), **options)
+    llm = counted()
     report = evaluate(ROWS, ContextRelevancy(llm=llm), **options)
     assert (report.usage.llm_calls, report.spent.llm_calls, len(llm.requests)) == (10, 6, 6)
     said = "Spent in this run: 6 judge calls, 900 tokens, cost 0.0012; 10 samples, 4 from the journal."
     assert said in str(report)
     assert said in report.html()
-    again = evaluate(ROWS, ContextRelevancy(llm=judge()), **options)
+    again = evaluate(ROWS, ContextRelevancy(llm=counted()), **options)
     assert (again.usage.llm_calls, again.spent.llm_calls, again.spent.input_tokens) == (10, 0, 0)
     assert "Spent in this run: 0 judge calls, 0 tokens, cost 0.0000; 10 samples, 10 from the journal." in str(again)
     again.to_json(path := tmp_path / "results.jsonl")
@@ -124,10 +124,10 @@ def test_no_evaluation_is_begun_that_cannot_be_ended():
 
 def test_money_needs_a_price():
     with pytest.raises(ValueError, match="max_cost: needs a price"):
-        evaluate(ROWS, ContextRelevancy(llm=judge()), max_cost=1.0)
+        evaluate(ROWS, ContextRelevancy(llm=counted()), max_cost=1.0)
     for price in ((1.0,), (-1.0, 2.0), (1.0, float("nan"))):
         with pytest.raises(ValueError, match="price: .* is none; pass what a million"):
-            evaluate(ROWS, ContextRelevancy(llm=judge()), price=price)
+            evaluate(ROWS, ContextRelevancy(llm=counted()), price=price)
 
 
 def test_a_metric_that_asks_no_judge_costs_nothing():
@@ -136,8 +136,8 @@ def test_a_metric_that_asks_no_judge_costs_nothing():
 
 
 def test_the_report_says_what_the_judge_cost():
-    report = evaluate(ROWS, ContextRelevancy(llm=judge()), price=(1.0, 2.0))
+    report = evaluate(ROWS, ContextRelevancy(llm=counted()), price=(1.0, 2.0))
     assert re.search(r"tokens out +cost\ncontext_relevancy .* 0\.0020$", str(report), re.MULTILINE)
-    assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=judge())))
+    assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=counted())))
     silent = FakeLLM(LLMReply('{"ids": [1]}'))
     assert re.search(r" unknown$", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))), re.MULTILINE)

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,15 @@ from click.testing import CliRunner, Result
 
 from ragstone.cli.main import cli
 
-from ..support.judges import filled  # noqa: TID252 - under importlib mode tests are no package
-from ..support.openai_server import OpenAIServer, chat, embeddings, error  # noqa: TID252
+from ..support.judges import served  # noqa: TID252 - under importlib mode tests are no package
+from ..support.openai_server import OpenAIServer, error  # noqa: TID252
 
 MODEL = "test-model"
 
 
-def judge(body: dict[str, Any]) -> Any:
-    """Answer as the request's schema allows; yes where it may; texts are placed by their hash."""
-    if body["model"] != MODEL:
-        return error(404, f"The model `{body['model']}` does not exist")
-    if "input" in body:
-        return embeddings([[byte / 255 for byte in sha256(text.encode()).digest()[:8]] for text in body["input"]])
-    if "response_format" in body:
-        return json.dumps(filled(body["response_format"]["json_schema"]["schema"]))
-    top = [{"token": "yes", "logprob": -0.2}, {"token": "no", "logprob": -2.0}]
-    return chat("yes", logprobs={"content": [{"token": "yes", "logprob": -0.2, "top_logprobs": top}]})
+def answer(body: dict[str, Any]) -> Any:
+    """Answer for one model, and no other."""
+    return served(body) if body["model"] == MODEL else error(404, f"The model `{body['model']}` does not exist")
 
 
 def row(i: int, **more: Any) -> dict[str, Any]:
@@ -44,7 +36,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server(openai_server: Callable[..., OpenAIServer]) -> OpenAIServer:
-    return openai_server(judge)
+    return openai_server(answer)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import closing
 from ragstone.batch.journal import Journal
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import judge, row
+from .conftest import answer, row
 
 ONE = ("--metric", "context_relevancy")
 
@@ -28,7 +28,7 @@ def test_nothing_is_judged_twice_but_what_failed_or_has_other_options(score, row
     given, journal = rows(row(1), row(2)), tmp_path / "j.db"
     server.reply = lambda body: error(400, "no")
     assert score(given, "--journal", journal).exit_code == 1
-    server.reply = judge
+    server.reply = answer
     runs = []
     for option in ("--journal", "--resume"):
         done = score(given, "--out", tmp_path / "out", option, journal)
@@ -65,7 +65,7 @@ def test_a_journal_that_takes_no_more_ends_the_run_with_the_table(score, rows, s
                 for (table,) in tables:
                     stop = "BEGIN SELECT raise(ABORT, 'no more'); END"
                     connection.execute(f"CREATE TRIGGER no_{table} BEFORE INSERT ON {table} {stop}")
-        return judge(body)
+        return answer(body)
 
     server.reply = reply
     done = score(rows(*(row(i) for i in range(9))), *ONE, "--concurrency", "1", "--journal", journal)

@@ -12,7 +12,7 @@ from ragstone.live import Monitor, Queue, SQLiteSink
 from ragstone.testing import FakeLLM
 
 from ..support.openai_server import Answer, error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import MODEL, judge
+from .conftest import MODEL, answer
 
 NOBODY = "http://127.0.0.1:9"
 
@@ -57,14 +57,14 @@ def test_nobody_is_there():
 
 
 def test_a_wrong_key_is_said_before_the_first_row(openai_server):
-    server = openai_server(judge)
+    server = openai_server(answer)
     server.models = error(401, "Incorrect API key provided")
     with pytest.raises(ClickException, match="--llm m@http.*Incorrect API key provided"):
         llm(f"m@{server.url}")
 
 
 def test_a_server_that_lists_no_models_may_be_a_judge(openai_server):
-    server = openai_server(judge, models=())
+    server = openai_server(answer, models=())
     with pytest.raises(ClickException, match="lists no models: load one into the server, or name a model"):
         llm(server.url)
     for models in (error(404, "Not Found"), error(403, "missing scope"), Answer(b"<html>"), {"data": []}):

@@ -9,7 +9,7 @@ import pytest
 
 from ..support.openai_server import HANG  # noqa: TID252 - under importlib mode tests are no package
 from ..support.waiting import soon  # noqa: TID252
-from .conftest import judge, row
+from .conftest import answer, row
 
 ONE = ("--metric", "context_relevancy")
 
@@ -17,7 +17,7 @@ ONE = ("--metric", "context_relevancy")
 @pytest.fixture
 def stuck(openai_server):
     """A judge that answers on books 0 to 2 and never on any other."""
-    return openai_server(lambda body: judge(body) if re.search(r"book [0-2]\?", str(body)) else HANG)
+    return openai_server(lambda body: answer(body) if re.search(r"book [0-2]\?", str(body)) else HANG)
 
 
 def one_by_one(path):

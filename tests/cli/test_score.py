@@ -15,7 +15,7 @@ from ragstone.metrics.names import GROUPS, metric_names
 from ragstone.results.record import decode_rows
 
 from ..support.openai_server import error  # noqa: TID252 - under importlib mode tests are no package
-from .conftest import MODEL, judge, row
+from .conftest import MODEL, answer, row
 
 ALL = set(metric_names())
 RAG = tuple(GROUPS["rag"])
@@ -252,7 +252,7 @@ def test_ctrl_c_prints_the_table_of_what_was_scored_and_says_how_to_go_on(score,
     def reply(body):
         if "book 3" in str(body):
             os.kill(os.getpid(), signal.SIGINT)
-        return judge(body)
+        return answer(body)
 
     server.reply = reply
     journal, given = tmp_path / "j.db", rows(*(row(i) for i in range(30)))
@@ -265,7 +265,7 @@ def test_ctrl_c_prints_the_table_of_what_was_scored_and_says_how_to_go_on(score,
     written = len(results(out))
     assert 4 <= written <= 5  # what was in flight has been finished
     assert table(done.stdout)["context_relevancy"]["scored"] == f"{written}/{written}"
-    server.reply = judge
+    server.reply = answer
     assert score(given, *ONE, "--journal", journal, "--out", out).exit_code == 0
     assert len(results(out)) == sum(seen.path.endswith("/chat/completions") for seen in server.seen) == 30
 

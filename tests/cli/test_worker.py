@@ -33,18 +33,15 @@ class Pausing(Monitor):
         super().pause()
         Path("paused").touch()
 
-def judge(request):
-    return {"ids": [1]}
-
-def slow_judge(request):
+def slowly(request):
     Path("asked").touch()
     while not Path("go").exists():
         time.sleep(0.01)
     return {"ids": [1]}
 
-metrics = [ContextRelevancy(llm=FakeLLM(judge)), Mine(llm=FakeLLM(judge))]
+metrics = [ContextRelevancy(llm=FakeLLM({"ids": [1]})), Mine(llm=FakeLLM({"ids": [1]}))]
 monitor = Monitor(metrics, sinks=SQLiteSink("mine.db"), outbox="outbox.db")
-slow = Pausing(ContextRelevancy(llm=FakeLLM(slow_judge)), sinks=SQLiteSink("mine.db"), outbox="outbox.db")
+slow = Pausing(ContextRelevancy(llm=FakeLLM(slowly)), sinks=SQLiteSink("mine.db"), outbox="outbox.db")
 taking = Monitor(metrics[0], sinks=SQLiteSink("mine.db"), outbox="outbox.db", queue=Queue(workers=0))
 no_outbox = Monitor(metrics)
 other_outbox = Monitor(metrics, outbox="other.db")

@@ -18,6 +18,7 @@ from ragstone.testing.contracts import EmbedderContract, LLMContract
 
 from ..support.openai_server import (  # noqa: TID252 - under importlib mode tests are no package
     HANG,
+    SURE,
     Answer,
     chat,
     embeddings,
@@ -29,11 +30,8 @@ PLAIN = LLMRequest("demo.ask", "sys", "user", {})
 NOWHERE = "http://127.0.0.1:9/v1"  # for what makes no request
 
 
-def judge(request):
-    if request.get("logprobs"):
-        top = [{"token": "yes", "logprob": -0.2}, {"token": "no", "logprob": -2.0}]
-        return chat("yes", logprobs={"content": [{"token": "yes", "logprob": -0.2, "top_logprobs": top}]})
-    return '{"answer": "yes"}'
+def answer(request):
+    return SURE if request.get("logprobs") else '{"answer": "yes"}'
 
 
 def by_length(request):
@@ -43,7 +41,7 @@ def by_length(request):
 class TestLLM(LLMContract):
     @pytest.fixture(autouse=True)
     def _server(self, openai_server):
-        self._url = openai_server(judge).url
+        self._url = openai_server(answer).url
 
     def llm(self):
         return OpenAICompatible("m", base_url=self._url)
@@ -143,7 +141,7 @@ def test_at_most_so_many_calls_in_flight_in_threads_and_in_tasks(openai_server):
 
 
 def test_threads_and_event_loops_share_connections(openai_server):
-    server = openai_server(judge)
+    server = openai_server(answer)
     llm = OpenAICompatible("m", base_url=server.url, max_retries=0)  # a stale connection would be an error
 
     async def outer():
@@ -159,7 +157,7 @@ def test_threads_and_event_loops_share_connections(openai_server):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_has_connections_of_its_own(openai_server):
-    server = openai_server(judge)
+    server = openai_server(answer)
     llm = OpenAICompatible("m", base_url=server.url)
     llm.generate(PLAIN)
     context = multiprocessing.get_context("fork")
@@ -247,7 +245,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
 
 
 def test_keys_of_the_environment_stay_at_home(openai_server, monkeypatch):
-    server = openai_server(judge)
+    server = openai_server(answer)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-env")
     monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-env")
@@ -270,7 +268,7 @@ def test_keys_of_the_environment_stay_at_home(openai_server, monkeypatch):
 
 
 def test_a_redirect_to_another_host_does_not_take_the_key_along(openai_server):
-    elsewhere = openai_server(judge)
+    elsewhere = openai_server(answer)
     target = elsewhere.url.replace("127.0.0.1", "localhost") + "/chat/completions"
     server = openai_server(lambda _: Answer(b"", status=307, headers={"Location": target}))
     with OpenAICompatible("m", base_url=server.url, api_key="sk-mine") as llm:
@@ -282,7 +280,7 @@ FEW = {"api_key": "sk-mine", "asking": "one_by_one", "gives_probabilities": True
 
 
 def test_at_asks_the_server_for_its_first_model(openai_server):
-    server = openai_server(judge, models=["first", "second"])
+    server = openai_server(answer, models=["first", "second"])
     with OpenAICompatible.at(server.url.removesuffix("/v1"), **FEW) as llm:
         assert repr(llm) == f"OpenAICompatible('first', base_url={server.url!r})"
         assert (llm.asking, llm.gives_probabilities) == ("one_by_one", True)
@@ -293,7 +291,7 @@ def test_at_asks_the_server_for_its_first_model(openai_server):
 
 
 def test_at_says_what_is_wrong(openai_server):
-    empty = openai_server(judge, models=[])
+    empty = openai_server(answer, models=[])
     with pytest.raises(AnswerError, match=f"{empty.url} lists no models: load one"):
         OpenAICompatible.at(empty.url)
     empty.models = error(401, "key sk-mine is wrong")

@@ -24,7 +24,7 @@ def is_good(item):
     return int(item.split()[1].strip(".")) % 3 == 0
 
 
-def judge(claims=120, bad_first=()):
+def numbering(claims=120, bad_first=()):
     """Answers each of the numbered items of a request by its own number; the first reply to some parts is no answer."""
     bad = {*bad_first}
 
@@ -62,7 +62,7 @@ def sizes(llm, of=("verdicts", "useful", "answers", "supported", "source_answers
     ],
 )
 def test_each_item_is_asked_once_under_its_own_number(make, options, kind, cut):
-    llm = judge()
+    llm = numbering()
     outcome = make(llm=llm, **options).score(SAMPLE)
     assert sorted(sizes(llm)) == sorted(cut)
     found = [verdict for verdict in outcome.verdicts if verdict.kind == kind]
@@ -72,13 +72,13 @@ def test_each_item_is_asked_once_under_its_own_number(make, options, kind, cut):
 
 @pytest.mark.parametrize(("n", "cut"), [(49, [49]), (50, [50]), (51, [50, 1]), (100, [50, 50]), (101, [50, 50, 1])])
 def test_fifty_are_one_call(n, cut):
-    llm = judge(n)
+    llm = numbering(n)
     assert Faithfulness(llm=llm).score(SAMPLE).value == n // 3 / n
     assert sizes(llm) == cut
 
 
 def test_each_call_has_a_second_try_of_its_own():
-    llm = judge(bad_first=("1", "101"))
+    llm = numbering(bad_first=("1", "101"))
     outcome = Faithfulness(llm=llm).score(SAMPLE)
     assert (outcome.value, outcome.usage.llm_calls) == (40 / 120, 1 + 3 + 2)
     assert "Check each of the 20 claims" in llm.requests[-1].user
@@ -87,8 +87,8 @@ def test_each_call_has_a_second_try_of_its_own():
 def test_a_dry_run_counts_them():
     sentences = " ".join(f"It is so {i}." for i in range(240))
     sample = Sample(retrieved_contexts=["A."], response=sentences, reference=sentences)
-    assert estimate([sample], Faithfulness(llm=judge())).calls == 1 + 3
-    assert estimate([sample], FactualCorrectness(llm=judge())).calls == 1 + 2 * 5, "it takes both texts for one"
+    assert estimate([sample], Faithfulness(llm=numbering())).calls == 1 + 3
+    assert estimate([sample], FactualCorrectness(llm=numbering())).calls == 1 + 2 * 5, "it takes both texts for one"
 
 
 def test_two_texts_are_checked_apart_where_both_together_are_too_many():
@@ -107,6 +107,6 @@ def test_two_texts_are_checked_apart_where_both_together_are_too_many():
 
 def test_citations_keep_their_contexts():
     response = " ".join(f"Fact {i} is so [{i}]." for i in range(1, 121))
-    llm = judge()
+    llm = numbering()
     outcome = CitationSupport(llm=llm).score(Sample(retrieved_contexts=FACTS, response=response))
     assert (sizes(llm), outcome.breakdown["recall"]) == ([50, 50, 20], pytest.approx(1 / 3))

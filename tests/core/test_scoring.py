@@ -29,7 +29,7 @@ def graded(request):
     return LLMReply(first, probabilities={first: 0.75, **dict.fromkeys(others, 0.25 / len(others))})
 
 
-def judge(asking="one_by_one", *, declared=True, reply=graded):
+def grading(asking="one_by_one", *, declared=True, reply=graded):
     return FakeLLM(reply, asking=asking, gives_probabilities=declared)
 
 
@@ -39,11 +39,11 @@ def made(name, llm, **options):
 
 @pytest.mark.parametrize("name", EXPECTING)
 def test_the_judge_decides_and_the_outcome_says_how_it_was_scored(name):
-    plain = type(made(name, judge())).version
-    for llm in (judge("together"), judge(declared=False)):
+    plain = type(made(name, grading())).version
+    for llm in (grading("together"), grading(declared=False)):
         assert made(name, llm).version == plain
     counted, expected, auto = (
-        made(name, judge(), scoring=scoring).score(SAMPLE) for scoring in ("count", "expected", "auto")
+        made(name, grading(), scoring=scoring).score(SAMPLE) for scoring in ("count", "expected", "auto")
     )
     chosen = counted if name in ("context_relevancy", "context_precision") else expected
     assert (counted.version, expected.version, auto.version) == (plain, f"{plain}+expected", chosen.version)
@@ -53,12 +53,12 @@ def test_the_judge_decides_and_the_outcome_says_how_it_was_scored(name):
     by_count, by_judge = f"{counted.value:.2f} by count", f"{expected.value:.2f} by the judge's probabilities"
     assert counted.reason.endswith(f"The score is {by_count} ({by_judge}).")
     assert expected.reason.endswith(f"The score is {by_judge} ({by_count}).")
-    assert {"count", "expected"}.isdisjoint(made(name, judge("together")).score(SAMPLE).breakdown)
+    assert {"count", "expected"}.isdisjoint(made(name, grading("together")).score(SAMPLE).breakdown)
 
 
 def test_how_a_metric_scores_goes_by_what_it_is_made_with():
-    metric = Faithfulness(llm=judge())
-    assert replace(metric, llm=judge("together")).version == Faithfulness.version
+    metric = Faithfulness(llm=grading())
+    assert replace(metric, llm=grading("together")).version == Faithfulness.version
     assert replace(metric, asking="together").version == Faithfulness.version
     assert replace(metric).version == metric.version == f"{Faithfulness.version}+expected"
     other = replace(metric, instructions={"claims": "List what it says."})
@@ -74,12 +74,12 @@ def test_a_reply_without_probabilities_is_no_score_by_count(name):
         return graded(request) if request.choices is None else request.choices[0]
 
     for scoring, version in (("expected", "+expected"), ("count", "")):
-        metric = made(name, judge(reply=bare), scoring=scoring)
+        metric = made(name, grading(reply=bare), scoring=scoring)
         outcome = metric.score(SAMPLE)
         assert (outcome.reason, outcome.version) == ("undefined", f"{type(metric).version}{version}")
         assert "gave no probabilities for" in outcome.detail
         assert outcome.detail.endswith("; it declares them"), "it is no matter of the option"
-    counted = made(name, judge(declared=False, reply=bare)).score(SAMPLE)
+    counted = made(name, grading(declared=False, reply=bare)).score(SAMPLE)
     assert "expected" not in counted.breakdown, "a judge that declares none is counted"
 
 
@@ -91,7 +91,7 @@ def scaled(by):
         changed = given.probabilities and {word: by(p) for word, p in given.probabilities.items()}
         return replace(given, probabilities=changed)
 
-    return judge(reply=reply)
+    return grading(reply=reply)
 
 
 METRICS = [*metric_names(), "graded"]
@@ -110,7 +110,7 @@ def scored(name, llm):
     ids=["small", "least", "largest", "counts", "float32", "fraction"],
 )
 def test_probabilities_are_brought_to_a_sum_of_1(name, by):
-    expected, found = scored(name, judge()), scored(name, scaled(by))
+    expected, found = scored(name, grading()), scored(name, scaled(by))
     assert found.value == pytest.approx(expected.value, rel=1e-3)
     assert found.breakdown == pytest.approx(expected.breakdown, rel=1e-3)
     assert [verdict.probability or 0.0 for verdict in found.verdicts] == pytest.approx(
@@ -148,7 +148,7 @@ def test_what_is_no_probability_is_an_adapters_fault_and_no_exception(name, by, 
 def test_rounding_does_not_pass_the_best_value():
     choices = {f"word{i}x": float(i > 0) for i in range(8)}
     given = dict(zip(choices, (0.0, 0.1, 0.7, 0.1, 0.3, 0.3, 0.2, 0.1), strict=True))
-    llm = judge(reply=lambda request: LLMReply("word1x", probabilities=given))
+    llm = grading(reply=lambda request: LLMReply("word1x", probabilities=given))
     outcome = Criterion("polite", "Is it polite?", choices=choices, llm=llm).score(SAMPLE)
     assert outcome.value == pytest.approx(1.0)
 

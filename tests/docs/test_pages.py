@@ -40,23 +40,6 @@ def test_links_lead_somewhere(page):
     assert missing == []
 
 
-def answer(request):
-    """A reply of the asked form."""
-    if request.choices:
-        return request.choices[0]
-    return filled(request.schema)
-
-
-def filled(schema):
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema["type"] == "object":
-        return {name: filled(each) for name, each in schema["properties"].items()}
-    if schema["type"] == "array":
-        return [filled(schema["items"])] * max(1, schema.get("minItems", 1))
-    return {"integer": schema.get("minimum", 1), "boolean": False, "string": "Is it so?"}[schema["type"]]
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_a_metrics_page_names_every_option_and_no_other(name):
     metric = getattr(ragstone, name)

@@ -21,8 +21,9 @@ from ragstone.live import CallableSink, SQLSink
 from ragstone.metrics import Faithfulness
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..support.openai_server import OpenAIServer, chat, embeddings  # noqa: TID252
-from .test_pages import PAGES, ROOT, answer, filled
+from ..support.judges import obliging, served  # noqa: TID252
+from ..support.openai_server import OpenAIServer  # noqa: TID252
+from .test_pages import PAGES, ROOT
 
 BLOCK = re.compile(r"(?:<!-- not run: ([^>]+) -->\n\n?)?^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
@@ -30,13 +31,6 @@ pytestmark = [
     pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/"),
     pytest.mark.filterwarnings("ignore:'upload_results' parameter is in beta", "ignore::DeprecationWarning"),
 ]
-
-
-def openai(body):
-    if "input" in body:
-        return embeddings([[1.0, 0.0] for _ in body["input"]])
-    schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-    return chat(json.dumps(filled(schema)) if schema else "yes")
 
 
 def of_frameworks(monkeypatch):
@@ -91,7 +85,7 @@ def of_frameworks(monkeypatch):
 @pytest.fixture
 def app(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    judge, question = FakeLLM(answer), "Who wrote Emma?"
+    judge, question = FakeLLM(obliging), "Who wrote Emma?"
     sample = Sample(id="1", user_input=question, retrieved_contexts=["Emma is by Jane Austen."], response="She did.")
     row = sample.model_dump(include={"id", "user_input", "retrieved_contexts", "response"})
     Path("rows.jsonl").write_text(json.dumps({**row, "metadata": {"document": "emma.txt"}}))
@@ -102,7 +96,7 @@ def app(tmp_path, monkeypatch):
         monitors.append(Monitor(*args, **options))
         return monitors[-1]
 
-    with OpenAIServer(openai, models=["gpt-5-mini"]) as server:
+    with OpenAIServer(served, models=["gpt-5-mini"]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         names = of_frameworks(monkeypatch) | {name: getattr(ragstone, name) for name in ragstone.__all__}

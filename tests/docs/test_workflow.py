@@ -11,8 +11,9 @@ import pytest
 from ragstone.report import MetricInfo
 
 from ..report.reports import report  # noqa: TID252 - under importlib mode tests are no package
-from ..support.openai_server import OpenAIServer, chat  # noqa: TID252
-from .test_pages import ROOT, filled
+from ..support.judges import served  # noqa: TID252
+from ..support.openai_server import OpenAIServer  # noqa: TID252
+from .test_pages import ROOT
 
 yaml = pytest.importorskip("yaml")
 WORKFLOW = ROOT / "examples" / "ci" / "answers.yml"
@@ -72,8 +73,7 @@ def test_all_steps_run(workflow, shell, tmp_path):
     ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "answer_questions.py").write_text(ANSWER)
-    reply = lambda body: chat(json.dumps(filled(body["response_format"]["json_schema"]["schema"])))  # noqa: E731
-    with OpenAIServer(reply, models=["gpt-5-mini"]) as server:
+    with OpenAIServer(served, models=["gpt-5-mini"]) as server:
         for name, step in steps(workflow).items():
             if name == "Compare with the base":  # which main's run made, by the same command
                 (tmp_path / "base.jsonl").write_bytes((tmp_path / "new.jsonl").read_bytes())

@@ -51,7 +51,9 @@ def asked(request: LLMRequest) -> int:
     return int(found[1])
 
 
-def judge(delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None, answers: float = math.inf) -> FakeLLM:
+def noting_judge(
+    delay: float = 0.0, reply: Callable[[LLMRequest], Any] | None = None, answers: float = math.inf
+) -> FakeLLM:
     """A judge that writes down in CALLS what it is asked about, and then answers, but hangs after so many answers."""
     numbers = itertools.count(1)
     calls = os.open(CALLS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -77,7 +79,7 @@ def live(
 ) -> Monitor:
     """A monitor of the current folder: with an outbox, and a SQLite file for the results."""
     settings = {"sinks": SQLiteSink(RESULTS), "outbox": OUTBOX, **options}
-    metrics = settings.pop("metrics", None) or ContextRelevancy(llm=judge(delay, reply, answers))
+    metrics = settings.pop("metrics", None) or ContextRelevancy(llm=noting_judge(delay, reply, answers))
     return waiting_as(waits)(metrics, **with_queue(settings))
 
 

@@ -25,7 +25,7 @@ SAMPLES = 5_000
 PADDING = "x" * 400
 
 
-def judge(request: LLMRequest) -> Any:
+def slowly(request: LLMRequest) -> Any:
     time.sleep(0.001)
     return {"ids": [1]}
 
@@ -39,7 +39,7 @@ def submit(monitor: Monitor, numbers: range) -> None:
 def test_postgres_stops_while_samples_wait(
     postgres: PostgresServer, postgres_url: str, tmp_path: Path, outbox: bool
 ) -> None:
-    llm, outcomes = FakeLLM(judge), []
+    llm, outcomes = FakeLLM(slowly), []
     sinks = [SQLSink(postgres_url), CallableSink(outcomes.extend, "list")]
     path = tmp_path / "outbox.db" if outbox else None
     budget = Budget(calls_per_day=10**6, tokens_per_day=10**9)
@@ -87,7 +87,7 @@ def fill(ballast: Path) -> None:
 @pytest.mark.parametrize(("where", "samples"), [("results", 1_000), ("both", 300)])
 def test_a_full_disk(small_disk: Path, tmp_path: Path, where: str, samples: int) -> None:
     """The results, or these and the outbox, lie on a disk that fills up."""
-    llm, outcomes = FakeLLM(judge), []
+    llm, outcomes = FakeLLM(slowly), []
     path = (small_disk if where == "both" else tmp_path) / "outbox.db"
     sinks = [SQLiteSink(small_disk / "results.db"), CallableSink(outcomes.extend)]
     with Monitor(ContextRelevancy(llm=llm), sinks=sinks, outbox=path) as monitor:

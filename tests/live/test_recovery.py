@@ -28,9 +28,9 @@ from .live_app import (
     calls,
     change,
     hangs,
-    judge,
     kept,
     live,
+    noting_judge,
     results,
     rows,
     sample,
@@ -103,7 +103,7 @@ def test_a_judge_that_hangs_is_tried_again():
 def test_a_judge_that_is_down_for_a_while_and_only_its_metric_is_tried_again():
     fickle, reliable = Fickle(), Fickle()
     reliable.down = False
-    both = [ContextRelevancy(llm=judge(0, reliable)), Second(llm=judge(0, fickle))]
+    both = [ContextRelevancy(llm=noting_judge(0, reliable)), Second(llm=noting_judge(0, fickle))]
     monitor = live(metrics=both, waits=SOON)
     submit(monitor, range(5))
     soon(lambda: fickle.times >= 15)
@@ -124,7 +124,7 @@ def test_flush_does_not_wait_for_what_is_put_off_and_the_next_start_may_try_it()
     assert monitor.close().remaining == 3
     accounted(monitor)
     assert live().close().remaining == 3, "it never started"
-    assert live(metrics=Second(llm=judge())).close(), "they wait for another metric"
+    assert live(metrics=Second(llm=noting_judge())).close(), "they wait for another metric"
     with live() as monitor:
         assert monitor.flush().remaining == 3
         assert results() == [], "its time has not come"
@@ -353,7 +353,7 @@ def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
     class Newer(Second):
         version = "99"
 
-    both = live(metrics=[ContextRelevancy(llm=judge()), Second(llm=judge())])
+    both = live(metrics=[ContextRelevancy(llm=noting_judge()), Second(llm=noting_judge())])
     both.pause()
     kept(both, range(5))
     both.close()
@@ -362,7 +362,7 @@ def test_a_sample_of_a_metric_that_is_gone_is_left_and_the_others_go_on():
         assert one.flush()
         assert (one.stats().accepted, one.stats().scored) == (5, 5)
     assert sorted(waiting()) == [f"s{i}" for i in range(5)]
-    with live(metrics=Newer(llm=judge())) as other:  # another version takes the metric's place
+    with live(metrics=Newer(llm=noting_judge())) as other:  # another version takes the metric's place
         assert other.flush()
         assert (other.stats().accepted, other.stats().scored) == (5, 5)
     assert waiting() == []

@@ -1,9 +1,11 @@
 """What the judges of tests say, for `FakeLLM`: the truth, what the schema allows, by probability, later; and half ones."""
 
 import asyncio
+import json
 import math
 import re
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Any
 
 from ragstone import (
@@ -19,6 +21,8 @@ from ragstone import (
     SummarizationScore,
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
+
+from .openai_server import SURE, embeddings
 
 _OPENING = re.compile(r"<(\w+) ([bcdfghjklmnpqrstvwxz]{4,})>\n")
 _LINE = re.compile(r"^\[(\d+)\] (.*)$", re.MULTILINE)
@@ -226,6 +230,15 @@ def graded(probabilities: Any) -> Any:
         return LLMReply(max(given, key=given.get), 10, 1, given)
 
     return reply
+
+
+def served(body: dict[str, Any]) -> Any:
+    """What a server answers to any request: the form filled in, else yes with probabilities; vectors by the texts' hashes."""
+    if "input" in body:
+        return embeddings([[byte / 255 for byte in sha256(text.encode()).digest()[:8]] for text in body["input"]])
+    if "response_format" in body:
+        return json.dumps(filled(body["response_format"]["json_schema"]["schema"]))
+    return SURE
 
 
 class Slow:

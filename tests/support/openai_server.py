@@ -56,6 +56,11 @@ def chat(text: str | None, *, usage: Any = (11, 7), logprobs: Any = None, **mess
     return body
 
 
+_TOP = [{"token": "yes", "logprob": -0.2}, {"token": "no", "logprob": -2.0}]
+SURE = chat("yes", logprobs={"content": [{**_TOP[0], "top_logprobs": _TOP}]})
+"""Yes, with probabilities."""
+
+
 def embeddings(vectors: Sequence[Sequence[float]]) -> dict[str, Any]:
     rows = [{"object": "embedding", "index": i, "embedding": list(v)} for i, v in enumerate(vectors)]
     return {"object": "list", "model": "m", "data": rows, "usage": {"prompt_tokens": 1, "total_tokens": 1}}

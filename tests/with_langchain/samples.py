@@ -33,10 +33,6 @@ class NeedsNothing(NeedsAll):
     required_fields = ()
 
 
-def judge():
-    return FakeLLM(truth)
-
-
 def relevancy(**options):
     """A metric on question and contexts, with a judge that answers truthfully."""
-    return ContextRelevancy(llm=judge(), **options)
+    return ContextRelevancy(llm=FakeLLM(truth), **options)

@@ -27,7 +27,7 @@ from ragstone_langchain import LangChainLLM, RagEvaluator
 from ..support.judges import metrics, truth  # noqa: TID252
 from ..support.keys import ERRORS, KEYS, OWN, leaked  # noqa: TID252
 from .monitored import Around, Searching, rag, says
-from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, judge, relevancy
+from .samples import ANSWER, FIRST, QUESTION, SECOND, VALUE, NeedsNothing, relevancy
 from .test_models import SAMPLE
 from .ways import ainvoke, named, sampled, stream
 
@@ -142,8 +142,8 @@ def test_every_form_gives_what_the_metric_gives(form, index) -> None:
 
 
 UNSCORED = {
-    "missing_input": (judge(), {"context": None}),
-    "empty_input": (judge(), {"context": [" "]}),
+    "missing_input": (FakeLLM(truth), {"context": None}),
+    "empty_input": (FakeLLM(truth), {"context": [" "]}),
     "judge_unparseable": (FakeLLM("yes and no"), {}),
     "judge_error": (FakeLLM(ConnectionError("refused")), {}),
     "timeout": (FakeLLM(TimeoutError("no reply")), {}),
@@ -165,7 +165,7 @@ REFUSED = [
     ({"fields": "response"}, "fields: 'response' should be a valid dict"),
     ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
     ({"metric": "context_relevancy"}, "llm: is missing; pass a judge for 'context_relevancy'"),
-    ({"metric": "golden", "llm": judge(), "key": "x"}, "key: is one for context_recall, factual_correctness"),
+    ({"metric": "golden", "llm": FakeLLM(truth), "key": "x"}, "key: is one for context_recall, factual_correctness"),
 ]
 
 
@@ -299,7 +299,7 @@ def test_only_the_outermost_retrievers_count_in_the_order_of_their_start() -> No
             got.append(sample.retrieved_contexts)
             return (yield from super()._flow(sample))
 
-    evaluated(root, RagEvaluator(Seeing(llm=judge())))
+    evaluated(root, RagEvaluator(Seeing(llm=FakeLLM(truth))))
     assert got == [("first", "both 1", "both 2", "last")] * 2, "each text once"
 
 

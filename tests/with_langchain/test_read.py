@@ -18,13 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
 from ragstone.adapters.runs import Run, Skipped, Unreadable
+from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.read import FIELD_NAMES, ReadingOptions, sample_of_run
 
+from ..support.judges import truth  # noqa: TID252
 from ..support.noting import Noting  # noqa: TID252
 from .monitored import ANSWER, FIRST, FOUND, QUESTION, SECOND, THIRD, WHOLE, Searching, parts
-from .samples import NeedsAll, NeedsNothing, judge
+from .samples import NeedsAll, NeedsNothing
 
 pytestmark = pytest.mark.usefixtures("offline")
 DOCUMENTS = [Document(FIRST, metadata={"page": 1}), Document(SECOND)]
@@ -46,7 +48,7 @@ def evaluated(inputs: Any, outputs: Any, found: Any = (), metric: Any = NeedsNot
     inside = (Run("search", "retriever", output=list(found)),) if found else ()
     whole = inputs, outputs, options.pop("reference", None), options.pop("context", None)
     before = copy.deepcopy(whole)
-    metric = metric(llm=judge()) if isinstance(metric, type) else metric
+    metric = metric(llm=FakeLLM(truth)) if isinstance(metric, type) else metric
     try:
         return Arguments(*whole, inside).sample(metric, ReadingOptions(**options))
     finally:
@@ -416,7 +418,7 @@ def test_a_function_says_what_the_fields_are() -> None:
 
 # --- what is no field ------------------------------------------------------------------------------------------------
 
-CHOSEN = AlignmentCoverage(llm=judge(), source="retrieved_contexts")
+CHOSEN = AlignmentCoverage(llm=FakeLLM(truth), source="retrieved_contexts")
 TOOL_SAID = {"messages": [("user", QUESTION), tool_message(FIRST), ("ai", ANSWER)]}
 TOOL_PARTLY = {"messages": [("user", QUESTION), tool_message("x", [*DOCUMENTS[:1], {"score": 1}]), ("ai", ANSWER)]}
 TOOL_FAILED = {"messages": [("user", QUESTION), tool_message("Timeout", status="error"), ("ai", ANSWER)]}
@@ -473,7 +475,9 @@ def test_a_summarys_original_is_taken_from_where_it_stands(inputs, context):
 def test_an_original_goes_before_the_instruction_but_not_before_its_own_name():
     inputs = {"input": "Summarise.", "text": FIRST}
     for source in ("user_input", "retrieved_contexts"):  # also where the user chose the source
-        assert evaluated(inputs, ANSWER, metric=AlignmentCoverage(llm=judge(), source=source)).texts(source) == (FIRST,)
+        assert evaluated(inputs, ANSWER, metric=AlignmentCoverage(llm=FakeLLM(truth), source=source)).texts(source) == (
+            FIRST,
+        )
     assert evaluated(inputs | {"user_input": SECOND}, ANSWER, metric=AlignmentCoverage).user_input == SECOND
     in_contexts = evaluated(inputs, ANSWER, metric=SummarizationScore)
     assert (in_contexts.user_input, in_contexts.retrieved_contexts) == ("Summarise.", (FIRST,))
@@ -488,7 +492,7 @@ def test_nesting_without_end_ends():
     several["response"] = several
     for value in (loop, several):
         with pytest.raises(Unreadable):
-            Arguments(value, value, None, value).sample(NeedsAll(llm=judge()), ReadingOptions())
+            Arguments(value, value, None, value).sample(NeedsAll(llm=FakeLLM(truth)), ReadingOptions())
 
 
 ROLES = ["user", "ai", "tool", "assistant", "constructor", "search", "HumanMessage"]
@@ -518,7 +522,7 @@ def test_whatever_is_handed_over_gives_a_sample_of_its_own_texts_or_says_why_not
     before = repr((inputs, outputs, context))
     try:
         arguments = Arguments(inputs, outputs, None, context)
-        sample = arguments.sample(metric(llm=judge()), ReadingOptions(fields, {"search"}))
+        sample = arguments.sample(metric(llm=FakeLLM(truth)), ReadingOptions(fields, {"search"}))
     except Unreadable as reason:
         named = re.match("user_input|retrieved_contexts|response|the app returned nothing", str(reason))
     else:
