@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_OPENAI_EMBEDDER = "text-embedding-3-small"
+_OPENAI_EMBEDDER = "openai:text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
 _OURS = {"local", "openai-decisions", "systemone"}  # names that our own entry points put before a model
 _NAME = re.compile(
@@ -237,8 +237,8 @@ def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401
     return llm
 
 
-def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **settings: Any) -> Embedder:  # noqa: ANN401
-    """Return the embedder of a name; for None the one that goes with the judge.
+def make_embedder(name: str | None, llm: "LLM | str", **settings: Any) -> Embedder:  # noqa: ANN401
+    """The embedder of a name; for None the one that goes with the judge.
 
     That is "text-embedding-3-small" for "openai:MODEL", the embedded one for "local" and for a `LocalLLM`, and the
     judge itself where it embeds, as a server does.
@@ -246,7 +246,6 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
     Args:
         name: The embedder.
         llm: The judge, or its name.
-        llm_name: The name by which the judge was made.
         settings: As for `make_llm`.
 
     Raises:
@@ -254,18 +253,27 @@ def make_embedder(name: str | None, llm: "LLM | str", *, llm_name: str = "", **s
         ImportError: An extra is not installed; the message names it.
         Exception: What making it raises.
     """
-    llm_name = llm if isinstance(llm, str) else llm_name
-    if name is None and llm_name.startswith("openai:"):
-        name = f"openai:{_OPENAI_EMBEDDER}"
-    elif name is None and (is_local(llm_name) or is_embedded(llm)):
-        name = "local"
     embedder: object = llm
-    if name is not None or (isinstance(llm, str) and not _is_added(llm)):
-        embedder = _made(name or llm_name, "embedder", settings)
+    if name is None:
+        name = _embedder_name(llm)
+    if name is None and isinstance(llm, str) and not _is_added(llm):
+        name = llm
+    if name is not None:
+        embedder = _made(name, "embedder", settings)
     if not isinstance(embedder, Embedder):
         what = embedder if isinstance(embedder, str) else type(embedder).__name__
         raise RegistryError(f"{what} does not embed texts; name an embedder ({forms()})")
     return embedder
+
+
+def _embedder_name(llm: "LLM | str") -> str | None:
+    """The name of the embedder that goes with a judge; None: the judge itself, if any."""
+    if not isinstance(llm, str):
+        own: object = getattr(llm, "embedder", None)
+        return own if isinstance(own, str) else None
+    if llm.startswith("openai:"):
+        return _OPENAI_EMBEDDER
+    return "local" if is_local(llm) else None
 
 
 def wrapped(model: object, role: Literal["llm", "embedder"]) -> object:
@@ -313,7 +321,12 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
     client: Any = clients.OpenAICompatible
     settings = {**settings, **_settings(name)[1]}
     url, model = _part(name, "url"), _part(name, "openai") or _part(name, "model")
-    return client(model, **settings) if url is None else client.at(url, model, **settings)
+    if url is not None:
+        return client.at(url, model, **settings)
+    made = client(model, **settings)
+    # OpenAI's judges do not embed: `make_embedder` reads what goes with them
+    made.embedder = _OPENAI_EMBEDDER
+    return made
 
 
 def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:

@@ -41,7 +41,7 @@ def embedder_by_name(model: object, judge: Judge | None) -> Embedder:
     named = model is not None
     if not named and not is_embedded(judge) and os.environ.get("OPENAI_API_KEY"):
         model = _DEFAULT_EMBEDDER
-    embedder = embedder_of(model, judge, "")
+    embedder = embedder_of(model, judge)
     if not named:
         print(f"ragstone: no embeddings are named; {model or embedder.model} places the texts", file=sys.stderr)
     return embedder

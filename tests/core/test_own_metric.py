@@ -5,6 +5,7 @@ import importlib
 import math
 import os
 import sys
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -21,7 +22,7 @@ from ragstone import (
     SummarizationScore,
 )
 from ragstone.judging import ask, embed
-from ragstone.metrics.names import make_metric
+from ragstone.metrics.names import make_metric, metric_class, metric_names
 from ragstone.metrics.outcomes import ascore_safely, score_safely
 from ragstone.testing import FakeDecisions, FakeEmbedder, FakeLLM, assert_score
 
@@ -164,6 +165,15 @@ def named_judge():
     judge, embedder = FakeLLM("yes", model="named"), FakeEmbedder(dim=4)
     judge.embed, judge.aembed = embedder.embed, embedder.aembed
     return judge
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_the_judge_may_stand_first_by_name_and_is_made_once(name):
+    kind = metric_class(name)
+    metric = kind(f"{__name__}:named_judge")
+    assert metric.judge.model == "named"
+    assert replace(metric, max_characters=9).judge is metric.judge
+    assert kind(metric.judge) == metric
 
 
 def test_judge_and_embedder_may_be_named():

@@ -187,7 +187,7 @@ def test_settings_stand_behind_a_judges_name(openai_server):
 def test_the_embedder_is_of_the_judges_own_provider(openai):
     server = OpenAICompatible("m", base_url="http://127.0.0.1:9")
     assert make_embedder(None, server) is server
-    assert make_embedder(None, make_llm("openai:a"), llm_name="openai:a").model == "text-embedding-3-small"
+    assert make_embedder(None, make_llm("openai:a")).model == "text-embedding-3-small"
     assert make_embedder(None, "openai:a").model == "text-embedding-3-small"
     assert [is_local(name) for name in ("local", "local:x", "locally")] == [True, True, False]
     local = make_llm("local")

@@ -218,7 +218,7 @@ def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, ma
     with _explained("--embedder", name or f"of {llm_name}"):
         if name is not None or llm is None:
             _check_reached(name or llm_name)
-        embedder = judge_names.make_embedder(name, llm or llm_name, llm_name=llm_name, max_concurrency=max_concurrency)
+        embedder = judge_names.make_embedder(name, llm or llm_name, max_concurrency=max_concurrency)
         if judge_names.is_local(name or llm_name):
             embedder.embed(["load"])
         return embedder

@@ -152,9 +152,9 @@ class AlignmentCoverage(SplittingMetric):
     coverage_rule: CoverageRule = "both_yes"
     threshold: float | None = 0.5
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "required_fields", (self.source_field, "response"))
-        super().__post_init__()
+    def own_facts(self) -> Mapping[str, object]:
+        """The original's field is required."""
+        return {"required_fields": (self.source_field, "response")}
 
     @property
     def source_field(self) -> SampleField:

@@ -1,7 +1,7 @@
 """What a metric asks of a judge: for texts, for one of a few words, or about items."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import attrgetter
@@ -26,7 +26,7 @@ from ragstone.judging.reply import (
     whole,
 )
 from ragstone.metrics.fitted import Fitted
-from ragstone.metrics.models import decides
+from ragstone.metrics.models import JUDGE, WRITER, decides
 from ragstone.metrics.values import log_odds
 from ragstone.options import Count, Text
 from ragstone.outcome import Evidence
@@ -88,7 +88,7 @@ _PLAIN = Details()
 _ITEMS = ItemDetails()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Asker:
     """Who is asked for a metric, and how: the part of `ragstone.Metric` that asks; options and facts stand there."""
 
@@ -98,8 +98,9 @@ class Asker:
     has_expected: ClassVar[bool] = False
     auto_expects: ClassVar[bool] = True
 
-    llm: Judge | str | object | None = None
-    writer: LLM | str | object | None = None
+    llm: Judge | str | object | None = JUDGE
+    _: KW_ONLY
+    writer: LLM | str | object | None = WRITER
     asking: Literal["auto", "together", "one_by_one"] = "auto"
     scoring: Scoring = "auto"
     max_input_tokens: Count | None = None

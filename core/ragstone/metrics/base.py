@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from ragstone.judge_names import is_embedded
 from ragstone.judging.flow import Answering, Flow, Models, arun, run
 from ragstone.judging.prompt import digest, tokens
 from ragstone.metrics.asking import Asker
-from ragstone.metrics.models import embedder_of, judge_of
+from ragstone.metrics.models import embedder_of
 from ragstone.options import Count, Flag, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.plain import is_visible
@@ -63,9 +64,9 @@ class Metric(Asker, ABC):
     returns `self._score(...)`. The base class adds the rest: sync and async calls, re-asks, usage and checks.
 
     Args:
-        llm: The judge; its name: "local", "openai:MODEL", the URL of a server (see `ragstone.judge_names`); or a model
-            object of a framework, which its integration wraps. None: `evaluate(..., llm=)`, an evaluator or the
-            command line sets it later, or the metric needs no judge.
+        llm: The judge, which may stand first; its name: "local", "openai:MODEL", the URL of a server (see
+            `ragstone.judge_names`); or a model object of a framework, which its integration wraps. None:
+            `evaluate(..., llm=)`, an evaluator or the command line sets it later, or the metric needs no judge.
         threshold: `Score.passed` is True if the value is at least as good, by the metric's direction; None:
             `Score.passed` is None.
         writer: An LLM, given as `llm` is, that writes the texts that the metric needs (questions, claims, parts),
@@ -127,12 +128,15 @@ class Metric(Asker, ABC):
     reason: Flag = False
 
     def __post_init__(self) -> None:
+        self._state(**dict(checked_fields(self, OBJECTS)))
+        self._state(**self.own_facts())
         for fact in ("name", "version", "required_fields"):
             if not hasattr(self, fact):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
-        self._set(**dict(checked_fields(self, OBJECTS)))
         checked("required_fields", self.required_fields, tuple[SampleField, ...])
-        self._resolve()
+        if not self.lacks_llm:
+            # an embedder that cannot be made is refused here, not at the first sample
+            self._check_models(self.models)
         if self.threshold is not None:
             checked("threshold", self.threshold, Annotated[float, Field(ge=self.bounds[0], le=self.bounds[1])])
         if unknown := self.instructions.keys() - self.prompts.keys():
@@ -145,37 +149,30 @@ class Metric(Asker, ABC):
                 "scoring='expected' needs probabilities, which only asking='one_by_one' gives; the judge "
                 f"{self.judge.model!r} is asked about all items together"
             )
-        marks = f"+{digest(self.changed_prompts)}" if self.changed_prompts else ""
+        if self.changed_prompts:
+            self._state(version=f"{self.version}+{digest(self.changed_prompts)}")
         if self.expects:
-            marks += "+expected"
-        if marks:
-            self._set(version=self.version + marks)
+            self._state(version=f"{self.version}+expected")
 
-    def _resolve(self) -> None:
-        """Put the objects in place of the names of writer, judge and embedder."""
-        if self.writer is not None:
-            self._set(writer=judge_of("writer", self.writer))
-        named = self.llm
-        if named is None:
-            return
-        self._set(llm=judge_of("llm", named))
+    def _state(self, **facts: object) -> None:
+        """State what the class says otherwise, or in another type: while the metric is made, and never after."""
+        vars(self).update(facts)
+
+    def own_facts(self) -> Mapping[str, object]:
+        """The attributes of the class that this metric's options make others, such as `required_fields`, by name."""
+        return {}
+
+    def _check_models(self, models: Models) -> None:
+        judge = models.judge
         if self.judge_writes:
-            checked("llm.asking", cast("LLM", self.judge).asking, Asking)
+            checked("llm.asking", cast("LLM", judge).asking, Asking)
         elif self.asking == "together":
-            raise ValueError(f"asking='together': {self.judge.model!r} is a decision model; leave asking out")
+            raise ValueError(f"asking='together': {judge.model!r} is a decision model; leave asking out")
         elif self.needs_writer and self.writer is None:
             raise ValueError(
-                f"writer: is missing; {self.name} needs texts that {self.judge.model!r}, a decision model, does not "
+                f"writer: is missing; {self.name} needs texts that {judge.model!r}, a decision model, does not "
                 "write: name an LLM, or give the texts as an option where the metric has one"
             )
-        embedder: object = getattr(self, "embedder", None)
-        if gets_embedder(type(self), self.llm, named=embedder is not None):
-            llm_name = named if isinstance(named, str) else ""
-            self._set(embedder=embedder_of(embedder, cast("LLM", self.judge), llm_name))
-
-    def _set(self, **facts: object) -> None:
-        for name, value in facts.items():
-            object.__setattr__(self, name, value)
 
     @classmethod
     def value_of(cls, verdicts: Sequence[Verdict], sample: Sample, options: Mapping[str, Any]) -> float | None:
@@ -199,7 +196,7 @@ class Metric(Asker, ABC):
         """What a person can judge beside the whole sample."""
         return ()
 
-    @property
+    @cached_property
     def models(self) -> Models:
         """Who answers its requests."""
         return Models(self.judge, self.judge_embedder, cast("LLM | None", self.writer))
@@ -214,10 +211,15 @@ class Metric(Asker, ABC):
         """Whether it asks a judge and has none yet."""
         return self.needs_llm and self.llm is None
 
-    @property
+    @cached_property
     def judge_embedder(self) -> Embedder | None:
-        """The embedder, of a metric that has a field `embedder` and asks it."""
-        return cast("Embedder | None", getattr(self, "embedder", None))
+        """The embedder, of a metric that has a field `embedder` and asks it: the given one, or that of the judge."""
+        given: object = getattr(self, "embedder", None)
+        if given is None and self.llm is None:
+            return None
+        if not gets_embedder(type(self), self.llm, named=given is not None):
+            return None
+        return embedder_of(given, self.llm)
 
     @property
     def given_in(self) -> str | None:

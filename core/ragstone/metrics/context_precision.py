@@ -68,10 +68,9 @@ class ContextPrecision(Metric):
 
     against: Literal["reference", "response"] | None = None
 
-    def __post_init__(self) -> None:
-        if self.against is not None:
-            object.__setattr__(self, "required_fields", (*self.required_fields, self.against))
-        super().__post_init__()
+    def own_facts(self) -> Mapping[str, object]:
+        """The named answer is required."""
+        return {} if self.against is None else {"required_fields": (*self.required_fields, self.against)}
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
@@ -141,7 +142,7 @@ class ContextRelevancy(SplittingMetric):
     granularity: Literal["sentence", "chunk"] = "sentence"
     embedder: Embedder | str | object | None = None
 
-    @property
+    @cached_property
     def judge_embedder(self) -> Embedder | None:
         """The embedder, where it ranks the sentences."""
         return super().judge_embedder if self.has_probabilities and self.judge_writes else None

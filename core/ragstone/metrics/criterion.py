@@ -7,11 +7,13 @@ from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from ragstone.judge import Judge
 from ragstone.judging import Answer, Flow
 from ragstone.judging.prompt import digest
 from ragstone.metrics.asking import listed, pointing, pointing_form
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
+from ragstone.metrics.models import JUDGE
 from ragstone.options import Share, Text, checked
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
@@ -52,7 +54,7 @@ _Choices = Annotated[
 _Fields = Annotated[tuple[SampleField, ...], Field(min_length=1)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Criterion(SplittingMetric):
     """A yes/no or graded criterion of your own, without a class; higher is better.
 
@@ -88,10 +90,11 @@ class Criterion(SplittingMetric):
         0.5
     """
 
-    name: str  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]  # a class's, elsewhere
-    question: str
-    choices: Sequence[str] | Mapping[str, float] = field(default=("yes", "no"), kw_only=True, hash=False)
-    sees: Sequence[SampleField] = field(default=("user_input", "response"), kw_only=True)
+    llm: Judge | str | object | None = JUDGE
+    name: str = field(kw_only=False)  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]  # a class's, elsewhere
+    question: str = field(kw_only=False)
+    choices: Sequence[str] | Mapping[str, float] = field(default=("yes", "no"), hash=False)
+    sees: Sequence[SampleField] = ("user_input", "response")
 
     version: ClassVar[str] = "1"
     has_expected: ClassVar[bool] = True
@@ -99,17 +102,20 @@ class Criterion(SplittingMetric):
 
     def __post_init__(self) -> None:
         for option, kind in (("name", Text), ("question", Text), ("choices", _Choices), ("sees", _Fields)):
-            self._set(**{option: checked(option, getattr(self, option), kind)})
+            self._state(**{option: checked(option, getattr(self, option), kind)})
+        super().__post_init__()
+
+    def own_facts(self) -> Mapping[str, object]:
+        """What a class of its own would say: the fields that the judge sees, the question, a version of both."""
         content = {"question": self.question, "choices": repr(self.choices), "sees": repr(self.sees)}
         follows = "user_input" in self.sees
-        self._set(
-            required_fields=self.sees,
-            prompts={"verdict": self.question, **(FOLLOW_UP if follows else {})},
-            follows_history=follows,
-            asks=self.question,
-            version=f"{type(self).version}+{digest(content)}",
-        )
-        super().__post_init__()
+        return {
+            "required_fields": self.sees,
+            "prompts": {"verdict": self.question, **(FOLLOW_UP if follows else {})},
+            "follows_history": follows,
+            "asks": self.question,
+            "version": f"{type(self).version}+{digest(content)}",
+        }
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:

@@ -18,7 +18,7 @@ _INSTEAD = (
 
 
 def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) -> Judge:
-    """Return the judge or writer of an option: made by its name, a framework's model wrapped, or the object itself.
+    """The judge or writer of an option: made by its name, a framework's model wrapped, or the object itself.
 
     Raises:
         RegistryError: The name names none.
@@ -37,11 +37,31 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
     return cast("Judge", judge)
 
 
-def embedder_of(embedder: object, judge: object, llm_name: str, **settings: object) -> Embedder:
-    """Return the embedder of an option: made by its name, for None the one that goes with the judge; as `judge_of`."""
+class ModelField:
+    """A field for a judge or writer: what is given by name, or is a framework's, becomes ragstone's as it is set.
+
+    A frozen dataclass sets its fields once, when it is made. So `dataclasses.replace` makes no model again.
+    """
+
+    def __init__(self, role: Literal["llm", "writer"]) -> None:
+        self._role: Literal["llm", "writer"] = role
+
+    def __get__(self, metric: object, kind: type) -> object:
+        # by the class a dataclass asks for the default
+        return None if metric is None else vars(metric)[self._role]
+
+    def __set__(self, metric: object, given: object) -> None:
+        vars(metric)[self._role] = None if given is None else judge_of(self._role, given)
+
+
+JUDGE, WRITER = ModelField("llm"), ModelField("writer")
+
+
+def embedder_of(embedder: object, judge: object, **settings: object) -> Embedder:
+    """The embedder of an option: made by its name, for None the one that goes with the judge; as `judge_of`."""
     if embedder is None or isinstance(embedder, str):
         with naming("embedder"):
-            embedder = make_embedder(embedder, cast("LLM", judge), llm_name=llm_name, **settings)
+            embedder = make_embedder(embedder, cast("LLM", judge), **settings)
     if not _has(embedder, _EMBEDDER):
         _refuse_client("embedder", embedder)
         embedder = wrapped(embedder, "embedder")

@@ -236,8 +236,7 @@ def metrics_from(
             continue
         embeds = gets_embedder(kind, judge, named=named is not None)
         if embeds:
-            llm_name = llm if isinstance(llm, str) else ""
-            embedder = embedder_of(embedder, judge or "", llm_name, **settings)
+            embedder = embedder_of(embedder, judge or "", **settings)
         if isinstance(metric, Metric):
             models: dict[str, Any] = {"llm": judge, "writer": metric.writer or writer}
             if embeds:

@@ -75,9 +75,9 @@ class RelevantShare(SplittingMetric):
 
     of: Literal["response", "retrieved_contexts"] = "response"
 
-    def __post_init__(self) -> None:
-        self._set(required_fields=("user_input", self.of))
-        super().__post_init__()
+    def own_facts(self) -> Mapping[str, object]:
+        """The judged field is required."""
+        return {"required_fields": ("user_input", self.of)}
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
