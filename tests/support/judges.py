@@ -235,7 +235,7 @@ def graded(probabilities: Any) -> Any:
 def served(body: dict[str, Any]) -> Any:
     """What a server answers to any request: the form filled in, else yes with probabilities; vectors by the texts' hashes."""
     if "input" in body:
-        return embeddings([[byte / 255 for byte in sha256(text.encode()).digest()[:8]] for text in body["input"]])
+        return embeddings([[byte / 255 for byte in sha256(str(each).encode()).digest()[:8]] for each in body["input"]])
     if "response_format" in body:
         return json.dumps(filled(body["response_format"]["json_schema"]["schema"]))
     return SURE
