@@ -173,6 +173,24 @@ def test_against_another_report_samples_that_moved_are_found(show, against):
     assert detail.locator("del").count() == 0
 
 
+def test_what_the_script_computes_can_be_asked_for(show, html, against):
+    page = show(html)
+    pieces = "piecesOf('\U0001f600 green', [{start: 2, end: 5}, {start: 4, end: 9}]).map(([text, over]) => [text, over.length])"
+    assert page.evaluate(pieces) == [["\U0001f600 ", 0], ["gr", 1], ["e", 2], ["en", 1]]
+    assert page.evaluate("[0, 0.25, 2].map((value) => scaleOf(0, 1, 4, 296)(value))") == [4, 77, 296]
+    assert page.evaluate("[true, false].map((up) => shareOf(0.25, { low: 0, high: 1, up }))") == [0.25, 0.75]
+    time = [[0, "", 0.5, None, None], [5, "", 1, 0.5, 1], [10, "", 0, 0, 0.5]]
+    paths = page.evaluate("time => timePaths({ time, low: 0, high: 1 })", time)
+    assert paths == {"line": "4.0,30.0 150.0,4.0 296.0,56.0", "band": "150.0,4.0 296.0,30.0 296.0,56.0 150.0,30.0"}
+    chosen = "address => chosenRows(readRows(data.rows), new URLSearchParams(address)).map(({ id }) => id)"
+    assert page.evaluate(chosen, "show=failed&sort=0-") == ["high", "low"]
+    assert page.evaluate(chosen, "by.language=de&sort=id") == ["high", "middle"]
+    assert page.evaluate(chosen, "find=refused") == ["failed"]
+    changes = "readRows(data.rows).map(({ changes }) => changes.map(signed))"
+    assert show(against).evaluate(changes) == [["+0.700"], ["0.000"], ["0.000"], ["\u22120.800"]]
+    assert page.evaluate("difference('a b c', 'a x y c')") == {"begin": "a ", "gone": "b ", "come": "x y ", "end": "c"}
+
+
 def test_without_scripts_the_page_says_so(show, html):
     page = show(html, java_script_enabled=False)
     assert page.get_by_text("works with scripts").is_visible()

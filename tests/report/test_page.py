@@ -1,14 +1,38 @@
 """The page: what it says of what it was given. How it looks and that nothing runs: tests/browser."""
 
+import base64
+import hashlib
+import re
 from dataclasses import replace
+from importlib.resources import files
+
+import pytest
 
 from ragstone import Evidence, Sample, Usage, Verdict
+from ragstone.page.html import page
 from ragstone.report import Report, compare
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, without_texts
 
 from .data import NOON
 from .reports import data_of, records, report, scored, unscored, words_of
+
+
+@pytest.mark.parametrize("name", ["shared.js", "report.js", "labels.js", "page.css"])
+def test_lines_of_the_page_can_be_read(name):
+    lines = files("ragstone.page").joinpath(name).read_text("utf-8").splitlines()
+    assert max(map(len, lines)) <= 120
+
+
+def test_a_page_holds_the_script_of_its_view_alone_and_its_policy_the_digest():
+    for view, other in (("report", "labels"), ("labels", "report")):
+        html = page(view, "a", {})
+        script = re.search("<script>(.*)</script>", html, re.DOTALL)[1]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"script-src 'sha256-{digest}'" in html
+        scripts = {name: files("ragstone.page").joinpath(f"{name}.js").read_text("utf-8") for name in (view, other)}
+        assert scripts[view] in script
+        assert scripts[other] not in script
 
 
 def text_of(report, *also):

@@ -37,13 +37,12 @@ class DrawnSamples:
     def page(self) -> str:
         """The page to label them on."""
         data: dict[str, Any] = {
-            "view": "labels",
             "metric": self.metric,
             "kinds": {name: asdict(kind) for name, kind in self.kinds.items()},
             "meanings": MEANINGS,
             "samples": self.entries,
         }
-        return page(f"Label {self.metric}", {**data, "digest": digest_of(data)})
+        return page("labels", f"Label {self.metric}", {**data, "digest": digest_of(data)})
 
 
 def draw_samples(

@@ -91,7 +91,6 @@ def report_html(
     refused = [f"{count(n, 'sample')} {_REFUSED}"] if (n := aggregates.unanswerable) else []
     conclusion = _conclusion(dict(zip(order, ordered, strict=True))) if order else nothing
     data = {
-        "view": "report",
         "title": name or "ragstone report",
         "conclusion": next(filter(None, (each.conclusion() for each in also)), conclusion),
         "facts": [*facts, f"written {moment(time.time())} UTC by ragstone {__version__}"],
@@ -105,7 +104,7 @@ def report_html(
         "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in bad_rows[:_MOST]],
     }
     title = f"{name[:100]}: ragstone report" if name else "ragstone report"
-    return page(title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
+    return page("report", title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
 
 
 def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
