@@ -32,7 +32,8 @@ _ASSIGNED = rf"""(?ixs)
     (?:b(?={_QUOTE}))? (?!{_QUOTE}?{_SCHEME}?(?:{_NAME}\b|\[hidden|\.{{3}}(?!\w)|[:=>\uff1a]))
     (?P<quote>{_QUOTE})? {_SCHEME}?
     (?P<value> (?(quote) (?:(?!(?P=quote))(?:\\.|.)){{1,1000}} | [^\s"'`,;&)\]}}\\\u2026]{{1,500}} ) )"""
-_SNAKE_CASE = r"(?:[a-z]+_)+[a-z]*\d{1,2}"  # the name of a metric or a model
+# The name of a metric or a model.
+_SNAKE_CASE = r"(?:[a-z]+_)+[a-z]*\d{1,2}"
 _NAME_OF_A_KEY = (
     r"(?i)api[_-]?key|(?:access|account|auth|bearer|secret|session)[_-]?(?:key|token)|password|^token$|^authorization$"
 )
@@ -96,7 +97,8 @@ def _hide(match: re.Match[str]) -> str:
         hidden = True
     elif name in ("bearer", "basic"):
         hidden = any(map(str.isdigit, value))
-    else:  # a password may be a word
+    else:
+        # A password may be a word.
         named = "pass" in name or "pwd" in name or "_key" in name or sign == "="
         hidden = bool(sign) and (named or bool(match["quote"])) and not value.isdigit()
     return match[0].removesuffix(value) + _HIDDEN if hidden else match[0]
@@ -118,10 +120,12 @@ def describe(error: BaseException, known: Iterable[str] = (), most: int = _MOST)
     """
     try:
         text = str(error)
-        if len(text) > LONGEST:  # a key that is cut off half-way is not known as one
+        # A key that is cut off does not look like one.
+        if len(text) > LONGEST:
             text = text[:LONGEST].rsplit(None, 1)[0]
         text = printable(without_keys(text, known), most)
-    except Exception as another:  # a class of somebody's own
+    except Exception as another:
+        # A class of somebody's own may raise anything.
         text = f"(it cannot say what it is: {type(another).__name__})"
     return f"{type(error).__name__}: {text}"
 
@@ -139,7 +143,8 @@ def _secrets(name: str, value: object, depth: int) -> Iterator[str]:
         yield value.get_secret_value()
     elif isinstance(value, str):
         if re.search(_NAME_OF_A_KEY, name) or re.match(_SCHEMED, value):
-            yield value.rpartition(" ")[2]  # of "Bearer KEY", the key
+            # Of "Bearer KEY" this is the key.
+            yield value.rpartition(" ")[2]
     elif depth and is_list(value):
         for part in value:
             yield from _secrets(name, part, depth - 1)
@@ -154,7 +159,8 @@ def secrets_of(*adapters: object) -> tuple[str, ...]:
     """Return the keys of judges and embedders that have an attribute `secrets`."""
     secrets: list[str] = []
     for adapter in adapters:
-        with suppress(Exception):  # of a class of somebody's own
+        # A class of somebody's own may raise anything.
+        with suppress(Exception):
             value: object = getattr(adapter, "secrets", ())
             secrets += [key for key in value if isinstance(key, str)] if is_list(value) else ()
     return tuple(secrets)

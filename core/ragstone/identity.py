@@ -28,7 +28,7 @@ class NoKeyError(TypeError):
 
 
 def identity_json(judge: object) -> str:
-    """Return what makes a judge or an embedder as JSON: class, `model`, `base_url` and its declared `identity`.
+    """The identity of a judge or an embedder as JSON: class, `model`, `base_url` and its declared `identity`.
 
     Raises:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
@@ -53,7 +53,7 @@ def identity_json(judge: object) -> str:
 
 
 def undeclared(judge: object) -> str:
-    """Return what to say of a judge or embedder without a declared `identity` that is used with a journal; else ""."""
+    """A warning of a judge or embedder without a declared `identity` that is used with a journal; else ""."""
     if getattr(judge, "identity", None) is not None:
         return ""
     name = type(judge).__name__
@@ -69,13 +69,14 @@ def sample_key(sample: Sample) -> str:
     has_contexts = "retrieved_contexts" in sample.model_fields_set or bool(sample.retrieved_contexts)
     contexts = list(sample.retrieved_contexts) if has_contexts else None
     turns = [[turn.role, turn.content] for turn in sample.history]
-    later: list[object] = [turns] if turns else []  # fields that came later: without them the key is the former one
+    # These fields came later: without them the key is the former one.
+    later: list[object] = [turns] if turns else []
     later += [{"reference": sample.reference}] if sample.reference is not None else []
-    return _digest("sample-1", [sample.user_input, contexts, sample.response, *later])
+    return _key("sample-1", [sample.user_input, contexts, sample.response, *later])
 
 
 def sample_digest(sample: Sample) -> str:
-    """Return what stands for all texts of a sample.
+    """A digest of all texts of a sample.
 
     Example:
         >>> sample_digest(Sample(response="Yes.")) == sample_digest(Sample(response="Yes.", id="q1"))
@@ -86,7 +87,7 @@ def sample_digest(sample: Sample) -> str:
 
 
 def digest_of(value: object) -> str:
-    """Return what stands for a value that JSON can hold."""
+    """A digest of a value that JSON can hold."""
     return blake2b(json.dumps(value).encode(), digest_size=8).hexdigest()
 
 
@@ -105,14 +106,15 @@ def metric_key(metric: "Metric") -> str:
     options = {
         name: to_plain(value, partial(_object, where=f"{metric.name}.{name}"))
         for name, value in _options(metric).items()
-        if (name, value) != ("reason", False)  # so that keys are what they were before this option
+        # Keys are what they were before this option.
+        if (name, value) != ("reason", False)
     }
     facts = [kind.__qualname__, metric.name, metric.version, judge_key(metric.judge), metric.asks_one_by_one]
-    return _digest("metric-3", [*facts, json.dumps(options, sort_keys=True)])
+    return _key("metric-3", [*facts, json.dumps(options, sort_keys=True)])
 
 
 def left_out_of(judge: object) -> Mapping[str, str]:
-    """Return what a judge's provider has refused so far, by the parameter's name; nothing where it does not say."""
+    """The parameters that a judge's provider has refused so far, with its words; none where the judge does not say."""
     names: Mapping[object, object] = getattr(judge, "left_out", None) or {}
     return {str(name): str(why) for name, why in names.items()}
 
@@ -124,7 +126,7 @@ def judge_key(judge: object) -> str:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
     """
     identity, left_out = identity_json(judge), sorted(left_out_of(judge))
-    return _digest("judge-1", [identity, left_out] if left_out else identity)
+    return _key("judge-1", [identity, left_out] if left_out else identity)
 
 
 def outcome_key(sample: Sample | str, metric: "Metric | str", given: object = None) -> str:
@@ -136,7 +138,7 @@ def outcome_key(sample: Sample | str, metric: "Metric | str", given: object = No
     of_sample = sample if isinstance(sample, str) else sample_key(sample)
     of_metric = metric if isinstance(metric, str) else metric_key(metric)
     more = [] if given is None else [json.dumps(given, default=repr)]
-    return _digest("outcome-2", [of_sample, of_metric, *more])
+    return _key("outcome-2", [of_sample, of_metric, *more])
 
 
 def reply_key(request: LLMRequest | DecisionRequest, judge: str) -> str:
@@ -146,12 +148,12 @@ def reply_key(request: LLMRequest | DecisionRequest, judge: str) -> str:
     """
     if isinstance(request, DecisionRequest):
         questions = [[name, each.instruction, each.choices] for name, each in request.questions.items()]
-        return _digest("reply-3", [request.task, dict(request.texts), questions, judge])
+        return _key("reply-3", [request.task, dict(request.texts), questions, judge])
     asked = [request.task, request.system, request.user, request.schema, request.temperature, request.sample_index]
-    return _digest("reply-3", [*asked, request.choices, judge])
+    return _key("reply-3", [*asked, request.choices, judge])
 
 
-def _digest(kind: str, value: object) -> str:
+def _key(kind: str, value: object) -> str:
     # Surrogates pass as they are: escaped, two halves and the whole character would be the same.
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, person=kind.encode()).hexdigest()
@@ -173,7 +175,7 @@ def _options(metric: "Metric") -> dict[str, object]:
 
 
 def _object(value: object, where: str) -> object:
-    """Return what stands for a value that is none of JSON's."""
+    """A JSON value that stands for one that is none of JSON's."""
     kind = type(value).__qualname__
     if isinstance(getattr(value, "model", None), str) and any(hasattr(value, half) for half in _HALVES):
         return {"judge": judge_key(value)}

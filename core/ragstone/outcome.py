@@ -18,7 +18,7 @@ UnscoredReason = Literal[
     "over_budget",
     "cancelled",
 ]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+ScoreValue = Annotated[float, Field(allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
@@ -118,7 +118,7 @@ class _Shown(_Frozen):
         return "\n".join(outcome_lines(cast("Outcome", self)))
 
     def _repr_html_(self) -> str:
-        import html  # loaded when first used
+        import html
 
         return f"<pre>{html.escape(str(self))}</pre>"
 
@@ -143,10 +143,10 @@ class Score(_Shown):
     """
 
     metric: str
-    value: Finite
+    value: ScoreValue
     passed: bool | None = None
     reason: str
-    breakdown: dict[str, Finite] = Field(default_factory=dict[str, float])
+    breakdown: dict[str, ScoreValue] = Field(default_factory=dict[str, float])
     verdicts: tuple[Verdict, ...] = ()
     usage: Usage = Field(default_factory=Usage)
     version: str
@@ -184,10 +184,14 @@ Outcome = Score | Unscored
 
 
 _AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
-_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})  # each of a pair of words
-_YES_NO = frozenset({"part", "passage", "question"})  # kinds of verdicts with no third word
-_RAW = frozenset({"count", "expected", "least"})  # last words of parts that are raw signals
-_SAME = 1e-6  # closer to 1 than this, a cosine lowers nothing
+# Each is one of a pair of words.
+_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})
+# These kinds of verdicts have no third word.
+_YES_NO = frozenset({"part", "passage", "question"})
+# The names of parts that are raw signals end with these.
+_RAW = frozenset({"count", "expected", "least"})
+# A cosine that is closer to 1 lowers nothing.
+_SAME = 1e-6
 
 
 def certainty(verdict: Verdict) -> str:
@@ -198,7 +202,8 @@ def certainty(verdict: Verdict) -> str:
     word, of_affirmative = verdict.verdict, verdict.probability
     if of_affirmative is None:
         return ""
-    if verdict.kind == "criterion":  # whose choices are the user's, the best one first
+    # Its choices are the user's, the best one first.
+    if verdict.kind == "criterion":
         return "" if verdict.lowers_score else f"p({word})={of_affirmative:.2f}"
     if word in _AFFIRMATIVE:
         return f"p({word})={of_affirmative:.2f}"
@@ -217,7 +222,7 @@ def shown_parts(score: Score) -> dict[str, float]:
 
 
 def cause_of(score: Score) -> str | None:
-    """Return what lowered a score where no single verdict did; None where that is not known.
+    """The cause of a lower score where no single verdict is one; None where that is not known.
 
     Of ResponseRelevancy it is the question that the answer fits instead of the user's: the one that is least like it.
     """
@@ -244,16 +249,16 @@ def verdict_lines(verdict: Verdict, width: int = 100) -> Iterator[str]:
         yield f"    [{evidence.field}{chunk} {evidence.start}-{evidence.end}]{text}"
 
 
-def _plain(text: str, **_: object) -> str:
+def _uncoloured(text: str, **_: object) -> str:
     return text
 
 
-def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., str] = _plain) -> Iterator[str]:
+def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., str] = _uncoloured) -> Iterator[str]:
     """Yield an outcome as lines: the number, why, and each verdict with the passages that it points to.
 
     Args:
         outcome: The outcome.
-        full: False leaves out verdicts that did not lower the score, and all places.
+        full: False leaves out verdicts that did not lower the score, and all positions.
         style: Colours a text, as `click.style` does.
     """
     head = style(outcome.metric, bold=True)

@@ -32,9 +32,12 @@ _TIME = re.compile(r"([0-9]{1,9})([mhd])")
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 _LARGEST_INTEGER = 2**63 - 1
 _LARGEST_REAL = 1.7976931348623157e308
-_DIGITS = 4_000  # Python writes no integer of more than 4,300 decimal digits
-_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"  # of Hangul and Braille: letters and a symbol by category, and empty
-_JOINERS = "\u200c\u200d"  # invisible, but Persian, Indic scripts and emoji are wrong without them
+# Python writes no integer of more than 4,300 decimal digits.
+_DIGITS = 4_000
+# Of Hangul and Braille: by category letters and a symbol, and yet empty.
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+# Invisible, but Persian, Indic scripts and emoji are wrong without them.
+_JOINERS = "\u200c\u200d"
 
 
 def is_visible(text: str) -> bool:
@@ -158,20 +161,22 @@ def to_plain(
         if isinstance(value, str):
             return str.__str__(value)
         if depth and is_list(value):
-            return [to_plain(item, other, depth - 1, left) for item in _first(value, left)]
+            return [to_plain(item, other, depth - 1, left) for item in _items_left(value, left)]
         if depth and is_mapping(value):
-            pairs = _first(value.items(), left)
+            pairs = _items_left(value.items(), left)
             return {_name(key, depth, left): to_plain(item, other, depth - 1, left) for key, item in pairs}
         if isinstance(value, _SCALARS):
             return _scalar(value)
-        if depth and is_set(value):  # in one order, whatever the hashes of this process
-            items = _first(value, left)
+        # In one order, whatever the hashes of this process.
+        if depth and is_set(value):
+            items = _items_left(value, left)
             return sorted((to_plain(item, other, depth - 1, left) for item in items), key=json.dumps)
         if other is not None:
             return to_plain(other(value), other, max(depth - 1, 0), left)
         if depth and (fields := fields_of(value)) is not None:
             return to_plain(fields, None, depth - 1, left)
-    except Exception:  # an object of the app's that fails when it is looked into
+    except Exception:
+        # An object of the app's may fail when it is looked into.
         if other is not None:
             raise
     return f"<{kind.__name__}>"
@@ -192,8 +197,8 @@ def _scalar(value: Real | Decimal | date | time | UUID | PurePath | Enum) -> obj
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
-def _first(items: Iterable[T], left: list[int] | None) -> Iterable[T]:
-    """Return the items that may still be kept."""
+def _items_left(items: Iterable[T], left: list[int] | None) -> Iterable[T]:
+    """The items that may still be kept."""
     if left is None:
         return items
     first = list(islice(items, left[0]))
@@ -227,7 +232,8 @@ def as_list(value: object) -> list[object]:
 
 def is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
     """Whether it is a mapping, of whatever it may be."""
-    return isinstance(value, (dict, Mapping))  # of a dict the first is quicker to say
+    # The check for a dict is quicker.
+    return isinstance(value, (dict, Mapping))
 
 
 def is_list(value: object) -> TypeGuard[Sequence[object]]:

@@ -33,7 +33,8 @@ _TERMINAL = pytest.StashKey[IO[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep standard error: while a test runs, pytest captures it."""
-    with suppress(AttributeError, OSError, UnsupportedOperation):  # there is none
+    # There may be none.
+    with suppress(AttributeError, OSError, UnsupportedOperation):
         config.stash[_TERMINAL] = os.fdopen(os.dup(sys.stderr.fileno()), "w")
 
 

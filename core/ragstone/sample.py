@@ -82,7 +82,7 @@ class Turn(BaseModel):
 
 def _meant(name: str) -> str:
     """Return which field an unknown name means, if any is near."""
-    import difflib  # loaded when first used
+    import difflib
 
     near = difflib.get_close_matches(name.lower(), MEANT, n=1)
     return f"{name[:40]}: write {MEANT[near[0]]}" if near else f"{name[:40]}: is no field"
@@ -187,7 +187,7 @@ class BadLine:
 
 
 def first_problem(error: ValidationError, names: Mapping[str, str] | None = None) -> str:
-    """Return what is wrong with the first field that was refused, called as the user calls it.
+    """The problem of the first field that was refused, called as the user calls it.
 
     Example:
         >>> try:
@@ -198,7 +198,8 @@ def first_problem(error: ValidationError, names: Mapping[str, str] | None = None
     """
     first = error.errors(include_url=False, include_input=False)[0]
     message = first["msg"].removeprefix("Value error, ")
-    if not first["loc"]:  # it is about the whole
+    # A problem without a location is of the whole.
+    if not first["loc"]:
         return message
     name, *at = map(str, first["loc"])
     return f"{(names or {}).get(name, name)}{''.join(f'[{i}]' for i in at)}: {message}"

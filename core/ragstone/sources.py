@@ -43,19 +43,28 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 _LIST_BEGINS = re.compile(
     r"(?:array\(\s*)?\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"]|\[\s*['\"]|None\s*[,\]]|[A-Za-z_][\w.]*\((?:\w+\s*=|['\"\[]))"
 )
-_TEXT_NAMES = ("page_content", "text", "content")  # of frameworks' documents
+# The text of a framework's document.
+_TEXT_NAMES = ("page_content", "text", "content")
 _LISTED = 20
-_NO_SAMPLE = {"id", "history", "metadata", "reference"}  # alone
-_LOOKED_AT = 20  # rows of a file: where none is a sample, the file is something else
-_DEEPEVAL_CONTEXTS = "retrievalcontext"  # DeepEval writes the texts of this column with "|" between them
-_SILENT = ("system", "developer", "tool", "function")  # roles of turns that the user did not see
-_CHUNK = 16  # rows of Arrow and Parquet that are unpacked at a time
-_DENSEST = 1_000  # no texts are packed so densely, but one that says the same over and over is
-_BLANK_LINES = 1_000_000  # one after the other
-_LONGEST_LITERAL = 1_000_000  # characters of a list that Python wrote: its syntax tree is 50 times as large
+# None of these alone is a sample.
+_NO_SAMPLE = {"id", "history", "metadata", "reference"}
+# Where so many rows of a file are no samples, it is something else.
+_LOOKED_AT = 20
+# DeepEval writes the texts of this column with "|" between them.
+_DEEPEVAL_CONTEXTS = "retrievalcontext"
+# Roles of turns that the user did not see.
+_SILENT = ("system", "developer", "tool", "function")
+# Rows of Parquet that are unpacked at a time.
+_CHUNK = 16
+# Only a text that says the same over and over is packed so densely.
+_DENSEST = 1_000
+_BLANK_LINES = 1_000_000
+# The syntax tree of a list that Python wrote is 50 times as large as its characters.
+_LONGEST_LITERAL = 1_000_000
 _SPLIT = "split it, or read it by rows_of(..., largest=...)"
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
-_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # before what spreadsheets save as "Unicode text"
+# These begin what spreadsheets save as "Unicode text".
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 Source = Iterable[object] | str | PathLike[str]
 Rows = Iterator[Row | BadLine]
@@ -78,9 +87,9 @@ def rows_of(
     naming: str = NAMING,
     largest: int = LARGEST,
 ) -> Rows:
-    """Return the rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
+    """The rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
-    Rows count from 1: lines of a file of JSON lines, else places (of CSV, records behind the line of names). A
+    Rows count from 1: lines of a file of JSON lines, else positions (of CSV, records behind the line of names). A
     sample without an id keeps none; a row of a file or table, or a dict, gets its number. Ids may occur twice.
 
     Args:
@@ -130,17 +139,19 @@ def rows_of(
     kind = type(source).__name__
     table: Any = source
     items: Iterable[object] | None = None
-    if hasattr(source, "iter_rows"):  # polars
+    # It is Polars'.
+    if hasattr(source, "iter_rows"):
         items = table.select(reader.columns(table.columns, kind)).iter_rows(named=True)
-    elif hasattr(source, "itertuples"):  # pandas, which is not imported for it
+    elif hasattr(source, "itertuples"):
+        # It is pandas', which is not imported for it.
         columns = reader.columns(list(table.columns), kind)
         cells = table[columns].itertuples(index=False, name=None)
         items = (dict(zip(columns, values, strict=True)) for values in cells)
-    elif is_list(names := getattr(getattr(source, "schema", None), "names", None)):  # Arrow
+    elif is_list(names := getattr(getattr(source, "schema", None), "names", None)):
         batches = table if hasattr(source, "read_next_batch") else [table]
         batches = table.to_batches() if hasattr(source, "to_batches") else batches
         items = _arrow_items(batches, reader.columns(names, kind), largest)
-    elif is_list(names := getattr(source, "column_names", None)):  # a Hugging Face dataset
+    elif is_list(names := getattr(source, "column_names", None)):
         reader.columns(names, kind)
         items = table
     if items is not None:
@@ -264,14 +275,15 @@ class RowReader:
             return BadLine(number, first_problem(error))
         except ValueError as error:
             return BadLine(number, str(error))
-        except Exception as error:  # a user's object may raise anything when it is looked into
+        except Exception as error:
+            # A user's object may raise anything when it is looked into.
             return BadLine(number, describe(error, most=200))
 
     def _sample(self, number: int, row: Mapping[Any, object], *, table: bool) -> Sample:
         values: dict[str, Any] = {"id": str(number)}
         for field, names in self._names_in(tuple(row)).items():
             for name in names:
-                value = _cell(_at(row, name, field))
+                value = _python_value(_at(row, name, field))
                 if value is not None:
                     values[field] = self._value(field, name, value, table=table)
                     break
@@ -292,18 +304,19 @@ class RowReader:
             return _metadata(value, name)
         if field == "retrieved_contexts":
             if isinstance(value, str) and table:
-                value = _contexts(value, name)
+                value = _contexts_in_cell(value, name)
             elif isinstance(value, str) and field in self._fields:
                 value = [value]
             items = _items(value)
-            return [_context_text(each) for each in items] if is_list(items) else value
-        if field == "reference" and is_list(value) and len(value) == 1:  # ground_truths, of which there is one
+            return [_document_text(each) for each in items] if is_list(items) else value
+        # Of ground_truths there is one.
+        if field == "reference" and is_list(value) and len(value) == 1:
             return value[0]
         return value
 
 
 def _bare(name: str) -> str:
-    """Return a name without what its writing adds: case and separators."""
+    """A name without what its writing adds: case and separators."""
     return re.sub(r"[\W_]+", "", name).lower()
 
 
@@ -313,12 +326,12 @@ _FIELDS: Mapping[str, str] = {
 
 
 def _column(name: str, names: Sequence[object]) -> str:
-    """Return the column that holds what a name with dots leads to."""
+    """The column that holds what a name with dots leads to."""
     return name if name in names else name.partition(".")[0]
 
 
 def _at(row: Mapping[Any, object], name: str, field: str) -> object:
-    """Return a row's value; what a name with dots, such as "outputs.answer", leads to."""
+    """A row's value; what a name with dots, such as "outputs.answer", leads to."""
     if name in row:
         return row[name]
     value: object = row
@@ -333,28 +346,31 @@ def _at(row: Mapping[Any, object], name: str, field: str) -> object:
 
 
 def _items(value: object) -> object:
-    return getattr(value, "tolist", lambda: value)()  # numpy's, as pandas reads Parquet
+    # Pandas reads Parquet into arrays of numpy.
+    return getattr(value, "tolist", lambda: value)()
 
 
-def _context_text(item: object) -> object:
-    """Return the text of a document, which may be a mapping or an object; anything else as it is."""
+def _document_text(item: object) -> object:
+    """The text of a document, which may be a mapping or an object; anything else as it is."""
     fields: Mapping[Any, object] = item if is_mapping(item) else {}
     texts = [fields.get(name, getattr(item, name, None)) for name in _TEXT_NAMES]
     return next((text for text in texts if isinstance(text, str)), item)
 
 
-def _cell(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
-    """Return a cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
-    if type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+def _python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
+    """A cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
+    # What pandas has for nothing.
+    if type(value).__name__ in ("NAType", "NaTType"):
         return None
-    if isinstance(value, Real) and hasattr(value, "item"):  # of numpy
+    # Numpy's numbers have it.
+    if isinstance(value, Real) and hasattr(value, "item"):
         scalar: Any = value
         value = scalar.item()
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _contexts(text: str, column: str) -> object:
-    """Return the contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
+def _contexts_in_cell(text: str, column: str) -> object:
+    """The contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
     bare = text.strip()
     if bare.startswith(("[", "(")):
         if is_list(found := _json(bare)):
@@ -373,7 +389,7 @@ def _contexts(text: str, column: str) -> object:
 
 
 def _history(value: object) -> object:
-    """Return the turns that a value holds, which may be JSON text, without those of the system and of tools."""
+    """The turns that a value holds, which may be JSON text, without those of the system and of tools."""
     turns = _json(value) if isinstance(value, str) else _items(value)
     if not is_list(turns) or not all(map(is_mapping, turns)):
         raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
@@ -381,7 +397,7 @@ def _history(value: object) -> object:
 
 
 def _metadata(value: object, name: str) -> object:
-    """Return an object, which may be JSON text; any other value under its name."""
+    """An object, which may be JSON text; any other value under its name."""
     found = _json(value) if isinstance(value, str) else value
     return found if is_mapping(found) else {name: value}
 
@@ -391,19 +407,20 @@ def _listed(names: Sequence[object]) -> str:
 
 
 def _json(text: str | bytes) -> object:
-    """Return a text's JSON value; a `BadLine` where it has none."""
+    """A text's JSON value; a `BadLine` where it has none."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         return BadLine(0, f"not JSON: {error.msg} at column {error.colno}")
-    except (ValueError, RecursionError) as error:  # an integer of too many digits; brackets in brackets
+    except (ValueError, RecursionError) as error:
+        # An integer may have too many digits, or brackets may stand in brackets.
         return BadLine(0, f"not JSON: {str(error)[:100]}")
 
 
 def _file_rows(path: str, reader: RowReader) -> Rows:
     """Yield the rows of a file, in constant memory (one that is a JSON list is read whole)."""
     name = "standard input" if path == "-" else path
-    with _explained(name):
+    with _as_source_errors(name):
         rows = _folder_rows(Path(path), reader) if os.path.isdir(path) else _opened_rows(path, reader, name)  # noqa: PTH112
         bad: list[BadLine] = []
         for row in rows:
@@ -421,40 +438,45 @@ def _file_rows(path: str, reader: RowReader) -> Rows:
 
 
 def _opened_rows(path: str, reader: RowReader, name: str) -> Rows:
-    with _opened(path) as file:
+    with _open_bytes(path) as file:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
-        if not file.seekable() and body.peek(6).startswith((b"PAR1", b"ARROW1")):  # these are read from their end
+        # These are read from their end.
+        if not file.seekable() and body.peek(6).startswith((b"PAR1", b"ARROW1")):
             body = cast("io.BufferedReader", io.BufferedReader(io.BytesIO(body.read())))
         yield from _rows_in(body, reader, name)
 
 
-def _opened(path: str) -> io.BufferedReader:
+def _open_bytes(path: str) -> io.BufferedReader:
     if path != "-":
         return Path(path).open("rb")
-    try:  # not sys.stdin: a thread that waits in it for a line would abort the interpreter's exit
+    # A thread that waits in sys.stdin for a line would abort the interpreter's exit.
+    try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # it is no file, as in tests
+    except (OSError, ValueError):
+        # It is no file, as in tests.
         return io.BufferedReader(cast("io.RawIOBase", sys.stdin.buffer))
 
 
 @contextmanager
-def _explained(name: str) -> Generator[None, None, None]:
+def _as_source_errors(name: str) -> Generator[None, None, None]:
     try:
         yield
     except SourceError:
         raise
-    except Exception as error:  # pyarrow raises many kinds of damaged files
+    except Exception as error:
+        # Of damaged files pyarrow raises many kinds of errors.
         why = str(getattr(error, "strerror", None) or error) or type(error).__name__
         raise SourceError(f"{name}: cannot be read: {why}") from error
 
 
 def _rows_in(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
-    """Return the rows of a file of whatever kind; its content says which it is, and of damaged JSON its name."""
+    """The rows of a file of whatever kind; its content says which it is, and of damaged JSON its name."""
     start = file.peek(200)[:200]
     if start.startswith(b"PAR1"):
         return _parquet_rows(file, reader, name)
-    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file; a stream, as Hugging Face writes it
+    # A file begins with the one, a stream, as Hugging Face writes it, with the other.
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return _arrow_rows([file], reader, name)
     is_json = Path(name.lower().removesuffix(".gz")).suffix in (".json", ".jsonl", ".ndjson")
     if is_json or start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
@@ -488,7 +510,8 @@ def _json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
         if is_mapping(value) and "ragstone_results" in value:
             raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
         lines = chain([(number, line)], lines)
-        if not is_mapping(value) or not reader.knows(value):  # it may be the beginning of a list, or hold one
+        # It may be the beginning of a list, or hold one.
+        if not is_mapping(value) or not reader.knows(value):
             held = list(lines)
             whole = _json(b"\n".join(line for _, line in held))
             if is_mapping(whole):
@@ -520,23 +543,26 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
         passed, first = next(((i, line) for i, line in enumerate(lines) if line.strip()), (0, ""))
         if not first:
             return
-        if said := re.fullmatch(r"(?i)sep=(.)\s*", first):  # as spreadsheets write it
+        # Spreadsheets write this line.
+        if said := re.fullmatch(r"(?i)sep=(.)\s*", first):
             passed, first = passed + 1, next(lines, "")
-        known = (mark for mark in ",;\t" if reader.knows(_names(first, mark)))
+        known = (mark for mark in ",;\t" if reader.knows(_column_names(first, mark)))
         mark = said[1] if said else next(known, "\t" if "\t" in first else ",")
-        csv.field_size_limit(reader.largest // 2)  # of the whole process; 131,072 characters are too few for a context
-        records = csv.reader(chain([first], lines), delimiter=mark, strict=True)  # else an open quote swallows the rest
+        # This is of the whole process. The usual 131,072 characters are too few for a context.
+        csv.field_size_limit(reader.largest // 2)
+        # Unless it is strict, an open quote swallows the rest.
+        records = csv.reader(chain([first], lines), delimiter=mark, strict=True)
         names = [cell.strip() for cell in next(records)]
-        places = {column: names.index(column) for column in reader.columns(names, name)}
-        for number, item in enumerate(_csv_items(records, places, len(names), passed), 1):
+        positions = {column: names.index(column) for column in reader.columns(names, name)}
+        for number, item in enumerate(_csv_items(records, positions, len(names), passed), 1):
             yield reader.row(number, item, table=True)
 
 
-def _names(line: str, mark: str) -> list[str]:
+def _column_names(line: str, mark: str) -> list[str]:
     return [cell.strip() for record in csv.reader([line], delimiter=mark) for cell in record]
 
 
-def _csv_items(records: Any, places: Mapping[str, int], width: int, passed: int) -> Iterator[object]:  # noqa: ANN401
+def _csv_items(records: Any, positions: Mapping[str, int], width: int, passed: int) -> Iterator[object]:  # noqa: ANN401
     """Yield the records of a `csv.reader` behind the line of names; a bad one says where in the file it ends."""
     while True:
         try:
@@ -550,7 +576,7 @@ def _csv_items(records: Any, places: Mapping[str, int], width: int, passed: int)
             problem = "is not UTF-8; save the file as UTF-8"
         else:
             if len(cells) == width:
-                yield _unquoted({name: cells[place] or None for name, place in places.items()})
+                yield _without_json_quotes({name: cells[i] or None for name, i in positions.items()})
                 continue
             if not cells:
                 continue
@@ -558,8 +584,8 @@ def _csv_items(records: Any, places: Mapping[str, int], width: int, passed: int)
         yield BadLine(0, f"{problem} (it ends on line {passed + records.line_num} of the file)")
 
 
-def _unquoted(row: dict[str, str | None]) -> dict[str, str | None]:
-    """Return a row of texts without JSON's quotes, as TruLens and Langfuse write them around each; not around one."""
+def _without_json_quotes(row: dict[str, str | None]) -> dict[str, str | None]:
+    """A row of texts without JSON's quotes, as TruLens and Langfuse write them around each; not around one."""
     quoted = {name: _json(cell) for name, cell in row.items() if cell and cell[0] == cell[-1] == '"'}
     texts = {name: text or None for name, text in quoted.items() if isinstance(text, str)}
     return row | texts if len(texts) > 1 else row
@@ -625,9 +651,10 @@ def _arrow_rows(files: Sequence[io.BufferedReader], reader: RowReader, name: str
 def _arrow_items(batches: Iterable[Any], columns: Sequence[str], largest: int) -> Iterator[object]:
     for batch in batches:
         wanted = batch.select(columns)
-        wanted.validate(full=True)  # reading a value of a damaged one may end the process
-        for place in range(wanted.num_rows):
-            row = wanted.slice(place, 1)
+        # Reading a value of a damaged one may end the process.
+        wanted.validate(full=True)
+        for i in range(wanted.num_rows):
+            row = wanted.slice(i, 1)
             if row.nbytes > largest:
                 raise SourceError(f"a row is larger than {largest:,} bytes; {_SPLIT}")
             yield from row.to_pylist()
