@@ -13,7 +13,11 @@ import pytest
 
 from ragstone import (
     AlignmentCoverage,
+    CitationSupport,
+    ContextPrecision,
+    ContextRecall,
     ContextRelevancy,
+    FactualCorrectness,
     Faithfulness,
     LLMRequest,
     ResponseCompleteness,
@@ -32,19 +36,26 @@ PINNED = {
     "response_completeness": ("3", "bb1ae8070637b74b"),
     "faithfulness": ("4", "a232be3e3377b74a"),
     "context_relevancy": ("5", "562de502e0f0f87e"),
+    "context_precision": ("1", "c003e05a058882c8"),
+    "context_recall": ("2", "2062a644ced12c61"),
+    "factual_correctness": ("2", "fc621026d96591b7"),
+    "citation_support": ("3", "991b07abe6e51b70"),
 }
 # The same, of a question that follows a conversation: with what it is asked as.
 PINNED_WITH_HISTORY = {
     "response_relevancy": ("6", "7bb5621839077236"),
     "response_completeness": ("3", "f314bb051ee7a5f8"),
     "context_relevancy": ("5", "d6719828e47959e6"),
+    "context_precision": ("1", "7be3d13321dcdffb"),
 }
 
 SAMPLE = Sample(
     user_input="Emma is a novel. Jane Austen wrote it. Who wrote Emma?",
     retrieved_contexts=["Emma is a novel. Jane Austen wrote Emma.", "It came out in 1815."],
     response="Emma is a novel. It came out in 1815.",
+    reference="Emma is a novel. It is long.",
 )
+CITING = SAMPLE.model_copy(update={"response": "Emma is a novel [1]. It came out in 1815 [1][2]."})
 GIVEN = ("Is Emma a novel?", "Did it come out in 1815?")
 # Every option that may show in a prompt, each alone.
 OPTIONS = {
@@ -65,6 +76,10 @@ OPTIONS = {
     ResponseCompleteness: [{}],
     Faithfulness: [{}],
     ContextRelevancy: [{}, {"granularity": "chunk"}, {"max_input_tokens": 230}],
+    ContextPrecision: [{}, {"against": "response"}],
+    ContextRecall: [{}],
+    FactualCorrectness: [{}],
+    CitationSupport: [{}],
 }
 
 
@@ -98,7 +113,7 @@ def digest(metric, sample=SAMPLE):
 @pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
 def test_a_changed_prompt_has_a_changed_version(metric):
     version, pinned = PINNED[metric.name]
-    found = digest(metric)
+    found = digest(metric, CITING if metric is CitationSupport else SAMPLE)
     assert (metric.version, found) == (version, pinned), (
         f"the prompts of {metric.__name__} are not those of its version {version!r}. Meant? Raise its `version` "
         f'(unless you just did) and put this into PINNED of {__file__}:\n    "{metric.name}": ("VERSION", "{found}"),'
@@ -116,7 +131,7 @@ def test_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
     shows_not = {
         "llm", "writer", "parts", "threshold", "asking", "scoring", "embedder", "language", "splitter",
-        "length_penalty", "coeff", "max_input_tokens", "max_characters", "instructions",
+        "length_penalty", "coeff", "max_input_tokens", "max_characters", "instructions", "marks",
         "reason",  # its own prompt has tests/core/test_reason.py
     }  # fmt: skip
     for metric, options in OPTIONS.items():

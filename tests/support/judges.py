@@ -137,6 +137,26 @@ def _verdicts(request: LLMRequest, data: dict[str, str]) -> Any:
     }
 
 
+def _of_two_texts(request: LLMRequest, data: dict[str, str]) -> Any:
+    others = {"response": data["reference"], "reference": data["response"]}
+    return {
+        name: _verdicts(request, {"original": other, "claims": data[f"{name}_claims"]})["verdicts"]
+        for name, other in others.items()
+    }
+
+
+def _cited(request: LLMRequest, data: dict[str, str]) -> Any:
+    contexts, answers = numbered_lines(data["contexts"]), {}
+    for i, item in numbered_lines(data["claims"]).items():
+        claim, _, cited = item.rpartition(" (cites ")
+        answers[i] = holds("\n".join(contexts[number] for number in re.findall(r"\d+", cited)), claim)
+    return {"answers": answers}
+
+
+def _useful(answer: str, context: str) -> str:
+    return "yes" if any(fact in context for fact in sentences(answer)) else "no"
+
+
 def _relevant(question: str, sentence: str) -> bool:
     return question.removesuffix("?").split()[-1] in sentence
 
@@ -172,6 +192,18 @@ _ANSWERS = {
     "faithfulness.claims": lambda request, data: {"claims": sentences(data["response"])},
     "faithfulness.verdicts": _verdicts,
     "faithfulness.verdict": lambda request, data: holds(data["text"], data["claim"]),
+    "context_recall.claims": lambda request, data: {"claims": sentences(data["reference"])},
+    "context_recall.verdicts": _verdicts,
+    "context_recall.verdict": lambda request, data: holds(data["text"], data["claim"]),
+    "factual_correctness.claims": lambda request, data: {name: sentences(text) for name, text in data.items()},
+    "factual_correctness.verdicts": _of_two_texts,
+    "factual_correctness.verdict": lambda request, data: holds(data["text"], data["claim"]),
+    "citation_support.supported": _cited,
+    "citation_support.verdict": lambda request, data: holds(data["text"], data["claim"]),
+    "context_precision.useful": lambda request, data: {
+        "answers": {i: _useful(data["answer"], text) for i, text in numbered_lines(data["contexts"]).items()}
+    },
+    "context_precision.context": lambda request, data: _useful(data["answer"], data["context"]),
     "alignment_coverage.source_answers": _answers("text"),
     "alignment_coverage.source_answer": _answers("text"),
     "alignment_coverage.summary_answers": _answers("text"),
