@@ -6,19 +6,27 @@ from importlib import import_module
 
 
 def front_door(
-    package: str, modules: Mapping[str, str]
+    package: str, modules: Mapping[str, str], *, framework: str = "", extra: str = ""
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return a package's `__all__`, `__getattr__` and `__dir__`.
 
     Args:
         package: Its name.
         modules: The public names that each module defines, with a space between them.
+        framework: The module of a framework that all of them need; where it is missing, an ImportError says so.
+        extra: The extra of ragstone that brings it.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        try:
+            return getattr(import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            if not error.name or not framework.startswith(error.name):
+                raise
+            distribution = framework.replace(".", "-").replace("_", "-")
+            raise ImportError(f'{package} needs {distribution}: pip install "ragstone[{extra}]"') from error
 
     return sorted(homes), load, partial(sorted, homes)

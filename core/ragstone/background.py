@@ -13,7 +13,8 @@ T = TypeVar("T")
 Sync = Callable[[], T]
 Async = Callable[[], Coroutine[Any, Any, T]]
 
-_LOOPS: dict[int, asyncio.AbstractEventLoop] = {}  # by the process: a forked one lacks the thread
+# By the process's id, because a forked process lacks the thread.
+_LOOPS: dict[int, asyncio.AbstractEventLoop] = {}
 SHORT_LOOPS: "weakref.WeakSet[asyncio.AbstractEventLoop]" = weakref.WeakSet()
 """Loops that end with a run, as `evaluate`'s: they await no model object, whose connections would be left open."""
 
@@ -53,7 +54,8 @@ def begin(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         loop = asyncio.new_event_loop()
         if _LOOPS.setdefault(pid, loop) is loop:
             threading.Thread(target=loop.run_forever, name="ragstone-loop", daemon=True).start()
-        else:  # another thread was faster
+        else:
+            # Another thread was faster.
             loop.close()
     call = asyncio.run_coroutine_threadsafe(coroutine, _LOOPS[pid])
     if (calls := CALLS.get(None)) is not None:
@@ -72,19 +74,22 @@ def result(call: Future[T]) -> T:
             raise RuntimeError("an async judge or embedder called the sync method of another: await its async one")
         return call.result()
     finally:
-        call.cancel()  # if the wait was interrupted
+        # The wait may have been interrupted.
+        call.cancel()
 
 
 def daemon(call: Sync[T], name: str = "ragstone-call") -> Future[T]:
     """Make a blocking call in a daemon thread of its own: one that hangs keeps no interpreter from ending."""
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # who waits may go, the call runs on
+    # Who waits may stop waiting; the call runs on.
+    done.set_running_or_notify_cancel()
     context = contextvars.copy_context()
 
     def work() -> None:
         try:
             value = context.run(call)
-        except StopIteration:  # which no future carries
+        except StopIteration:
+            # No future carries a StopIteration.
             done.set_exception(RuntimeError("the call raised StopIteration"))
         except BaseException as error:
             done.set_exception(error)

@@ -91,7 +91,8 @@ def refuse_name(package: str, name: str) -> object:
     """Raise the error for a name that a library's package has not, which says what to use in its place."""
     if name in _INSTEAD or name[0].isupper():
         raise ImportError(f"{package} has no {name}: {_INSTEAD.get(name, 'ragstone has nothing for it')}", name=package)
-    raise AttributeError(f"{package} has no attribute {name!r}")  # as tools ask for that look for options
+    # Tools ask so for options that a module may have.
+    raise AttributeError(f"{package} has no attribute {name!r}")
 
 
 def register(package: str, modules: Mapping[str, ModuleType], not_there: Iterable[str]) -> None:

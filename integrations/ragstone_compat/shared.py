@@ -58,7 +58,7 @@ def _default_judge() -> str:
         print(f"ragstone: no judge is named; {_DEFAULT} answers", file=sys.stderr)
         return _DEFAULT
     try:
-        from ragstone.local.files import LLM_FILE, installed_path  # an extra
+        from ragstone.local.files import LLM_FILE, installed_path
 
         installed_path(LLM_FILE)
     except (ImportError, FileNotFoundError):

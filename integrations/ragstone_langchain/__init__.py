@@ -12,7 +12,7 @@ else:
     from ragstone._front_door import front_door
 
     # Models, runnables and agents take seconds to import: each is loaded with what needs it.
-    __all__, _load, __dir__ = front_door(
+    __all__, __getattr__, __dir__ = front_door(
         __name__,
         {
             "ragstone_langchain.decisions": "LangChainDecisions",
@@ -21,12 +21,6 @@ else:
             "ragstone_langchain.models": "LangChainEmbedder LangChainLLM",
             "ragstone_langchain.record": "contexts",
         },
+        framework="langchain_core",
+        extra="langchain",
     )
-
-    def __getattr__(name: str) -> object:
-        try:
-            return _load(name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not error.name.startswith("langchain_core"):
-                raise
-            raise ImportError(f'{__name__} needs langchain-core: pip install "ragstone[langchain]"') from error

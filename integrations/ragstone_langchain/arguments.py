@@ -74,7 +74,8 @@ class Arguments:
     def _why_not(self, field: SampleField, problem: Unreadable | None) -> str:
         if self.error is not None:
             return f"the app failed: the target raised {printable(self.error.partition(chr(10))[0], 300)}"
-        if self.outputs == {"output": None}:  # as LangSmith packs it
+        # LangSmith packs None so.
+        if self.outputs == {"output": None}:
             return "the app returned nothing (None)"
         places = [f"{name} ({kind(getattr(self, name))})" for name in _PLACES[field]]
         why = problem or f"is not in {' or '.join(places)}"

@@ -10,14 +10,14 @@ from ragstone.judge import BaseDecisionModel, DecisionReply, DecisionRequest
 from ragstone.options import Count, checked
 from ragstone.plain import as_count, as_dict
 from ragstone_langchain.shared_model import (
-    SharedModel,
+    LangChainModel,
     input_limit,
     is_decision_model,
     judge_config,
 )
 
 
-class LangChainDecisions(SharedModel[Runnable[Any, Any]], BaseDecisionModel):
+class LangChainDecisions(LangChainModel[Runnable[Any, Any]], BaseDecisionModel):
     """A LangChain decision model as a judge: a `BaseDecisionModel` (langchain-core 1.8), or a runnable around one.
 
     The texts are the state; each question is a `Choice`. The model object is never changed. Judge calls stay out of

@@ -84,7 +84,8 @@ class RagEvaluator:
         if key is not None and len(names) > 1:
             raise ValueError(f"key: is one for {', '.join(names)}; leave it out")
         self.keys = names if key is None else [key]
-        self.__name__ = f"ragstone:{','.join(self.keys)}"  # LangSmith names the evaluator's trace by it
+        # LangSmith names the evaluator's trace by it.
+        self.__name__ = f"ragstone:{','.join(self.keys)}"
         self.__signature__ = inspect.signature(self.acall)
         self._reading = ReadingOptions(fields, retriever_tools)
 
@@ -108,7 +109,8 @@ class RagEvaluator:
         """
         return self.result(_arguments(*unnamed, **arguments))
 
-    async def acall(  # LangSmith passes what is named here, to a call too
+    # LangSmith passes the arguments that are named here, to `__call__` too.
+    async def acall(
         self,
         *,
         inputs: object = None,
@@ -150,7 +152,8 @@ class RagEvaluator:
 
         Contexts are in the run's outputs or, where they are not, those that its outermost retrievers returned.
         """
-        from ragstone_langchain.run_evaluator import RagRunEvaluator  # langsmith takes its time to import
+        # langsmith takes long to import.
+        from ragstone_langchain.run_evaluator import RagRunEvaluator
 
         return RagRunEvaluator(self.keys, self.result, self.aresult)
 
@@ -159,7 +162,8 @@ class RagEvaluator:
 
         Its input is a chain's state with everything in it.
         """
-        from langchain_core.runnables import RunnableLambda  # most of langchain-core's import time
+        # Most of langchain-core's import time goes here.
+        from langchain_core.runnables import RunnableLambda
 
         return RunnableLambda(self._score_state, self._ascore_state, name=self.__name__)
 
@@ -176,7 +180,8 @@ def _sample_or_unscored(metric: Metric, arguments: Arguments, reading: ReadingOp
         return arguments.sample(metric, reading)
     except Unreadable as problem:
         detail = str(problem)
-    except Exception as error:  # from an object of the app's that fails when it is looked into
+    except Exception as error:
+        # An object of the app's fails when it is looked into.
         detail = f"what was passed cannot be read: {describe(error, most=300)}"
     return Unscored(metric=metric.name, reason="missing_input", detail=detail, version=metric.version)
 

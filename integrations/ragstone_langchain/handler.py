@@ -26,10 +26,12 @@ class _Everywhere:
         from langchain_core.tracers.context import register_configure_hook
 
         self.handler: BaseCallbackHandler | None = None
-        register_configure_hook(cast("ContextVar[Any]", self), inheritable=True)  # which cannot be undone
+        # LangChain has no way to undo this, so the variable is cleared instead.
+        register_configure_hook(cast("ContextVar[Any]", self), inheritable=True)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(None), ()  # another process has its own
+        # Another process has its own.
+        return type(None), ()
 
     def get(self) -> BaseCallbackHandler | None:
         return self.handler
@@ -77,8 +79,8 @@ class MonitorHandler(BaseCallbackHandler):
         1.0
     """
 
-    raise_error = False
-    run_inline = True  # on the event loop itself: the methods take microseconds, and a hop to a thread takes longer
+    # On the event loop itself: the methods take microseconds, and a hop to a thread takes longer.
+    run_inline = True
 
     def __init__(
         self,
@@ -98,10 +100,11 @@ class MonitorHandler(BaseCallbackHandler):
         return f"{type(self).__name__}({self.monitor!r})"
 
     def __deepcopy__(self, memo: dict[int, object]) -> "MonitorHandler":
-        return self  # configs are deep-copied; a copy would hear of the same runs once more
+        # Configs are deep-copied, and a copy would count the same runs once more.
+        return self
 
     def everywhere(self) -> ExitStack:
-        """Hear of every run in this process from now on, on all threads, with no config to pass.
+        """Follow every run in this process from now on, on all threads, with no config to pass.
 
             with monitor, MonitorHandler(monitor).everywhere():
                 ...  # serve
@@ -141,7 +144,7 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_chain_end(self, *output: object, run_id: UUID, **event: object) -> None:
         """End a run: keep the texts that it found, or submit the sample that it is."""
-        safely(self.monitor, self.recorder.end, run_id, *output, None, event.get("inputs"))
+        safely(self.monitor, self.recorder.end, run_id, event.get("inputs"), *output)
 
     on_retriever_end = on_chain_end
     on_tool_end = on_chain_end
@@ -149,7 +152,7 @@ class MonitorHandler(BaseCallbackHandler):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **event: object) -> None:
         """End a run that failed, was cancelled or interrupted."""
-        safely(self.monitor, self.recorder.end, run_id, None, error, event.get("inputs"))
+        safely(self.monitor, self.recorder.end, run_id, event.get("inputs"), None, error)
 
     on_llm_error = on_chain_error
     on_retriever_error = on_chain_error

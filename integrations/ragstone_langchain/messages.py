@@ -12,12 +12,10 @@ from ragstone.sample import Turn
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-JUDGE_TAG = "ragstone:judge"
-"""Stands on every run of a judge, so that handlers can tell it from the app's."""
-
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
 _ROLES = {"human": "user", "ai": "assistant"}
-_LONGEST = 100  # messages of a conversation that are read for its history
+# Messages of a conversation that are read for its history at most.
+_LONGEST = 100
 
 
 def as_mapping(value: object) -> Mapping[Any, object] | None:
@@ -45,11 +43,13 @@ def read_message(value: object) -> "BaseMessage | None":
         parts = (*value,)
         if len(parts) != 2 or not isinstance(parts[0], str):
             return None
-    from langchain_core.messages import BaseMessage, convert_to_messages  # most of langchain-core's import time
+    # Most of langchain-core's import time goes here.
+    from langchain_core.messages import BaseMessage, convert_to_messages
 
     if isinstance(value, BaseMessage):
         return value
-    with suppress(Exception):  # whatever LangChain says of what it takes for none
+    # LangChain has many errors for what it takes for no message.
+    with suppress(Exception):
         return convert_to_messages([parts])[0] if parts else None
     return None
 
@@ -69,7 +69,7 @@ def message_text(message: "BaseMessage") -> str:
 
 
 def said_in(message: "BaseMessage") -> str:
-    """Return what a person would read of a message."""
+    """The text that a person would read of a message."""
     text = text_of_blocks(cast("object", message.content), pieces=_role_word(message.type) != message.type) or ""
     if role_of(message) != "ai":
         return text
@@ -88,7 +88,7 @@ def asks_for_tools(message: "BaseMessage") -> bool:
 
 
 def without_thoughts(text: str) -> str:
-    """Return what a model said without what it thought in the same text; a text that quotes a mark stays whole."""
+    """An answer's text without the thoughts in it; a text that quotes a mark stays whole."""
     marked = "</" in text or "[/" in text or "<|" in text
     thoughts = find_thoughts(text) if marked and "`</" not in text else None
     return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
@@ -133,7 +133,7 @@ def answer_in(turn: "Sequence[BaseMessage]") -> str | None:
 
 
 def turns_in(value: object, *, memory: bool) -> list[Turn]:
-    """Return what people and the AI said in a conversation; a memory may be pairs of texts."""
+    """The turns of people and the AI in a conversation; a memory may be pairs of texts."""
     said: list[tuple[str, str]] = []
     for item in value[-_LONGEST:] if is_list(value) else ():
         if (message := read_message(item)) is not None:

@@ -34,7 +34,7 @@ from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_dict, as_list
 from ragstone_langchain.messages import message_text
 from ragstone_langchain.shared_model import (
-    SharedModel,
+    LangChainModel,
     input_limit,
     is_decision_model,
     judge_config,
@@ -49,11 +49,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_MAYBE_STRUCTURE = REFUSALS | {500, 501}  # of a server that cannot convert a schema
+# Servers that cannot convert a schema answer with the last two.
+_MAYBE_STRUCTURE = REFUSALS | {500, 501}
 _ABOUT_STRUCTURE = re.compile(r"tool|function|schema|response_format|structured|grammar|guided", re.IGNORECASE)
 
 
-class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
+class LangChainLLM(LeavesOut, LangChainModel[Runnable[Any, Any]], BaseLLM):
     """A LangChain model as a judge: a chat model, a text model, or a runnable around one.
 
     The model object is never changed and keeps its temperature and all other settings. Judge calls stay out of the
@@ -151,7 +152,8 @@ class LangChainLLM(LeavesOut, SharedModel[Runnable[Any, Any]], BaseLLM):
                 self._took("structured_output")
                 return read_structured(answer, request)
         answer = await ask(*calls(model, spelled_out(request)))
-        if refusal is not None and _is_lasting(refusal):  # it was the structure: without it there was an answer
+        # Without the structure there was an answer.
+        if refusal is not None and _is_lasting(refusal):
             self._refused("structured_output", describe(refusal, self.secrets))
         return read_plain(answer, request)
 
@@ -164,10 +166,12 @@ def _with_structure(model: Runnable[Any, Any], request: LLMRequest) -> Runnable[
     if isinstance(model, RunnableBindingBase) and (model.kwargs or "configurable" in model.config):
         return None
     schema = {"title": schema_name(request), "description": "The reply to the user's message.", **request.schema}
-    make: Any = model  # not every runnable has the method
+    # Not every runnable has the method.
+    make: Any = model
     try:
         structured: Runnable[Any, Any] = make.with_structured_output(schema, include_raw=True)
-    except Exception as error:  # each wrapper has its own: AttributeError, NameError, NotImplementedError, ValueError
+    except Exception as error:
+        # Each wrapper has an error of its own: AttributeError, NameError, NotImplementedError, ValueError.
         _log.debug("no structured output from %s: %s", type(model).__name__, describe(error))
         return None
     return structured
@@ -185,11 +189,13 @@ def _unfinished_reply(error: Exception, request: LLMRequest) -> LLMReply | None:
     OpenAI's client raises when structured output was cut off, and its error has what there is of the reply; and when it
     was withheld. A configurable model tells only by a NotImplementedError that it has no structured output.
     """
-    if type(error).__name__ == "ContentFilterFinishReasonError":  # of openai, which need not be installed
+    # The class is openai's, which need not be installed.
+    if type(error).__name__ == "ContentFilterFinishReasonError":
         return LLMReply("", ended="content_filter")
     dump = getattr(getattr(error, "completion", None), "model_dump", None)
     reply = read_completion(as_dict(dump() if callable(dump) else None), request)
-    text = f"{error} {getattr(error, 'body', '')}"  # clients differ in how much of the body they show
+    # Clients differ in how much of the body they show.
+    text = f"{error} {getattr(error, 'body', '')}"
     refused = getattr(error, "status_code", None) in _MAYBE_STRUCTURE and _ABOUT_STRUCTURE.search(text)
     if reply is None and not refused and not isinstance(error, NotImplementedError):
         raise error
@@ -255,13 +261,15 @@ def _arguments_of_calls(message: BaseMessage) -> list[str]:
     if not isinstance(message, AIMessage):
         return []
     invalid = [str(as_dict(call).get("args") or "") for call in message.invalid_tool_calls]
-    if was_cut_off(_why_it_ended(message)):  # streamed arguments have been completed then
+    # LangChain completes streamed arguments that were cut off.
+    if was_cut_off(_why_it_ended(message)):
         return invalid or ["" for _ in message.tool_calls]
     return [json.dumps(call["args"], ensure_ascii=False) for call in message.tool_calls] + invalid
 
 
 def _why_it_ended(message: BaseMessage) -> str:
-    blocks = as_list(cast("object", message.content))  # one of which may be a refusal
+    # One of the blocks may be a refusal.
+    blocks = as_list(cast("object", message.content))
     return why_it_ended(message.response_metadata, message.additional_kwargs, *blocks)
 
 
@@ -286,7 +294,7 @@ def _reply_of_message(text: str, message: BaseMessage, request: LLMRequest, *, m
     )
 
 
-class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
+class LangChainEmbedder(LangChainModel[Embeddings], BaseEmbedder):
     """LangChain embeddings as an embedder.
 
     All texts of a call are documents (`embed_documents`, `aembed_documents`): models that put one prefix before queries
@@ -332,5 +340,5 @@ class LangChainEmbedder(SharedModel[Embeddings], BaseEmbedder):
         return as_rows(await self._ainvoke(*self._calls(texts)), texts)
 
     def _calls(self, texts: Sequence[str]) -> tuple[Sync[list[list[float]]], Async[list[list[float]]]]:
-        model, documents = self._shared, list(texts)
+        model, documents = self._given, list(texts)
         return partial(model.embed_documents, documents), partial(model.aembed_documents, documents)

@@ -59,7 +59,8 @@ ANSWERS = (
     *("response", "answer", "output", "output_text", "result", "generation", "summary", "prediction"),
     *("final_answer", "final_response", "answer_text", "completion", "reply"),
 )
-CONTEXTS = (  # not reference_contexts, which are what should have been retrieved
+# Not reference_contexts, which should have been retrieved.
+CONTEXTS = (
     *("retrieved_contexts", "contexts", "context", "documents", "docs"),
     *("source_documents", "input_documents", "retrieval_context"),
 )
@@ -76,11 +77,16 @@ FIELD_NAMES: Mapping[SampleField, Names] = {
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
 _NO_ANSWERS = {*QUESTIONS, *CONTEXTS, *REFERENCES}
-_QUESTIONS_TOO = (*QUESTIONS, "prompt", "request", "topic", "message", "text", "content")  # where none of those is
-_ORIGINALS = ("text", "document", "source", "article", "original")  # in inputs, of what a summariser is to sum up
-_STRUCTURED = ("structured_response", "parsed")  # where agents and `with_structured_output(include_raw=True)` put it
-_TEXTS = ("text", "content")  # of a mapping that stands under a usual name
-_HITS = (*CONTEXTS, "results", "output")  # in what a search returns, or as LangSmith packs it
+# Names of a question where none of those is there.
+_QUESTIONS_TOO = (*QUESTIONS, "prompt", "request", "topic", "message", "text", "content")
+# Names in inputs of a text that is to be summed up.
+_ORIGINALS = ("text", "document", "source", "article", "original")
+# Agents and `with_structured_output(include_raw=True)` put a structured answer there.
+_STRUCTURED = ("structured_response", "parsed")
+# Names of a text in a mapping that stands under a usual name.
+_TEXTS = ("text", "content")
+# Names in what a search returns, or as LangSmith packs it.
+_HITS = (*CONTEXTS, "results", "output")
 _PLACES: Mapping[SampleField, Names] = {
     "user_input": ("inputs", "outputs", "reference_outputs"),
     "response": ("outputs",),
@@ -89,7 +95,8 @@ _PLACES: Mapping[SampleField, Names] = {
 }
 """Where a field is that the user has named, its own place first: the same name may stand in several."""
 
-_DEPTH = 5  # {"output": {"state": {"messages": ...}}} and more
+# {"output": {"state": {"messages": ...}}}, and some more.
+_DEPTH = 5
 _CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 
@@ -109,7 +116,8 @@ class ReadingOptions:
     def keys(self) -> Mapping[SampleField, str]:
         """The names of fields, where the user gave them."""
         named: Mapping[str, str] = {} if self.fields is None or callable(self.fields) else self.fields
-        return cast("Mapping[SampleField, str]", named)  # checked above
+        # The constructor has checked it.
+        return cast("Mapping[SampleField, str]", named)
 
 
 def sample_of_run(run: Run, reading: ReadingOptions, resumes: Run | None = None) -> Sample | Skipped:
@@ -117,7 +125,8 @@ def sample_of_run(run: Run, reading: ReadingOptions, resumes: Run | None = None)
     if (reason := _unfinished(run)) is not None:
         return Skipped(reason)
     asked, output = as_list(run.inputs), as_list(run.output)
-    if 1 < len(asked) == len(output):  # `chain.map()` under a name of the app's
+    # It is `chain.map()` under a name of the app's.
+    if 1 < len(asked) == len(output):
         return Skipped("no_question")
     if resumes is not None:
         run = joined_runs(resumes, run)
@@ -157,7 +166,7 @@ def holds_memory(inputs: object) -> bool:
 
 
 def earlier_turns(value: object, question: str | None, answer: str | None, *, asked: bool = False) -> Sequence[Turn]:
-    """Return what was said before a question, oldest first: in a conversation, or in a state that holds one.
+    """The turns before a question, oldest first: in a conversation, or in a state that holds one.
 
     With `asked` the value came with the question: a memory is all earlier then, but for the question and its answer at
     its end, and so are messages that do not have the question.
@@ -291,14 +300,14 @@ def fields_of_run(
 
 def _by_function(function: FieldFunction[object], run: Run) -> Sample | Mapping[str, object] | None:
     try:
-        made: object = function(run.inputs, run.output)
+        given: object = function(run.inputs, run.output)
     except Exception as error:
         raise Unreadable(f"fields: the function raised {describe(error, most=300)}") from error
-    if made is None or isinstance(made, Sample):
-        return made
-    if not is_mapping(made):
-        raise Unreadable(f"fields: the function returned {kind(made)}; return a Sample or a mapping of its fields")
-    return {str(name): value for name, value in made.items() if value is not None}
+    if given is None or isinstance(given, Sample):
+        return given
+    if not is_mapping(given):
+        raise Unreadable(f"fields: the function returned {kind(given)}; return a Sample or a mapping of its fields")
+    return {str(name): value for name, value in given.items() if value is not None}
 
 
 def _under_key(field: SampleField, key: str, run: Run, reference: object) -> object:
@@ -329,7 +338,7 @@ def _strictly(field: SampleField, value: object, where: str) -> str | list[str]:
 
 
 def attempt(read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Unreadable:
-    """Return what a function reads, or the `Unreadable` that it raises."""
+    """The value that a function reads, or the `Unreadable` that it raises."""
     try:
         return read(*args, **options)
     except Unreadable as problem:
@@ -340,7 +349,7 @@ def attempt(read: Callable[P, T], *args: P.args, **options: P.kwargs) -> T | Unr
 
 
 def entries_of(value: object) -> Mapping[str, object] | None:
-    """Return what stands under names in a state: a mapping, a pydantic model or a dataclass. None for anything else.
+    """The values under names in a state: of a mapping, a pydantic model or a dataclass. None for anything else.
 
     Messages and Documents, whose "name" or "id" is no one's question, have no entries.
     """
@@ -349,13 +358,14 @@ def entries_of(value: object) -> Mapping[str, object] | None:
     entries: Any = as_mapping(value)
     if entries is None:
         entries = dict(value) if isinstance(value, BaseModel) else fields_of_value(value)
-    if entries and set(entries) == {"value", "interrupts"}:  # LangGraph's invoke(version="v2") packs the state
+    # LangGraph's invoke(version="v2") packs the state.
+    if entries and set(entries) == {"value", "interrupts"}:
         return entries_of(entries["value"])
     return entries if entries is None else {name: item for name, item in entries.items() if isinstance(name, str)}
 
 
 def kind(value: object) -> str:
-    """Return what a value is, for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
+    """A value's description for a message: its type and, where it has them, its keys, such as "dict with 'q'"."""
     name = "None" if value is None else type(value).__name__
     keys = ", ".join(map(repr, entries_of(value) or ()))
     return f"{name} with {printable(keys, 300)}" if keys else name
@@ -371,7 +381,7 @@ def messages_of(state: object) -> "Sequence[BaseMessage]":
 def in_state(
     value: object, where: str, read: Callable[[Mapping[str, object], str], T | None], depth: int = 0
 ) -> T | None:
-    """Return what is read among the entries of a state, or else in exactly one of the mappings that it holds."""
+    """The value that is read among the entries of a state, or else in exactly one of the mappings that it holds."""
     entries = entries_of(value) if depth < _DEPTH else None
     if entries is None:
         return None
@@ -448,13 +458,14 @@ def _text_of(entries: Mapping[str, object], where: str, names: Names, *, asked: 
         return question_in(messages)
     text = answer_in(messages)
     structured = next((entries[name] for name in _STRUCTURED if entries.get(name) is not None), None)
-    if structured is not None and (text is None or text.lstrip()[:1] in ("{", "[")):  # its own text may be it as JSON
+    # The message's text may be the structured answer as JSON.
+    if structured is not None and (text is None or text.lstrip()[:1] in ("{", "[")):
         return _in_words(structured)
     return text
 
 
 def _in_words(answer: object) -> str:
-    """Return what a person would read of a structured answer: its text where it is one, else all of it as JSON."""
+    """The text that a person would read of a structured answer: its own where it is one, else all of it as JSON."""
     entries = entries_of(answer) or {}
     names = [*ANSWERS, *entries] if len(entries) == 1 else ANSWERS
     text = next((entries[name] for name in names if isinstance(entries.get(name), str)), None)
@@ -502,7 +513,7 @@ def last_turn(output: object) -> "Sequence[BaseMessage]":
 
 
 def _texts_found(runs: Iterable[Run]) -> list[str]:
-    """Return what these have found, each text once: several searches may find the same."""
+    """The texts that these have found, each once: several searches may find the same."""
     texts: dict[str, None] = {}
     for each in runs:
         if isinstance(each.output, Unreadable):
@@ -522,7 +533,7 @@ def _passed_on(steps: Iterable[Run]) -> list[str]:
 
 
 def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | None:
-    """Return what a run inside of another has found, in texts, which the app cannot change later.
+    """The texts that a run inside of another has found, which the app cannot change later.
 
     Of a retriever and a step these are its Documents, of a tool those in its message's artifact, or as it returned
     them. A tool with one of the names has else its text, where no retriever inside of it found anything.
@@ -630,7 +641,7 @@ def _found_by_tool(content: object, artifact: object, *, named: bool) -> list[st
 
 
 def _passages(content: object) -> list[str]:
-    """Return what a tool says; one by one where it does so in blocks or, also as JSON, in a search's hits."""
+    """The texts of a tool's answer: one of each block or, also as JSON, of each hit of a search; else one."""
     if (passages := texts_of_results(content)) is not None:
         return passages
     text = text_of_blocks(content)

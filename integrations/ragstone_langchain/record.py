@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.adapters.runs import Run, Unreadable
+from ragstone.adapters.shared_model import JUDGE_TAG
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id
 from ragstone.plain import as_dict, is_mapping, to_plain
 from ragstone.sample import Sample
-from ragstone_langchain.messages import JUDGE_TAG
 from ragstone_langchain.read import (
     ReadingOptions,
     RunKind,
@@ -48,11 +48,15 @@ ADVICE = ADVICE_FOR_ALL | {
 }
 """What to do about runs that gave no sample, by reason."""
 
-_MANY = "RunnableEach<"  # `chain.map()`: each of its runs is one
+# The run of `chain.map()`: each run inside of it is one of the app's.
+_MANY = "RunnableEach<"
 _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
-_WHO = ("user_id", "thread_id", "session_id", "conversation_id")  # of the config's `configurable`
-_RUN_FACTS = ("name", "tags", "error", "run_id")  # under these the sample's metadata says what the run was
-_MOST_WAITING, _LONGEST_WAIT = 1_000, 3_600.0  # runs that a person is to resume, and for how many seconds
+# Names in the config's `configurable` that a sample keeps.
+_WHO = ("user_id", "thread_id", "session_id", "conversation_id")
+# Under these names a sample's metadata says what the run was.
+_RUN_FACTS = ("name", "tags", "error", "run_id")
+# How many runs wait for a person, and for how many seconds.
+_MOST_WAITING, _LONGEST_WAIT = 1_000, 3_600.0
 
 
 def run_key(run_id: object) -> int | str | None:
@@ -61,7 +65,7 @@ def run_key(run_id: object) -> int | str | None:
 
 
 def safely(monitor: "Monitor", step: Callable[..., object], *args: object) -> None:
-    """Take a step; its error is counted by the monitor and never reaches the app."""
+    """Call a function of the recorder; its error is counted by the monitor and never reaches the app."""
     try:
         step(*args)
     except Exception as error:
@@ -128,7 +132,8 @@ def contexts(docs: D) -> D:
 
 
 def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN401 - as LangChain has it
-    from langchain_core.runnables.config import var_child_runnable_config  # most of langchain-core's import time
+    # Most of langchain-core's import time goes here.
+    from langchain_core.runnables.config import var_child_runnable_config
 
     return (var_child_runnable_config.get() or {}).get(key)
 
@@ -152,7 +157,8 @@ class RunRecorder:
         self.waiting: OrderedDict[str, tuple[float, Run]] = OrderedDict()
         self.monitor.advise(ADVICE)
 
-    def __reduce__(self) -> tuple[object, ...]:  # without what is open
+    # A copy has none of the open runs.
+    def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.monitor, self.reading, self.where)
 
     def begin(
@@ -163,9 +169,11 @@ class RunRecorder:
         known = self.runs.get(key)
         rejected = isinstance(known, TopRun) and known.skipped == "excluded"
         if JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not rejected):
-            return  # the handler was given twice, or two of one monitor
+            # The handler was given twice, or there are two of one monitor.
+            return
         if rejected:
-            self.runs.end(key)  # where another handler of the monitor has said no
+            # Another handler of the monitor has rejected the run.
+            self.runs.end(key)
         parent_key = run_key(event.get("parent_run_id"))
         # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
         parent = self.runs.get(parent_key) or self.runs.get(_run_in_context())
@@ -175,7 +183,8 @@ class RunRecorder:
             self.runs.begin(self._topmost(key, kind, name, event, inputs), parent_key)
         elif top.kind == "tool" or top.name.startswith(_MANY):
             if kind == "chain":
-                top.skipped = ""  # the chain is counted instead
+                # The chain inside is counted instead.
+                top.skipped = ""
             self.runs.begin(self._topmost(key, kind, name, event, inputs))
         else:
             if top.configurable is None:
@@ -201,7 +210,7 @@ class RunRecorder:
             run.own_id = _own_id(run)
         return run
 
-    def end(self, run_id: RunId, output: object, error: BaseException | None = None, streamed: object = None) -> None:
+    def end(self, run_id: RunId, streamed: object, output: object, error: BaseException | None = None) -> None:
         """Close a run, with its error if it failed; hand over its sample where it is the topmost one.
 
         `streamed` are the inputs of a topmost run that came piece by piece.
@@ -268,7 +277,8 @@ def as_it_stands(inputs: object) -> object:
 
 def _about(run: TopRun) -> dict[str, object]:
     """Return a sample's metadata: the run's name, tags and metadata, as JSON has it, and the app's error."""
-    run_id = str(UUID(int=run.id)) if isinstance(run.id, int) else str(run.id)  # as LangChain writes it
+    # LangChain writes an id so.
+    run_id = str(UUID(int=run.id)) if isinstance(run.id, int) else str(run.id)
     configurable = run.configurable or {}
     who = {name: str(configurable[name]) for name in _WHO if configurable.get(name)}
     kept = {name: value for name, value in run.metadata.items() if name not in _RUN_FACTS}

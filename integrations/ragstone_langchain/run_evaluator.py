@@ -77,6 +77,6 @@ def _as_live(run: Any) -> live.Run:  # noqa: ANN401
 
 
 def _output_of_run(run: Any) -> object:  # noqa: ANN401
-    """Return what a run returned, out of the mapping in which LangSmith keeps what is none."""
+    """The output of a run, out of the mapping in which LangSmith packs what is none."""
     outputs: dict[str, object] = run.outputs
     return outputs["output"] if list(outputs) == ["output"] else outputs

@@ -11,18 +11,16 @@ import contextvars
 import sys
 from functools import partial
 from operator import is_
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from langchain_core.callbacks import CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig
 from langsmith.run_helpers import tracing_context  # pyright: ignore[reportUnknownVariableType] - a bare Mapping in it
 from pydantic import BaseModel
 
-from ragstone.adapters.shared_model import SharedModel as Shared
-from ragstone.adapters.shared_model import attribute, is_home
+from ragstone.adapters.shared_model import JUDGE_TAG, SharedModel, attribute
 from ragstone.background import Async, Sync
 from ragstone.plain import as_count, as_dict
-from ragstone_langchain.messages import JUDGE_TAG
 
 M = TypeVar("M")
 T = TypeVar("T")
@@ -30,38 +28,38 @@ T = TypeVar("T")
 _NAMES = ("model_name", "model", "model_id", "deployment_name", "repo_id")
 # Of a binding, of fallbacks, of a configurable, of a sequence, of cached embeddings.
 _INSIDE = ("bound", "runnable", "default", "first", "underlying_embeddings")
-_DEPTH = 8  # of wrappers in wrappers that are looked into
+# Of wrappers in wrappers that are looked into.
+_DEPTH = 8
 _QUIET: dict[str, Any] = {"callbacks": None, "verbose": False, "config_factories": []}
-_CONFIG = ("callbacks",)  # what a config may have of these; a dict of steps has runnables
+# What a config may have of these: a dict of steps has runnables.
+_CONFIG = ("callbacks",)
 
 
-class SharedModel(Shared, Generic[M]):
+class LangChainModel(SharedModel[M]):
     """What the adapters have in common: the object, and calls that are hidden from the app, unless traced."""
 
     def __init__(self, model: M, *, name: str | None, identity: str | None = None, trace: bool = False) -> None:
-        self._shared = model
+        super().__init__(model, identity, trace=trace)
         self.model: str = name or self._text(_NAMES) or type(self._layers()[-1]).__name__
-        self.identity = identity
-        self._trace = trace
-        is_home(model)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
 
     @property
     def async_only(self) -> bool:
-        """Whether the object shows that it has an async half alone: a RunnableLambda's."""
+        """Whether the object shows that it has an async method alone, as a RunnableLambda may."""
         return any(hasattr(layer, "afunc") and not hasattr(layer, "func") for layer in self._layers())
 
-    def _original(self) -> M:
-        return self._shared
-
     def _layers(self) -> list[object]:
-        return _layers(self._shared)
+        return _layers(self._given)
+
+    def _lacks_method(self, error: Exception) -> bool:
+        """Likewise where LangChain says so in words: "use `ainvoke` instead"."""
+        return super()._lacks_method(error) or "ainvoke" in str(error)
 
     def _silent(self) -> M:
-        """Return the model without the callbacks that it carries, of which the app may add some later."""
-        return self._shared if self._trace else without_callbacks(self._shared)
+        """The model without the callbacks that it carries, of which the app may add some later."""
+        return self._given if self._trace else without_callbacks(self._given)
 
     def _invoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         """Call the model from sync code, hidden from the app."""
@@ -85,25 +83,26 @@ def is_decision_model(model: object) -> bool:
 
 
 def input_limit(model: object) -> int | None:
-    """Return the longest prompt in tokens by a model's profile; None if it has none."""
+    """The longest prompt in tokens by a model's profile; None if it has none."""
     limits = (as_count(as_dict(attribute(layer, "profile")).get("max_input_tokens")) for layer in _layers(model))
     return next(filter(None, limits), None)
 
 
 def _layers(model: object) -> list[object]:
-    """Return the object and what it wraps, from the outside in."""
+    """The object and what it wraps, from the outside in."""
     inside = next((part for name in _INSIDE if (part := attribute(model, name)) is not None), None)
     return [model] if inside is None else [model, *_layers(inside)]
 
 
 def judge_config(task: str, *, trace: bool) -> RunnableConfig:
-    """Return the config of a judge's run: marked as such and, unless it is to be traced, cut off from the app."""
+    """The config of a judge's run: marked as such and, unless it is to be traced, cut off from the app."""
     # "nostream" keeps its tokens out of LangGraph's `stream_mode="messages"` also where it is traced.
     config = RunnableConfig(
         run_name=f"ragstone:{task}", tags=[JUDGE_TAG, "nostream"], metadata={"ragstone_judge": True}
     )
     if not trace:
-        config["callbacks"] = CallbackManager(handlers=[])  # an empty list makes text models fail
+        # An empty list in its place makes text models fail.
+        config["callbacks"] = CallbackManager(handlers=[])
     return config
 
 
@@ -118,20 +117,23 @@ async def _await_untraced(call: Async[T]) -> T:
 
 
 def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a runnable, or what one holds
-    """Return a runnable without callbacks of its own: itself where it carries none, else a shallow copy."""
+    """A runnable without callbacks of its own: itself where it carries none, else a shallow copy."""
     if depth > _DEPTH:
         return thing
     kind = cast("type[object]", type(thing))
-    if isinstance(thing, (list, tuple)):  # steps, branches, fallbacks
+    # Steps, branches and fallbacks are lists.
+    if isinstance(thing, (list, tuple)):
         held_items = cast("list[Any]", thing)
         items: list[Any] = [without_callbacks(item, depth + 1) for item in held_items]
         return held_items if all(map(is_, items, held_items)) else type(held_items)(items)
     if not isinstance(thing, (dict, Runnable)):
         return thing
-    held = cast("dict[str, Any]", thing if isinstance(thing, dict) else vars(thing))  # getattr would warn
+    # Reading attributes would give warnings.
+    held = cast("dict[str, Any]", thing if isinstance(thing, dict) else vars(thing))
     names = _CONFIG if held is thing else _QUIET
     changes: dict[str, Any] = {}
-    for name, value in dict(held).items():  # other threads may use it
+    # A copy of it is walked, because other threads may use it.
+    for name, value in dict(held).items():
         loud = name in names and value and not isinstance(value, Runnable)
         quiet = _QUIET[name] if loud else without_callbacks(value, depth + 1)
         if quiet is not value:
@@ -142,7 +144,7 @@ def without_callbacks(thing: Any, depth: int = 0) -> Any:  # noqa: ANN401 - a ru
         return thing.model_copy(update=changes)
     if isinstance(thing, dict):
         return {**held, **changes}
-    # copy.copy would ask a configurable model for what it does not have yet
+    # copy.copy would ask a configurable model for what it does not have yet.
     copied = object.__new__(kind)
     vars(copied).update({**held, **changes})
     return copied

@@ -3,15 +3,7 @@
 Nothing of LlamaIndex is loaded until a name is used: `import llama_index.core` takes seconds.
 """
 
-from contextlib import suppress
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
-
-_core = None
-with suppress(ModuleNotFoundError):  # there is no llama_index at all
-    _core = find_spec("llama_index.core")
-if _core is None:
-    raise ImportError('ragstone_llama_index needs llama-index-core: pip install "ragstone[llama-index]"')
 
 if TYPE_CHECKING:
     from ragstone_llama_index.evaluator import (
@@ -46,4 +38,6 @@ else:
             "ragstone_llama_index.read": "Reading sample_of",
             "ragstone_llama_index.shared_model": "JUDGE_TAG",
         },
+        framework="llama_index.core",
+        extra="llama-index",
     )

@@ -32,7 +32,8 @@ AnyWriter = LLM | ragstone.judge.LLM | str
 AnyEmbedder = BaseEmbedding | Embedder | str
 _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragstone.ContextRelevancy(llm=...)'
 _ENOUGH = 0.5
-_IN_BOTH = ("metric", "version", "usage")  # of an outcome and of a result alike
+# Fields that an outcome and a result have in common.
+_IN_BOTH = ("metric", "version", "usage")
 _ARGUMENTS: dict[str, str] = {
     "user_input": "query",
     "retrieved_contexts": "contexts",
@@ -213,9 +214,8 @@ class MetricEvaluator(BaseEvaluator):
         """
         if response is None:
             return self.evaluate(query=query, reference=reference, **kwargs)
-        sample, problem = answered(self._run(query, response), self._reading)
-        sample = sample.model_copy(update={"reference": reference})
-        return MetricResult.of(self._unanswered(problem) or score_safely(self._metric, sample), sample, self._metric)
+        sample, outcome = self._answered(query, response, reference)
+        return MetricResult.of(outcome or score_safely(self._metric, sample), sample, self._metric)
 
     async def aevaluate_response(
         self,
@@ -227,35 +227,36 @@ class MetricEvaluator(BaseEvaluator):
         """Score what a query engine, chat engine or agent returned; otherwise as `evaluate_response`."""
         if response is None:
             return await self.aevaluate(query=query, reference=reference, **kwargs)
-        sample, problem = answered(self._run(query, response), self._reading)
-        sample = sample.model_copy(update={"reference": reference})
-        return MetricResult.of(
-            self._unanswered(problem) or await ascore_safely(self._metric, sample), sample, self._metric
-        )
+        sample, outcome = self._answered(query, response, reference)
+        return MetricResult.of(outcome or await ascore_safely(self._metric, sample), sample, self._metric)
 
     def _sample(
         self, query: str | None, response: str | None, contexts: Sequence[str] | None, reference: str | None
     ) -> Sample:
-        fields: dict[SampleField, object] = {"user_input": query, "retrieved_contexts": contexts, "response": response}
-        fields["reference"] = reference
+        fields: dict[SampleField, object] = {
+            "user_input": query,
+            "retrieved_contexts": contexts,
+            "response": response,
+            "reference": reference,
+        }
         try:
             return Sample.model_validate(fields)
         except ValidationError as error:
             raise ValueError(first_problem(error, _ARGUMENTS)) from None
 
-    def _run(self, query: str | None, response: object) -> Run:
+    def _answered(self, query: str | None, response: object, reference: str | None) -> tuple[Sample, Unscored | None]:
+        """What an app answered, and the outcome where the metric looks at an answer that could not be had."""
         if not isinstance(response, AnyResponse) and self._reading.fields is None:
             raise TypeError(
                 f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "
                 "or its text to evaluate(query=..., response=..., contexts=...)"
             )
-        return Run("", "query", inputs={"query": query}, output=response)
-
-    def _unanswered(self, problem: str | None) -> Unscored | None:
-        """Return the outcome on a response that could not be had, of a metric that looks at it."""
+        run = Run("", "query", inputs={"query": query}, output=response)
+        sample, problem = answered(run, self._reading)
+        sample = sample.model_copy(update={"reference": reference})
         if problem is None or "response" not in self._metric.required_fields:
-            return None
-        return unscored(self._metric, CannotScore("missing_input", f"response: {problem}"), Meter())
+            return sample, None
+        return sample, unscored(self._metric, CannotScore("missing_input", f"response: {problem}"), Meter())
 
     def _get_prompts(self) -> PromptDictType:
         texts = {**self._metric.prompts, **self._metric.instructions}

@@ -42,7 +42,8 @@ CallFilter = Callable[[object, str], bool]
 _T = TypeVar("_T")
 _INDEXING = ("llama_index.core.indices",)
 _TAG_TYPES = (str, int, float, bool)
-_PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")  # tags that an outcome keeps under their names
+# Tags that an outcome keeps under their names.
+_PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")
 _MOST_UNANSWERED = 1_000
 _CHANGING = threading.Lock()
 _BEGUN: ContextVar[tuple[str, str, Sequence[str]]] = ContextVar("ragstone_begun", default=("", "", ()))
@@ -61,10 +62,7 @@ ADVICE = ADVICE_FOR_ALL | {
 
 
 class Live(CallRecorder):
-    """Hands the sample of each run to a monitor, or tells it why there is none.
-
-    What it does on the app's thread is not slow.
-    """
+    """Hands the sample of each run to a monitor, or the reason why there is none."""
 
     def __init__(self, monitor: Monitor, reading: Reading, where: CallFilter | None) -> None:
         check_members("monitor", monitor, ("submit",), "pass a ragstone.Monitor")
@@ -72,8 +70,10 @@ class Live(CallRecorder):
         self.monitor = monitor
         self.where = where
         self.leaving = False
-        self._chats: dict[int, Pieces] = {}  # by the id of their response, which is no key
-        self._unanswered = deque[int](maxlen=_MOST_UNANSWERED)  # mere retrievals: hashes of what they were asked
+        # By the id of the response, which has no hash.
+        self._chats: dict[int, Pieces] = {}
+        # Hashes of the questions of mere retrievals.
+        self._unanswered = deque[int](maxlen=_MOST_UNANSWERED)
         monitor.advise(ADVICE)
 
     def leave(self) -> None:
@@ -149,7 +149,8 @@ class Live(CallRecorder):
         elif run.kind:
             self._take(run)
         for each in run.walk():
-            each.parent = None  # lest what the app returned, such as a stream that it left, waits for the collector
+            # Else what the app returned, such as a stream that it left, waits for the garbage collector.
+            each.parent = None
         self._remove_if_done()
 
     def _take(self, run: Run) -> None:
@@ -200,7 +201,8 @@ def _note(response: Streams, pieces: Pieces) -> None:
     """Put another stream, which notes its pieces, into a response."""
     if isinstance(response, StreamingAgentChatResponse):
         name, awaited = ("chat_stream", False) if response.achat_stream is None else ("achat_stream", True)
-    else:  # by its class, as a tracer's stream may be read in both ways
+    else:
+        # The class decides, because a tracer's stream may be read in both ways.
         name, awaited = "response_gen", isinstance(response, AsyncStreamingResponse)
     setattr(response, name, noting(getattr(response, name), pieces, awaited=awaited))
 
@@ -255,11 +257,11 @@ def instrument(
     reading = Reading.of(metadata_mode, context_tools, fields)
     live = Live(monitor, reading, where)
     with _CHANGING:
-        placed = [each for each in _live() if each.monitor is monitor and not each.leaving]
-        for each in placed:
+        installed = [each for each in _live() if each.monitor is monitor and not each.leaving]
+        for each in installed:
             each.where, each.reading = where, reading
-        if not placed:
-            live.place()
+        if not installed:
+            live.install()
 
 
 def uninstrument(monitor: Monitor | None = None) -> None:

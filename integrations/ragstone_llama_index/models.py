@@ -24,10 +24,10 @@ from ragstone.adapters.chat_models import (
 from ragstone.judge import Asking, LLMReply, LLMRequest
 from ragstone.options import Count, Flag, checked
 from ragstone.plain import as_list
-from ragstone_llama_index.shared_model import SharedModel, defined_by
+from ragstone_llama_index.shared_model import LlamaIndexModel, defined_by
 
 
-class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
+class LlamaIndexLLM(LeavesOut, LlamaIndexModel[LLM]):
     """A LlamaIndex LLM as a judge.
 
     Calls use `chat` or `complete`, with the reply's schema in the prompt and without the object's `system_prompt`. The
@@ -95,11 +95,11 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
         return defined_by(model, "achat" if model.metadata.is_chat_model else "acomplete") is CustomLLM
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request by the model's sync half, blocking the calling thread. Raises what the model raises."""
+        """Answer one request by the model's sync method, blocking the calling thread. Raises what the model raises."""
         return without_waiting(self._answer(request, awaited=False))
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Answer one request by the model's async half on the running event loop, or by its sync half in a thread."""
+        """Answer one request by the model's async method on the running event loop, or by its sync one in a thread."""
         return await self._ainvoke(partial(self.generate, request), partial(self._answer, request, awaited=True))
 
     async def _answer(self, request: LLMRequest, *, awaited: bool) -> LLMReply:
@@ -107,7 +107,7 @@ class LlamaIndexLLM(LeavesOut, SharedModel[LLM]):
             return await self._ask_with_system(partial(self._ask, llm, awaited), request, self.secrets)
 
     async def _ask(self, llm: LLM, awaited: bool, request: LLMRequest) -> LLMReply:
-        """Ask by the model's async half, or by its sync half, which waits for nothing."""
+        """Ask by the model's async method, or by its sync one, which waits for nothing."""
         if llm.metadata.is_chat_model:
             messages = _chat_messages(llm, request)
             return to_reply(await llm.achat(messages) if awaited else llm.chat(messages), request)
@@ -130,7 +130,8 @@ def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -
     message = response.message if isinstance(response, ChatResponse) else ChatMessage(response.text)
     raw, extra = response.raw, member(response, "additional_kwargs")
     choices = as_list(member(raw, "choices")) or as_list(member(raw, "candidates"))
-    choice = next(iter(choices), None)  # of a chat completion
+    # The choice of a chat completion.
+    choice = next(iter(choices), None)
     raw_message = member(choice, "message")
     thoughts = [text for text in _block_values(message, "thinking", "content") if isinstance(text, str)]
     return read_reply(
@@ -169,7 +170,7 @@ def _arguments_of_tool_calls(message: ChatMessage) -> Sequence[str]:
     return [value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for value in arguments]
 
 
-class LlamaIndexEmbedder(SharedModel[BaseEmbedding]):
+class LlamaIndexEmbedder(LlamaIndexModel[BaseEmbedding]):
     """A LlamaIndex embedding model as an embedder.
 
     All texts of a call are embedded as texts, none as a query, in one `get_text_embedding_batch`, which cuts them by

@@ -114,9 +114,9 @@ def evaluate_query_engine(
     asked = _questions(engine, questions, references)
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
-    made = _metrics_to_score(metrics, llm, embed_model, writer, asked)
+    scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows = app.rows(asked, max_concurrency)
-    return evaluate(rows, made, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+    return evaluate(rows, scored, max_concurrency=max_concurrency, progress=progress, total=len(asked))
 
 
 async def aevaluate_query_engine(
@@ -137,9 +137,10 @@ async def aevaluate_query_engine(
     """Put each question to an app on the running event loop, then score; otherwise as `evaluate_query_engine`."""
     asked = _questions(engine, questions, references)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
-    made = _metrics_to_score(metrics, llm, embed_model, writer, asked)
+    scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows: list[Row] = []
-    scoring = Scoring(rows, made, {"max_concurrency": max_concurrency, "progress": progress})  # checks them first
+    # It checks the options before the app is asked.
+    scoring = Scoring(rows, scored, {"max_concurrency": max_concurrency, "progress": progress})
     rows.extend([row async for row in app.answers(asked, max_concurrency)])
     await scoring.all()
     return scoring.report()
@@ -175,12 +176,13 @@ class _App(CallRecorder):
             async with slots:
                 return Row(line, *await self._answered(question))
 
-        self.place()
+        self.install()
         asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
         try:
             for line, (question, task) in enumerate(zip(questions, asked, strict=True), 1):
                 await asyncio.wait([task])
-                error = asyncio.CancelledError() if task.cancelled() else task.exception()  # the app may cancel itself
+                # The app may cancel itself.
+                error = asyncio.CancelledError() if task.cancelled() else task.exception()
                 if error is None:
                     yield task.result()
                     continue
@@ -196,7 +198,8 @@ class _App(CallRecorder):
         """Ask a question and read the answer."""
         root = Run(f"ragstone.ask-{uuid4()}", "query", inputs={"question": question.text})
         self.trees.begin(root)
-        active_span_id.set(str(root.id))  # in this task: what begins in it is below the question
+        # What begins in this task is below the question.
+        active_span_id.set(str(root.id))
         with instrument_tags({**active_instrument_tags.get(), EVALUATION_TAG: True}):
             try:
                 answer = self._call(question) if self.awaited else in_daemon(lambda: self._call(question))
@@ -232,7 +235,7 @@ class _App(CallRecorder):
 
 
 def _questions(engine: object, questions: Questions, references: References | None) -> Sequence[_Question]:
-    """Return what to ask, with what is right where that is known."""
+    """The questions, with the right answers where they are known."""
     examples = _examples(questions)
     own: list[object] = [example.get("reference_answer") or None for example in examples]
     kind: object = list[str | list[str]] if isinstance(engine, BaseChatEngine) else list[str]

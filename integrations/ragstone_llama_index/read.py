@@ -49,7 +49,8 @@ CallKind = Literal[
 """What a run is. "text": a synthesis of texts; "named": a `contexts(...)`."""
 
 ENTRIES: tuple[CallKind, ...] = ("query", "chat", "workflow")
-QUESTIONS = (  # of a workflow's start event, in this order
+# Names in a workflow's start event, in this order.
+QUESTIONS = (
     *("user_msg", "query", "question", "message", "input", "prompt", "user_input", "user_message"),
     *("user_query", "user_question", "query_str", "request", "topic"),
 )
@@ -58,7 +59,8 @@ _CHOOSING: tuple[CallKind, ...] = ("synthesis", "rerank")
 _GIVING: tuple[CallKind, ...] = ("retrieval", "tool", *_CHOOSING, *ENTRIES)
 _ANSWERING: tuple[CallKind, ...] = ("synthesis", *ENTRIES)
 _CONTEXTS = ("retrieved_contexts", "contexts", "source_nodes", "nodes", "documents")
-_SOURCES = "sources"  # nodes are contexts there; texts may be citations
+# Nodes are contexts there; texts may be citations.
+_SOURCES = "sources"
 _MESSAGES = ("chat_history", "messages")
 _TEXTS: Sequence[tuple[type | UnionType, Callable[[Any], object]]] = (
     (QueryBundle, attrgetter("query_str")),
@@ -73,12 +75,15 @@ _TEXTS: Sequence[tuple[type | UnionType, Callable[[Any], object]]] = (
     (AgentOutput, attrgetter("response.content")),
 )
 _ABSENT = object()
-_EMPTY = "Empty Response"  # what LlamaIndex' synthesizers say where there is no answer
-_LABEL = re.compile(r"\ASource \d+:\n")  # before a text, by CitationQueryEngine
+# LlamaIndex' synthesizers say so where there is no answer.
+_EMPTY = "Empty Response"
+# CitationQueryEngine writes it before a text.
+_LABEL = re.compile(r"\ASource \d+:\n")
 _COMPOSED = re.compile(r"Sub question: .*?\nResponse: |\nQuestion: .*?\nAnswer: |Query: .*?\nResponse: ", re.DOTALL)
 """How a node begins into which one of LlamaIndex' engines or retrievers has put an answer of an inner engine."""
 _TURN = re.compile(r"(?:\A|\n)(user|assistant|system|tool): ")
-_THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)  # what ReActAgent remembers before an answer
+# ReActAgent remembers it before an answer.
+_THOUGHTS = re.compile(r"\AThought: .*\nAnswer: ", re.DOTALL)
 CALLED_OFF = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 
@@ -179,18 +184,20 @@ def _by_user(run: Run, reading: Reading) -> dict[str, object] | None:
                     found[field] = value
         return found
     try:
-        made: object = reading.fields(inputs, run.output)
+        given: object = reading.fields(inputs, run.output)
     except Exception as error:
         raise Unreadable(f"fields: the function raised {describe(error, most=300)}") from error
-    if isinstance(made, Sample):
-        made = {name: getattr(made, name) for name in made.model_fields_set}
-    if made is not None and not is_mapping(made):
-        raise Unreadable(f"fields: the function returned {type(made).__name__}; return a Sample or a mapping of fields")
-    return None if made is None else {str(name): value for name, value in made.items() if value is not None}
+    if isinstance(given, Sample):
+        given = {name: getattr(given, name) for name in given.model_fields_set}
+    if given is not None and not is_mapping(given):
+        raise Unreadable(
+            f"fields: the function returned {type(given).__name__}; return a Sample or a mapping of fields"
+        )
+    return None if given is None else {str(name): value for name, value in given.items() if value is not None}
 
 
 def _under(name: str, value: object) -> object:
-    """Return what stands under a dotted name."""
+    """The value under a dotted name."""
     for part in name.split("."):
         value = named_values(value).get(part, _ABSENT)
     return value
@@ -199,7 +206,8 @@ def _under(name: str, value: object) -> object:
 def named_values(value: object) -> Mapping[str, object]:
     """Return the names and values of a mapping, an event, a pydantic model or a dataclass; none of anything else."""
     if isinstance(value, Event):
-        result = getattr(value, "result", None)  # which a stop event of one's own need not have
+        # A stop event of the app's own need not have one.
+        result = getattr(value, "result", None)
         return {**({} if result is None else {"result": result}), **(fields_of(value) or {}), **dict(value.items())}
     if is_mapping(value):
         return {str(name): each for name, each in value.items()}
@@ -242,7 +250,7 @@ def _last_said(entries: Mapping[str, object], role: str) -> str | None:
 
 
 def find_answer(output: object) -> object:
-    """Return what answers: a text, a response, a message or a stream, by itself or under a usual name."""
+    """The answer: a text, a response, a message or a stream, by itself or under a usual name."""
     if isinstance(output, str | AnyResponse | ChatMessage | ChatResponse | CompletionResponse):
         return output
     entries = named_values(output)
@@ -303,7 +311,7 @@ def _stated(run: Run, answer: object, reading: Reading) -> Sequence[NodeOrText]:
 
 
 def _sources(run: Run, reading: Reading) -> Sequence[NodeOrText]:
-    """Return what the calls inside of a run gave. What a synthesizer or reranker was given is chosen from the rest."""
+    """The sources that the calls inside of a run gave; a synthesizer's or reranker's are chosen from the rest."""
     chosen: list[NodeOrText] = []
     found: list[NodeOrText] = []
     for each in _giving_calls(run):
@@ -312,14 +320,16 @@ def _sources(run: Run, reading: Reading) -> Sequence[NodeOrText]:
             continue
         if each.kind == "rerank":
             found = _without_nodes(found, each.inputs)
-        elif each.kind == "synthesis" and (given or not nodes_in(each.output)):  # else all of it was written on the way
+        elif each.kind == "synthesis" and (given or not nodes_in(each.output)):
+            # Else all of it was written on the way.
             chosen, found, given = [*chosen, *given], [], ()
         found += given
     return chosen + found
 
 
 def _without_nodes(sources: Iterable[NodeOrText], nodes: object) -> list[NodeOrText]:
-    texts = {node.get_content() for node in nodes_in(nodes)}  # two indexes may name their nodes alike
+    # Two indexes may name their nodes alike, so texts are compared.
+    texts = {node.get_content() for node in nodes_in(nodes)}
     return [each for each in sources if isinstance(each, str) or each.get_content() not in texts]
 
 
@@ -438,7 +448,8 @@ def _shown(run: Run, question: str | None) -> Sequence[Turn]:
     if run.kind == "synthesis":
         return turns_before(inputs.get("messages"), "{query_str}")
     condensed = as_dict(inputs.get("prompt_args")).get("chat_history")
-    if isinstance(condensed, str):  # in a prompt that condenses the question
+    # It stands so in a prompt that condenses the question.
+    if isinstance(condensed, str):
         _, *parts = _TURN.split(condensed)
         turns = [{"role": role, "content": text} for role, text in zip(parts[::2], parts[1::2], strict=True)]
         return turns_before([*turns, {"role": "user", "content": question}], question)
@@ -446,7 +457,7 @@ def _shown(run: Run, question: str | None) -> Sequence[Turn]:
 
 
 def _spoken_lines(messages: object) -> list[tuple[str, str]]:
-    """Return what users and assistants said in messages."""
+    """The messages of users and assistants: who said it, and the text."""
     lines: list[tuple[str, str]] = []
     for one in messages if is_list(messages) else ():
         message = {"role": one.role.value, "content": one.content} if isinstance(one, ChatMessage) else as_dict(one)
@@ -457,11 +468,12 @@ def _spoken_lines(messages: object) -> list[tuple[str, str]]:
 
 
 def turns_before(messages: object, question: str | None) -> Sequence[Turn]:
-    """Return what was said before the user's last message that asks a question, or is a prompt around it."""
+    """The turns before the user's last message that asks a question, or is a prompt around it."""
     lines = _spoken_lines(messages)
     asks = [i for i, (role, text) in enumerate(lines) if role == "user" and question and question in text]
     exactly = [i for i in asks if lines[i][1] == question]
     at = max(exactly or asks, default=0)
-    while at and lines[at - 1] == lines[at]:  # given with the history, and added to it
+    # The question may be given with the history, and added to it.
+    while at and lines[at - 1] == lines[at]:
         at -= 1
     return [Turn.model_validate({"role": role, "content": _THOUGHTS.sub("", text)}) for role, text in lines[:at]]

@@ -33,7 +33,8 @@ from ragstone_llama_index.shared_model import JUDGE_TAG
 _KINDS: tuple[tuple[CallKind, type, tuple[str, ...]], ...] = (
     ("query", BaseQueryEngine, ("query", "aquery")),
     ("chat", BaseChatEngine, ("chat", "achat", "stream_chat", "astream_chat")),
-    ("workflow", Workflow, ("run",)),  # all agents are workflows
+    # All agents are workflows.
+    ("workflow", Workflow, ("run",)),
     ("retrieval", BaseRetriever, ("retrieve", "aretrieve")),
     ("synthesis", BaseSynthesizer, ("synthesize", "asynthesize")),
     ("text", BaseSynthesizer, ("get_response", "aget_response")),
@@ -49,7 +50,8 @@ EVALUATION_TAG = "ragstone:evaluation"
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset")
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
 _STEPS = 500
-UUID = 36  # characters: a span's id is "RetrieverQueryEngine.query-" and a UUID
+# Characters: a span's id is "RetrieverQueryEngine.query-" and a UUID.
+UUID = 36
 
 
 class CallRecorder:
@@ -59,11 +61,13 @@ class CallRecorder:
         self.reading = reading
         self.trees = OpenRuns(self.given_up)
         self.handler = Handler(self)
-        self._within: dict[str | None, Hashable] = {}  # of what is nothing but a step: the run that it is part of
+        # Of a call that is nothing but a step: the run that it is part of.
+        self._within: dict[str | None, Hashable] = {}
         self._most_within = _STEPS
 
     def __deepcopy__(self, memo: object) -> "CallRecorder":
-        return self  # apps may be copied with all that they hold; the runs under way are the same
+        # Apps may be copied with all that they hold; the runs under way are the same.
+        return self
 
     def get(self, span_id: str | None) -> Run | None:
         """Return the open run that a call is, or is part of."""
@@ -86,13 +90,13 @@ class CallRecorder:
         """Count an error of the handler's own."""
 
     def safely(self, step: Callable[..., object], *args: object) -> None:
-        """Take a step; its error never reaches the app."""
+        """Call a function of the recorder; its error never reaches the app."""
         try:
             step(*args)
         except Exception as error:
             self.failed(error)
 
-    def place(self) -> None:
+    def install(self) -> None:
         """Have LlamaIndex call the handler, before all others: a tracer's span of a call that ends is still there."""
         root_dispatcher.span_handlers = [self.handler, *_all_handlers()]
         root_dispatcher.event_handlers = [*root_dispatcher.event_handlers, self.handler]
@@ -117,16 +121,19 @@ class CallRecorder:
             if len(self._within) > self._most_within:
                 self._forget_steps()
             return
-        if parent is None and kind in ENTRIES:  # below a run that has ended
+        # The run above it has ended.
+        if parent is None and kind in ENTRIES:
             parent_id = None
         if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
             return
         run = Run(id_, kind, name)
         if kind in ENTRIES or parent is None or (kind in ("model", "synthesis") and _converses(parent)):
             run.inputs = _inputs(kind, instance, call, topmost=parent is None)
-        tags = active_instrument_tags.get() if tags is None else tags  # workflows do not pass them
+        # Workflows do not pass their tags.
+        tags = active_instrument_tags.get() if tags is None else tags
         if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
-            parent, parent_id, run.kind = None, None, ""  # its sources are the evaluator's, not the app's
+            # Its sources are the evaluator's, not the app's.
+            parent, parent_id, run.kind = None, None, ""
         elif parent is None and not self.begins(run, instance, tags):
             return
         self.trees.begin(run, parent_id if parent is None else parent.id)
@@ -143,7 +150,8 @@ class CallRecorder:
         if self._within.pop(id_, None) is not None or (run := self.trees.get(id_)) is None:
             return
         output = result.result if type(result) is StopEvent else result
-        if run.kind == "workflow" and result is None and error is None:  # not even a stop event
+        # Without even a stop event the run was cancelled.
+        if run.kind == "workflow" and result is None and error is None:
             error = asyncio.CancelledError()
         elif run.kind == "retrieval":
             output = tuple(nodes_in(result)) if error is None else None
@@ -167,11 +175,12 @@ class CallRecorder:
     def name_contexts(self, run: Run, nodes: object) -> None:
         """Keep contexts that the app names in a run. TypeError: they are none."""
         texts = named(nodes, self.reading)
-        self.trees.begin(Run(object(), "named", inputs=texts, output=texts, open=False), run.id)  # so they are counted
+        # As inputs too, so that their characters are counted.
+        self.trees.begin(Run(object(), "named", inputs=texts, output=texts, open=False), run.id)
 
 
 class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
-    """Tells a recorder what LlamaIndex reports; keeps no spans in `open_spans`, `completed_spans`, `dropped_spans`."""
+    """Passes LlamaIndex' spans and events to a recorder; keeps none in `open_spans` or `completed_spans`."""
 
     recorder: Any = None
 
@@ -225,7 +234,7 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
 
 
 def recorders() -> list[CallRecorder]:
-    """Return those whose handlers are in place."""
+    """The recorders whose handlers LlamaIndex calls."""
     return [each.recorder for each in _all_handlers() if isinstance(each, Handler)]
 
 
@@ -241,7 +250,7 @@ def _converses(run: Run | None) -> bool:
 
 @lru_cache(1_000)
 def _kind(cls: type, method: str) -> CallKind:
-    """Return what a call is; remembered, for most are nothing and their classes take long to look at."""
+    """The kind of a call; remembered, because most are of none and it takes long to look at their classes."""
     for kind, base, methods in _KINDS:
         if issubclass(cls, base) and (method in methods or not methods):
             return kind
@@ -262,11 +271,12 @@ def is_called_in(modules: tuple[str, ...]) -> bool:
 
 
 def _inputs(kind: CallKind, instance: object, call: Mapping[str, Any], *, topmost: bool) -> Mapping[str, object]:
-    """Return what a call was given, as far as it is read."""
+    """The arguments of a call, as far as they are read."""
     if kind == "workflow":
-        start, fields = call.get("start_event"), as_dict(call.get("kwargs"))  # a run that goes on has neither
-        made = cast("Workflow", instance).start_event_class(**fields) if start is None and fields else start
-        given = named_values(made)
+        # A run that goes on has neither.
+        start, fields = call.get("start_event"), as_dict(call.get("kwargs"))
+        event = cast("Workflow", instance).start_event_class(**fields) if start is None and fields else start
+        given = named_values(event)
     elif kind == "synthesis" and not topmost and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
         return {"messages": getattr(template, "message_templates", ())}

@@ -12,18 +12,15 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags, instr
 from llama_index_instrumentation.span import active_span_id
 from pydantic import BaseModel
 
-from ragstone.adapters.shared_model import SharedModel as Shared
-from ragstone.adapters.shared_model import is_home
+from ragstone.adapters.shared_model import JUDGE_TAG as JUDGE_TAG
+from ragstone.adapters.shared_model import SharedModel
 from ragstone.background import Async, Sync, in_daemon
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
-JUDGE_TAG = "ragstone:judge"
-"""Stands in the tags of every event and span of a judge, so that handlers can tell it from the app's."""
 
-
-class SharedModel(Shared, ABC, Generic[M]):
+class LlamaIndexModel(SharedModel[M | None], ABC, Generic[M]):
     """A model object of the app, or the one in LlamaIndex' `Settings`, which is looked up for each call.
 
     Calls go to a shallow copy, which shares clients, limits and settings with the object: the object itself is never
@@ -32,8 +29,10 @@ class SharedModel(Shared, ABC, Generic[M]):
 
     _setting: ClassVar[Literal["llm", "embed_model"]]
     _kind: ClassVar[type[BaseModel]]
-    _wanted: ClassVar[str]  # the kind in words, and what to pass
-    _apps_own: ClassVar[tuple[str, ...]]  # fields of the object that the copy does not have
+    _wanted: ClassVar[str]
+    """The kind in words, and what to pass."""
+    _apps_own: ClassVar[tuple[str, ...]]
+    """Fields of the object that the copy does not have."""
 
     def __init__(self, model: M | None, *, identity: str | None, trace: bool) -> None:
         if not isinstance(model, self._kind | None):
@@ -41,11 +40,8 @@ class SharedModel(Shared, ABC, Generic[M]):
                 f"{self._setting}: {type(model).__name__} is not a LlamaIndex {self._wanted}, or None for "
                 f"Settings.{self._setting}"
             )
-        self._given = model
-        self.identity = identity
-        self._trace = trace
+        super().__init__(model, identity, trace=trace)
         self._copied: tuple[M, M] | None = None
-        is_home(model)
 
     @property
     def model(self) -> str:
@@ -61,14 +57,14 @@ class SharedModel(Shared, ABC, Generic[M]):
 
     @abstractmethod
     def _name_of(self, model: M) -> str | None:
-        """Return the name that a model gives itself."""
+        """The name that a model gives itself."""
 
     @abstractmethod
     def _only_calls_sync(self, model: M) -> bool:
-        """Whether the async half only calls the sync half, which would hold up the event loop."""
+        """Whether the async method only calls the sync one, which would block the event loop."""
 
     def _original(self) -> M | None:
-        """Return the app's object; None where there is none, and LlamaIndex cannot make its default either."""
+        """The app's object; None where there is none, and LlamaIndex cannot make its default either."""
         with suppress(ValueError):
             return self._found()
         return None
@@ -82,24 +78,25 @@ class SharedModel(Shared, ABC, Generic[M]):
             copied = original, original.model_copy(update={**dict.fromkeys(self._apps_own), **silent})
             self._copied = copied
         with ExitStack() as undo:
-            tags = {**active_instrument_tags.get(), JUDGE_TAG: True}  # the app's stay
-            undo.enter_context(instrument_tags(tags))
+            # The app's own tags stay.
+            undo.enter_context(instrument_tags({**active_instrument_tags.get(), JUDGE_TAG: True}))
             if not self._trace:
                 undo.callback(active_span_id.reset, active_span_id.set(None))
-            if not self._trace and "opentelemetry.instrumentation" in sys.modules:  # which all instrumentations load
+            # All instrumentations of OpenTelemetry load this package.
+            if not self._trace and "opentelemetry.instrumentation" in sys.modules:
                 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
                 undo.enter_context(suppress_instrumentation())
             yield copied[1]
 
     async def _ainvoke(self, sync: Sync[T], asynchronous: Async[T]) -> T:
-        """Call the model for the running loop, unless its async half would block that."""
+        """Call the model for the running loop, unless its async method would block that."""
         if self._only_calls_sync(self._found()):
             return await in_daemon(sync)
         return await self._acall(sync, asynchronous)
 
     def _found(self) -> M:
-        """Return the app's object, which keeps its callback manager."""
+        """The app's object, which keeps its callback manager."""
         from llama_index.core import Settings
 
         if self._given is not None:
@@ -108,9 +105,11 @@ class SharedModel(Shared, ABC, Generic[M]):
             found: list[M] = []
             for _ in range(2):
                 settings = copy.copy(Settings)
-                settings.callback_manager = cast("Any", None)  # else each look gives the model that of Settings
+                # Else each look would give the model the manager of Settings.
+                settings.callback_manager = cast("Any", None)
                 found.append(getattr(settings, self._setting))
-            default: M = getattr(Settings, self._setting) if found[0] is not found[1] else found[0]  # there was none
+            # Two looks find two objects where there was none, and LlamaIndex made its default.
+            default: M = getattr(Settings, self._setting) if found[0] is not found[1] else found[0]
             return default
         except (ImportError, ValueError) as error:
             reason = " ".join(str(error).replace("*", " ").split())
@@ -121,7 +120,7 @@ class SharedModel(Shared, ABC, Generic[M]):
 
 
 def defined_by(model: object, method: str) -> type:
-    """Return the class that defines a method; the methods themselves are wrapped anew at each access."""
+    """The class that defines a method; the methods themselves are wrapped anew at each access."""
     return next(kind for kind in type(model).__mro__ if method in vars(kind))
 
 

@@ -27,7 +27,8 @@ Pieces = Future[list[object]]
 def noting(stream: Any, pieces: Pieces, *, awaited: bool) -> object:  # noqa: ANN401
     """Return a stream that passes each piece on as it comes, and notes all of them at its end."""
     passing = (_apassing if awaited else _passing)(stream, pieces)
-    weakref.finalize(passing, _end_stream, pieces, GeneratorExit()).atexit = False  # one that nobody begins to read
+    # A stream that nobody begins to read ends when it is collected.
+    weakref.finalize(passing, _end_stream, pieces, GeneratorExit()).atexit = False
     return passing
 
 
@@ -40,7 +41,8 @@ def _passing(stream: Iterable[object], pieces: Pieces) -> Generator[object, None
     except BaseException as error:
         _end_stream(pieces, error)
         close = getattr(stream, "close", None)
-        if isinstance(error, GeneratorExit) and callable(close):  # the app closes what it takes for the stream itself
+        # The app closes what it takes for the stream itself.
+        if isinstance(error, GeneratorExit) and callable(close):
             close()
         raise
     _end_stream(pieces, came)
@@ -100,7 +102,8 @@ async def read_to_end(run: Run, reading: Reading) -> Answered:
         if isinstance(stream, AsyncStreamingResponse):
             text = text_or_none(await stream.get_response())
         else:
-            text = text_or_none(await in_daemon(lambda: stream.get_response()))  # `is_called_in` finds the lambda here
+            # A lambda of this module, because `is_called_in` looks for it.
+            text = text_or_none(await in_daemon(lambda: stream.get_response()))
     except Exception as error:
         problem = f"its stream broke off ({describe(error, most=200)})"
     return draft.sample.model_copy(update={"response": text}), problem

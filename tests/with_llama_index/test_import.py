@@ -25,7 +25,7 @@ class Missing(importlib.abc.MetaPathFinder):
 for name in [name for name in sys.modules if name.startswith(("llama_index", "ragstone_llama_index"))]:
     del sys.modules[name]
 sys.meta_path.insert(0, Missing())
-import ragstone_llama_index
+from ragstone_llama_index import LlamaIndexLLM
 """
 
 

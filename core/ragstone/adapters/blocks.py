@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from ragstone.plain import as_list, is_list, is_mapping
 
-_GOES_ON = ".,;:!?)]}%'\"\u2019\u201d\u3002\uff0c"  # before these a block of text begins no new paragraph
+# Before these characters a block of text begins no new paragraph.
+_GOES_ON = ".,;:!?)]}%'\"\u2019\u201d\u3002\uff0c"
 
 _TEXTS: Mapping[object, str] = {
     "text": "text",
@@ -12,18 +13,18 @@ _TEXTS: Mapping[object, str] = {
     "output_text": "text",
     "refusal": "refusal",
 }
-"""Types of blocks that are said, and the name of their text. What is thought, seen or heard is no text."""
+"""Types of blocks that say something, and the name of their text. Thoughts, images and sound are no text."""
 
 _CALLS = ("tool_use", "tool_call", "function_call")
 
 
 def type_of(block: object) -> object:
-    """Return a block's type; None where it has none."""
+    """A block's type; None where it has none."""
     return block.get("type") if is_mapping(block) else None
 
 
 def text_of_block(block: object) -> str | None:
-    """Return the text that a block says; None where it says none."""
+    """The text that a block says; None where it says none."""
     text = block
     if is_mapping(block):
         text = block.get(_TEXTS.get(type_of(block), ""))
@@ -31,7 +32,7 @@ def text_of_block(block: object) -> str | None:
 
 
 def text_of_blocks(content: object, *, pieces: bool = False) -> str | None:
-    """Return the text of a message's content: a text, or blocks, each a paragraph; None for anything else.
+    """The text of a message's content: a text, or blocks, each a paragraph; None for anything else.
 
     Args:
         content: The content. None, as a message has it that only calls tools, is an empty text.
@@ -65,7 +66,7 @@ def calls_tools(content: object) -> bool:
 
 
 def texts_of_results(content: object) -> list[str] | None:
-    """Return the texts of what a tool returned as blocks, one for each block: passages, not paragraphs of one text.
+    """The texts of what a tool returned as blocks, one for each block: passages, not paragraphs of one text.
 
     None where it is not a list of blocks that hold text.
 

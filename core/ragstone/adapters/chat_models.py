@@ -45,7 +45,8 @@ NO_SYSTEM = re.compile(
     r"|only user and (?:assistant|model) roles are supported|value 'system' at 'messages",
     re.IGNORECASE,
 )
-_TOKEN_AROUND = QUOTES + EMPHASIS + "▁Ġ"  # how some servers spell a token's leading space
+# Some servers spell a token's leading space with one of the last two.
+_TOKEN_AROUND = QUOTES + EMPHASIS + "▁Ġ"
 _SPECIAL_TOKEN = re.compile(r"<[^<>\s]{1,40}>")
 _AMBIGUOUS = 0.05
 _IN_PROMPT = "\n\nReply with bare JSON, and nothing before or after it, that matches this JSON Schema:\n"
@@ -83,7 +84,8 @@ class LeavesOut:
         """Note what the model has just refused; leave it out from now on, and say so, where it never took it."""
         if name in self._taken:
             self.left_out_once = {**self.left_out_once, name: why}
-        elif name not in self._left_out:  # else another call, in flight at the same time, was faster
+        elif name not in self._left_out:
+            # Another call, in flight at the same time, may have been faster.
             self.leave_out({name: why})
             _log.warning("%s refused %s, going on without: %s", printable(repr(self)), name, printable(why))
 
@@ -94,7 +96,8 @@ class LeavesOut:
         asked = without_system(request) if "system" in self.left_out else request
         try:
             reply = await ask(asked)
-            self._took(*["system"] * bool(asked.system))
+            if asked.system:
+                self._took("system")
             return reply
         except Exception as error:
             if not refuses_system(f"{error} {getattr(error, 'body', '')}", asked):
@@ -136,7 +139,7 @@ def without_system(request: LLMRequest) -> LLMRequest:
 
 
 def refuses_system(message: str, request: LLMRequest) -> bool:
-    """Return whether an error's message says that the judge takes no system message, in words that the prompt has not.
+    """Whether an error's message says that the judge takes no system message, in words that the prompt has not.
 
     What stands in the prompt may be quoted from there, and says nothing of the judge.
 
@@ -175,12 +178,15 @@ def why_it_ended(*parts: object) -> str:
     words: list[str] = []
     for part in parts:
         reasons = [member(part, name) for name in _ENDED]
-        reasons.append(member(member(part, "incomplete_details"), "reason"))  # of OpenAI's Responses
-        names = [getattr(reason, "name", reason) for reason in reasons]  # of an enum
+        # OpenAI's Responses say it here.
+        reasons.append(member(member(part, "incomplete_details"), "reason"))
+        # Some clients give an enum.
+        names = [getattr(reason, "name", reason) for reason in reasons]
         words += [name for name in names if isinstance(name, str)]
         if member(part, "refusal"):
             words.append("refusal")
-        blocked = member(part, "block_reason") or member(member(part, "prompt_feedback"), "block_reason")  # of Gemini
+        # Gemini says it here.
+        blocked = member(part, "block_reason") or member(member(part, "prompt_feedback"), "block_reason")
         name = str(getattr(blocked, "name", blocked))
         if blocked and "UNSPECIFIED" not in name:
             words.append(f"blocked: {name}")
@@ -217,7 +223,7 @@ def read_reply(
     usages: Sequence[object] = (),
     logprobs: object = None,
 ) -> LLMReply:
-    r"""Return what a chat model wrote as a reply.
+    r"""The reply that a chat model wrote.
 
     It is the text without what `ragstone.judging.bare_answer` takes off: thoughts before the answer, a fence around it.
     Where there is no text, it is the arguments of the one tool call; else the reasoning, if that is exactly an answer.
@@ -336,7 +342,8 @@ def _first_word(logprobs: object) -> Iterator[tuple[str, float]]:
             continue
         options = [as_dict(option) for option in as_list(sampled.get("top_logprobs"))]
         if sampled.get("token") not in [option.get("token") for option in options]:
-            options.append(sampled)  # a token drawn from below the top ones
+            # The token was drawn from below the top ones.
+            options.append(sampled)
         for option in options:
             logprob = option.get("logprob")
             word = _token(option)

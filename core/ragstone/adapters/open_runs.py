@@ -18,10 +18,12 @@ from ragstone.plain import is_list, is_mapping
 MOST_OPEN = 10_000
 """Trees that are open at once; beyond that the one that was silent longest is given up."""
 MOST_CHARACTERS = 10_000_000
-_EVENT = 500  # characters: so a tree has at most 10,000 runs, each with a begin and an end
+# Characters that a begin or an end counts as: so a tree has at most 10,000 runs.
+_EVENT = 500
 _SILENCE = 3_600.0
 _REMEMBERED = 10_000
-_NO_TEXT = (int, float, type(None))  # an embedding has thousands of numbers
+# These are not looked into, because an embedding has thousands of numbers.
+_NO_TEXT = (int, float, type(None))
 
 GivenUp = Literal["never_ended", "too_large"]
 
@@ -75,10 +77,13 @@ class OpenRuns(Generic[R]):
 
     def forget(self) -> None:
         """Start afresh, with no run open."""
-        self._lock = threading.RLock()  # the garbage collector may close a stream, and so end runs, anywhere
+        # The garbage collector may close a stream, and so end runs, while this thread holds the lock.
+        self._lock = threading.RLock()
         self._runs: dict[Hashable, tuple[Run, _Tree[R]]] = {}
-        self._trees: OrderedDict[Hashable, _Tree[R]] = OrderedDict()  # the one that was silent longest comes first
-        self._over: OrderedDict[int, None] = OrderedDict()  # by hash, as LlamaIndex' ids are long
+        # The tree that was silent longest comes first.
+        self._trees: OrderedDict[Hashable, _Tree[R]] = OrderedDict()
+        # Hashes, because LlamaIndex' ids are long.
+        self._over: OrderedDict[int, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._trees)
@@ -100,7 +105,8 @@ class OpenRuns(Generic[R]):
         with self._lock:
             above = self._runs.get(parent_id)
             over = hash(parent_id) in self._over and parent_id not in self._runs
-            if over:  # what goes on for long is known as long
+            # What goes on for long stays known.
+            if over:
                 self._remember(parent_id)
             if over or run.id in self._runs:
                 self._remember(run.id)
@@ -111,7 +117,8 @@ class OpenRuns(Generic[R]):
                 if longest is not None and (full or longest.touched < time.monotonic() - _SILENCE):
                     self._close(longest, "never_ended")
                 tree = self._trees[run.id] = _Tree(cast("R", run))
-                _characters(run.inputs, tree.counted)  # which the app holds itself, as long as we do
+                # The app holds its inputs itself, as long as they are held here, so they do not count.
+                _characters(run.inputs, tree.counted)
             else:
                 run.parent, tree = above
                 run.parent.inside.append(run)
@@ -141,7 +148,8 @@ class OpenRuns(Generic[R]):
     def _close(self, tree: _Tree[R], given_up: GivenUp | None = None) -> None:
         self._trees.pop(tree.root.id, None)
         runs: list[Run] = [*tree.root.walk(), tree.root]
-        for run in sorted(runs, key=attrgetter("open")):  # what is open is forgotten last
+        # What is open is forgotten last.
+        for run in sorted(runs, key=attrgetter("open")):
             self._runs.pop(run.id, None)
             self._remember(run.id)
         if given_up is not None:

@@ -1,30 +1,38 @@
-"""A framework's model object that the app may call too: one event loop awaits it, and threads call its sync half."""
+"""A framework's model object that the app may call too: one event loop awaits it, and threads call its sync method."""
 
 import weakref
 from asyncio import AbstractEventLoop
 from collections.abc import Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from ragstone.background import SHORT_LOOPS, Async, Sync, begin, in_daemon, result, running_loop
 from ragstone.errors import secrets_in
 
+M = TypeVar("M")
 T = TypeVar("T")
-_HOMES: dict[int, weakref.ref[AbstractEventLoop]] = {}  # by the model's id: it may lack a hash
+
+JUDGE_TAG = "ragstone:judge"
+"""Marks all that a judge does in a framework's traces, so that handlers can distinguish it from the app's."""
+
+# By the model's id, because a model may lack a hash.
+_HOMES: dict[int, weakref.ref[AbstractEventLoop]] = {}
 _URLS = ("base_url", "api_base", "openai_api_base", "azure_endpoint", "endpoint_url", "endpoint")
 
 
-class SharedModel:
+class SharedModel(Generic[M]):
     """A framework's model object, which the app may call too.
 
     A client's connections belong to the event loop that opened them; on a second one they break, for the app as well.
     So one loop awaits an object, whoever shares it: the one that ran when it was first shared, else the first that
-    awaits it. All others call its sync half in a thread. The other half stands in for one that is missing.
+    awaits it. All others call its sync method in a thread. Where an object lacks one of the two, the other is called.
     """
 
-    def _original(self) -> object:
-        """Return the app's object."""
-        raise NotImplementedError
+    def __init__(self, given: M, identity: str | None, *, trace: bool) -> None:
+        self._given = given
+        self.identity = identity
+        self._trace = trace
+        is_home(given)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -36,20 +44,28 @@ class SharedModel:
         """The address of the model's server, if the object has one."""
         return self._text(_URLS)
 
+    def _original(self) -> M:
+        """The app's object."""
+        return self._given
+
     def _layers(self) -> Sequence[object]:
-        """Return the object and what it wraps, from the outside in."""
+        """The object and what it wraps, from the outside in."""
         return (self._original(),)
 
     def _text(self, names: Sequence[str]) -> str | None:
-        """Return the first text that the object has under one of the names."""
+        """The first text that the object has under one of the names."""
         texts = (attribute(layer, name) for layer in self._layers() for name in names)
         return next((text for text in texts if isinstance(text, str) and text), None)
+
+    def _lacks_method(self, error: Exception) -> bool:
+        """Whether an error says that the object lacks the method which was called."""
+        return isinstance(error, NotImplementedError)
 
     def _call(self, sync: Sync[T], asynchronous: Async[T]) -> T:
         try:
             return sync()
         except Exception as error:
-            if not _is_missing(error):
+            if not self._lacks_method(error):
                 raise
         return result(begin(asynchronous()))
 
@@ -58,17 +74,18 @@ class SharedModel:
             try:
                 return await asynchronous()
             except Exception as error:
-                # another object with the same client may have left it connections
-                if not _is_missing(error) and str(error) != "Event loop is closed":
+                # Another object with the same client may have left it connections.
+                if not self._lacks_method(error) and str(error) != "Event loop is closed":
                     raise
         return await in_daemon(partial(self._call, sync, asynchronous))
 
 
 def attribute(thing: object, name: str) -> object:
-    """Return an attribute; None where reading it fails."""
+    """An attribute of an object; None where reading it fails."""
     try:
         return getattr(thing, name, None)
-    except Exception:  # a model that is yet to be configured may lack a key or a package
+    except Exception:
+        # A model that is yet to be configured may lack a key or a package.
         return None
 
 
@@ -80,11 +97,7 @@ def is_home(model: object) -> bool:
     if id(model) not in _HOMES:
         try:
             weakref.finalize(model, _HOMES.pop, id(model), None)
-        except TypeError:  # of a class with __slots__: no loop awaits it
+        except TypeError:
+            # An object of a class with __slots__ cannot be followed, so no loop awaits it.
             return False
     return _HOMES.setdefault(id(model), weakref.ref(running))() is running
-
-
-def _is_missing(error: Exception) -> bool:
-    """Whether an error tells that the half which was called does not exist."""
-    return isinstance(error, NotImplementedError) or "ainvoke" in str(error)  # "use ainvoke instead"

@@ -13,10 +13,12 @@ from ragstone.judging.reply import BadReply, no_duplicates
 from ragstone.plain import as_dict
 
 OPENAI_URL = "https://api.openai.com/v1"
-NO_KEY = "none"  # the openai package insists on a key; servers without authentication ignore it
+# The openai package insists on a key; servers without authentication ignore it.
+NO_KEY = "none"
 _NOT_OF_A_KEY = r"[^ -~]|[\"'`]|^ | $"
 _NOT_OF_A_HEADER = r"[^\n -~]"
-_SENT_ALONG = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")  # the first to every server
+# The first is sent to every server, the others to OpenAI's.
+_SENT_ALONG = ("OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 _NOT_OF_AN_ADDRESS = r"[^\w!#-&(-/:;=?@\[\]~]"
 
 
@@ -24,9 +26,12 @@ _NOT_OF_AN_ADDRESS = r"[^\w!#-&(-/:;=?@\[\]~]"
 class Access:
     """A server's address and the key that is sent to it."""
 
-    url: str  # the API's root, such as "http://127.0.0.1:8080/v1"
-    key: str = field(repr=False)  # the bearer token; `NO_KEY` where there is none
-    ambient: bool  # whether OpenAI's environment variables (organisation, project) are meant for this server
+    # The API's root, such as "http://127.0.0.1:8080/v1".
+    url: str
+    # The bearer token; `NO_KEY` where there is none.
+    key: str = field(repr=False)
+    # Whether OpenAI's environment variables (organisation, project) are meant for this server.
+    ambient: bool
 
     @property
     def shown(self) -> str:
@@ -40,12 +45,12 @@ class Access:
         return tuple([secret for secret in (self.key, urlsplit(self.url).password) if secret and secret != NO_KEY])
 
     def redact(self, text: str) -> str:
-        """Return `text` without keys."""
+        """A text without keys."""
         return without_keys(text, self.secrets)
 
 
 def resolve(base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> Access:
-    """Return what to ask and the key to send.
+    """The server to ask and the key to send.
 
     The key in OPENAI_API_KEY is OpenAI's: it goes to OpenAI, or to the server in OPENAI_BASE_URL (whoever
     sets one sets both), but never to another `base_url` that was given in code.
@@ -79,7 +84,8 @@ def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of brackets, or of a port that is none
+    except ValueError:
+        # The brackets do not match, or the port is no number.
         is_address = False
     if not is_address:
         raise ValueError(f"base_url must look like http://127.0.0.1:8080/v1, not {url[:100]!r}")

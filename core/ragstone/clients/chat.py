@@ -34,15 +34,18 @@ _MENTIONS: dict[Droppable, re.Pattern[str]] = {
 }
 MOST_LOGPROBS = 20
 """The alternatives of a token that are asked for at first: the most that OpenAI takes."""
-_FEWER_LOGPROBS = 5  # what newer models, and older vLLM, take
+# Newer models, and older releases of vLLM, take so many.
+_FEWER_LOGPROBS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
     """A chat completion to ask for."""
 
-    body: dict[str, Any]  # the request's JSON
-    optional: frozenset[Droppable]  # which of the parameters that can be dropped it uses
+    # The request's JSON.
+    body: dict[str, Any]
+    # The parameters that it uses and could do without.
+    optional: frozenset[Droppable]
 
 
 def chat_call(
@@ -79,7 +82,7 @@ def _messages(request: LLMRequest) -> list[dict[str, str]]:
 
 
 def is_closed(schema: object) -> bool:
-    """Return whether every object in a JSON Schema requires all its properties and allows no others.
+    """Whether every object in a JSON Schema requires all its properties and allows no others.
 
     Example:
         >>> is_closed({"type": "object", "properties": {}, "additionalProperties": False})
@@ -104,7 +107,8 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
     nowhere in what was asked: the message may quote that. An error about the text itself (too long, moderated), or of
     the server's own (5xx), names no parameter.
     """
-    if status == 500:  # llama.cpp's for a chat template that takes no system message; of nothing else
+    # llama.cpp answers so where a chat template takes no system message.
+    if status == 500:
         call = replace(call, optional=call.optional & {"system"})
     elif status not in REFUSALS:
         return None
@@ -118,7 +122,8 @@ def refused(status: int, answer: object, call: ChatCall) -> Droppable | None:
     if named or param or is_about_content(message):
         return named
     asked = " ".join(_texts_in_error([as_dict(part).get("content") for part in as_list(call.body.get("messages"))]))
-    model = re.escape(str(call.body["model"]))  # "no such model: seed-7b" is not about the seed
+    # "no such model: seed-7b" is not about the seed.
+    model = re.escape(str(call.body["model"]))
     return _first_mentioned(re.sub(rf"(?<!\w){model}(?!\w)", "", message), call, asked)
 
 
@@ -142,7 +147,7 @@ def fewer_logprobs(asked: int, answer: object) -> int | None:
 
 
 def why_refused(answer: object) -> str:
-    """Return what a server's error says: its message, or all that it is."""
+    """The message of a server's error, or all of it."""
     error = as_dict(answer)
     message = (as_dict(error.get("error")) or error).get("message")
     return message if isinstance(message, str) else str(answer)

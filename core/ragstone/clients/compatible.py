@@ -182,7 +182,8 @@ class OpenAICompatible(Client, LeavesOut):
         return self._run(self._names)
 
     async def _chat(self, request: LLMRequest, ask: Ask) -> LLMReply:
-        without: set[str] = set()  # what was refused of this request, if the server takes it of others
+        # What the server refused of this request alone.
+        without: set[str] = set()
         while True:
             call = chat_call(self.model, request, self._left_out.keys() | without, self._top_logprobs)
             try:
@@ -220,7 +221,8 @@ class OpenAICompatible(Client, LeavesOut):
             rows += read_vectors(await ask("/embeddings", body), len(piece), server)
         try:
             vectors = np.asarray(rows, dtype=np.float32)
-        except (TypeError, ValueError, OverflowError):  # text, null, rows of different lengths
+        except (TypeError, ValueError, OverflowError):
+            # There were texts or nulls in it, or rows of different lengths.
             vectors = np.empty(0, dtype=np.float32)
         if vectors.ndim != 2 or vectors.size == 0 or not np.isfinite(vectors).all():
             raise AnswerError(f"{server.shown} answered with embeddings that are not lists of numbers of one length")
@@ -231,7 +233,7 @@ class OpenAICompatible(Client, LeavesOut):
 
 
 def read_vectors(content: bytes, count: int, server: Access) -> list[object]:
-    """Return what stands for each text, in the texts' order.
+    """The vector of each text as the server wrote it, in the texts' order.
 
     Rows are put in the order of their `index`, or taken as they came from a server that gives none.
 

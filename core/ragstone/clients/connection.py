@@ -40,7 +40,8 @@ class _Opened:
     http: Any
     slots: asyncio.Semaphore
     calls: Calls
-    tasks: "set[asyncio.Task[Any] | None]"  # of the calls; one that is cancelled ends later
+    # The tasks of the calls: one that is cancelled ends later.
+    tasks: "set[asyncio.Task[Any] | None]"
 
 
 class Client:
@@ -111,7 +112,8 @@ class Client:
 
     async def _arun(self, flow: Exchange[T], max_retries: int | None = None) -> T:
         """Run a flow for the running event loop."""
-        if "openai" not in sys.modules:  # a second or two, for which the loop should not stand still
+        # Loading takes a second or two, for which the loop should not stand still.
+        if "openai" not in sys.modules:
             await in_daemon(load_openai)
         return await asyncio.wrap_future(self._begin(flow, max_retries))
 
@@ -120,14 +122,16 @@ class Client:
             if self._opened is None or self._opened.pid != os.getpid():
                 self._opened = self._open()
                 self._close = close = weakref.finalize(self, _close_opened, self._opened)
-                close.atexit = False  # the loop's thread ends with the program
+                # The loop's thread ends with the program.
+                close.atexit = False
             retries = self._max_retries if max_retries is None else max_retries
             call = begin(self._limited(flow, self._opened, retries))
             self._opened.calls.add(call)
         return call
 
     def _open(self) -> _Opened:
-        package = load_openai()  # whole, before another thread can see a part of it
+        # It is loaded whole before another thread can see a part of it.
+        package = load_openai()
         http = _bounded_client(self._access, self._max_reply_bytes)
         theirs = not self._access.ambient
         client: openai.AsyncOpenAI = package.AsyncOpenAI(
@@ -137,12 +141,14 @@ class Client:
             max_retries=self._max_retries,
             http_client=http,
             default_headers={
-                "Accept-Encoding": "identity",  # a reply's size is then what is read of it
+                # A reply's size is then what is read of it.
+                "Accept-Encoding": "identity",
                 # else OPENAI_CUSTOM_HEADERS may bring another key
                 **({"Authorization": f"Bearer {self._access.key}"} if theirs else {}),
             },
         )
-        if theirs:  # OPENAI_ORG_ID and OPENAI_PROJECT_ID are no other server's business
+        # OPENAI_ORG_ID and OPENAI_PROJECT_ID are no other server's business.
+        if theirs:
             client.organization = client.project = None
         return _Opened(os.getpid(), client, http, asyncio.Semaphore(self.max_concurrency), Calls(), set())
 
@@ -185,7 +191,8 @@ class Client:
                 "is it https, and its certificate in SSL_CERT_FILE?" if "SSL" in cause else "is the server running?"
             )
             message = f"no answer from {self._access.shown} ({cause}): {way_out}"
-            if self._answered:  # it broke, and may come back
+            # A server that has answered before may come back.
+            if self._answered:
                 vars(error)["retry_after"] = 0
         error.message = message
         error.args = (message, *error.args[1:])
@@ -193,14 +200,16 @@ class Client:
 
 
 def _close_opened(opened: _Opened) -> None:
-    if opened.pid == os.getpid():  # what a forked process holds is its parent's
+    # A forked process holds the connections of its parent.
+    if opened.pid == os.getpid():
         opened.calls.cancel()
         begin(_closed(opened))
 
 
 async def _closed(opened: _Opened) -> None:
     if tasks := {task for task in opened.tasks if task is not None}:
-        await asyncio.wait(tasks)  # else one that is still to connect would ask a closed client
+        # Else a call that is still to connect would ask a closed client.
+        await asyncio.wait(tasks)
     await opened.client.close()
 
 

@@ -21,7 +21,8 @@ Probabilities = Mapping[str, float] | None
 class _Decisions(Client, ABC):
     """What both clients share."""
 
-    identity = ""  # nothing makes this judge beside class, model and address
+    # Class, model and address alone make this judge.
+    identity = ""
     _path: str
 
     def __init__(

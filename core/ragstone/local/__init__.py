@@ -7,5 +7,6 @@ from ragstone.local.files import PullError, cache_folder, pull
 from ragstone.local.models import LocalEmbedder, LocalLLM
 
 
-make_judge, make_embedder = LocalLLM, LocalEmbedder  # of entry points: "local" and "local:PATH"
+# The entry points "local" and "local:PATH" name these.
+make_judge, make_embedder = LocalLLM, LocalEmbedder
 __all__ = ["LocalEmbedder", "LocalLLM", "PullError", "cache_folder", "pull"]

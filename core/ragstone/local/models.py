@@ -33,13 +33,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_REPLY_TOKENS = 1024  # a small model may repeat itself without end; past this a reply is cut, and the parser rejects it
-_CANDIDATES = 1000  # tokens looked at for the choices, of some 150,000; what begins with none of them has probability 0
-_NEGLIGIBLE = 0.01  # a shared beginning with less than this part of the mass is not worth a call of its own
+# A small model may repeat itself without end. Past this a reply is cut, and the parser rejects it.
+_REPLY_TOKENS = 1024
+# Tokens, of some 150,000, that are looked at for the choices. A choice that begins with none has probability 0.
+_CANDIDATES = 1000
+# A shared beginning with less than this part of the mass is not worth a call of its own.
+_NEGLIGIBLE = 0.01
 Candidates = Iterable[tuple[str, float]]
 """Next tokens with their probabilities."""
 
-_MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was made for; the rest of a longer text is not read
+# all-MiniLM-L6-v2 was trained on texts of this length; the rest of a longer one is not read.
+_MAX_TOKENS = 256
 
 
 class LocalLLM(BaseLLM):
@@ -76,7 +80,8 @@ class LocalLLM(BaseLLM):
     asking: Asking = "one_by_one"
     gives_probabilities = True
     in_turn = True
-    embedder = "local"  # what goes with it
+    # The embedder that goes with it.
+    embedder = "local"
 
     def __init__(
         self,
@@ -117,7 +122,8 @@ class LocalLLM(BaseLLM):
         try:
             return call.result()
         except BaseException:
-            stop.set()  # Ctrl-C in the waiting thread: free the model for the next call
+            # Ctrl-C in the waiting thread frees the model for the next call.
+            stop.set()
             raise
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
@@ -183,8 +189,10 @@ class LocalLLM(BaseLLM):
         )
         if probabilities is not None:
             text = max(probabilities, key=probabilities.__getitem__)
-        else:  # some other opening is all but certain: take the likeliest choice, but claim no probability
-            words = (json.dumps(choice, ensure_ascii=False) for choice in request.choices)  # GBNF takes JSON's escapes
+        else:
+            # Some other beginning is all but certain: the likeliest choice is taken, without a probability.
+            # GBNF takes JSON's escapes.
+            words = (json.dumps(choice, ensure_ascii=False) for choice in request.choices)
             grammar = "root ::= " + " | ".join(words)
             text = chat("", {"max_tokens": _REPLY_TOKENS, "grammar": grammar, "temperature": 0.0}).text
         return LLMReply(text, used[0], used[1], probabilities)
@@ -229,7 +237,8 @@ def _masses(ask: Callable[[str], Candidates], beginning: str, rest: Mapping[str,
         elif fits:
             masses[fits[0]] += probability
         elif ended is not None:
-            masses[ended] += probability  # the reply goes on in no other choice's way, so it ended here
+            # The reply goes on like no other choice, so it ended here.
+            masses[ended] += probability
     total = sum(masses.values()) + sum(probability for _, probability, _ in shared)
     for text, probability, fits in shared:
         if probability < _NEGLIGIBLE * total:
@@ -267,7 +276,8 @@ class LocalEmbedder(BaseEmbedder):
         'local:all-minilm-l6-v2-int8'
     """
 
-    max_concurrency: int = 1  # more calls at once would only share the same cores
+    # More calls at once would only share the same cores.
+    max_concurrency: int = 1
 
     def __init__(self, path: str | Path | None = None) -> None:
         own = Path(path).expanduser() if path else None
@@ -294,7 +304,8 @@ class LocalEmbedder(BaseEmbedder):
         names = [item.name for item in session.get_inputs()]
         rows = np.zeros((len(texts), session.get_outputs()[0].shape[-1]), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            clean = text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates are not text to the tokenizer
+            # Lone surrogates are no text to the tokenizer.
+            clean = text.encode("utf-8", "replace").decode("utf-8")
             ids = np.asarray([tokenizer.encode(clean).ids], dtype=np.int64)
             inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
             hidden = session.run(None, {name: inputs[name] for name in names})[0]
@@ -313,7 +324,8 @@ class LocalEmbedder(BaseEmbedder):
                 runtime = load_extra("onnxruntime")
                 options = runtime.SessionOptions()
                 options.intra_op_num_threads = options.inter_op_num_threads = 1
-                options.enable_mem_pattern = False  # a plan kept per length of text: memory that only grows
+                # Plans are kept for each length of text, and their memory only grows.
+                options.enable_mem_pattern = False
                 session = runtime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
                 self._loaded = session, tokenizer
             return self._loaded

@@ -21,7 +21,8 @@ _WITHOUT = (
     "official", "results_folder", "results_subfolder", "throttle_value", "truncate_passing_cases", "use_cache",
     "verbose_mode", "write_cache",
 )  # fmt: skip
-_CALL_SECONDS = 3600.0  # calls of a model of the user's own may wait for one another; a client has its own limit
+# Calls of a user's own model may wait for one another; a client has a limit of its own.
+_CALL_SECONDS = 3600.0
 
 
 def evaluate(

@@ -115,7 +115,7 @@ class EvaluationDataset:
 
 
 def rows_in(data: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of any package
-    """Return what the rows of a data set hold."""
+    """The rows of a data set, each without what is None."""
     rows = data.to_dict("records") if hasattr(data, "columns") else data
     return [{name: value for name, value in dict(row).items() if value is not None} for row in rows]
 
@@ -182,11 +182,11 @@ class EvaluationResult(dict[str, Any]):
         return import_module("pandas").DataFrame([{**row, **sample, **scores} for row, sample, scores in table])
 
     def total_tokens(self) -> Usage:
-        """Return what the run cost, also without `token_usage_parser`."""
+        """The tokens and calls of the run, also without `token_usage_parser`."""
         return self.report.usage
 
     def total_cost(self, cost_per_input_token: float = 0.0, cost_per_output_token: float = 0.0, **_: object) -> float:
-        """Return what the run cost in money; NaN where the judge reports no tokens."""
+        """The price of the run; NaN where the judge reports no tokens."""
         usage = self.report.usage
         if usage.input_tokens is None or usage.output_tokens is None:
             return math.nan

@@ -48,7 +48,7 @@ class _Evaluation:
         judge = judge_by_name(unwrapped(llm)) if asks else None
         embedder = embedder_by_name(unwrapped(embeddings), judge) if embeds else None
         kinds = Counter(metric.kind for metric in self.metrics)
-        native = [each.native(judge, embedder, each.column * (kinds[each.kind] > 1)) for each in self.metrics]
+        native = [each.native(judge, embedder, each.column if kinds[each.kind] > 1 else "") for each in self.metrics]
         self.of = {each.name: metric for each, metric in zip(native, self.metrics, strict=True)}
         self.options: dict[str, Any] = {
             "samples": [sample.native for sample in self.dataset],

@@ -27,7 +27,8 @@ class BaseRagasLLM(BaseLLM):
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request."""
-        from langchain_core.prompt_values import StringPromptValue  # which the user's own code has
+        # The user's own code has this package.
+        from langchain_core.prompt_values import StringPromptValue
 
         prompt = without_system(replace(request, user=spelled_out(request))).user
         return LLMReply(self.generate_text(StringPromptValue(text=prompt)).generations[0][0].text)

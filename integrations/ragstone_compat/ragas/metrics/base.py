@@ -33,7 +33,8 @@ class MetricResult(float):
 
 
 _ALL_TAKE = ("allowed_values", "name", "output_type")
-_PROMPTS = ("nli_statements_message", "prompts", "question_generation")  # beside the names that end in "_prompt"
+# Names of prompts beside those that end in "_prompt".
+_PROMPTS = ("nli_statements_message", "prompts", "question_generation")
 
 
 def _refuse_prompts(of: type, names: Iterable[str], error: type[Exception] = NotImplementedError) -> None:
@@ -67,7 +68,8 @@ class Metric(metaclass=_Class):
     name: str
     kind: ClassVar[Any]
     takes: ClassVar[Mapping[str, object]] = {}
-    sets: ClassVar[Mapping[str, object]] = {}  # ragstone's options that ragas' metric has not
+    # ragstone's options that ragas' metric has not.
+    sets: ClassVar[Mapping[str, object]] = {}
     ignores: ClassVar[tuple[str, ...]] = ()
     fields: ClassVar[tuple[str, ...]] = ("user_input", "response", "retrieved_contexts")
     points: ClassVar[float] = 1.0
@@ -180,5 +182,5 @@ MetricWithLLM = MetricWithEmbeddings = SingleTurnMetric = Metric
 
 
 def unwrapped(model: object) -> object:
-    """Return what a wrapper of ragas' name holds."""
+    """The model that a wrapper of ragas' name holds."""
     return getattr(model, "wrapped", model)

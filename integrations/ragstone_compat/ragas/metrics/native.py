@@ -182,7 +182,8 @@ class ContextRelevancy(SplittingMetric):
         value = min(len(sentences) / total, 1.0)
         invented = sum(not verdict.evidence for verdict in verdicts)
         reason = f"The judge copied {len(sentences)} sentences; the contexts have {total}."
-        reason += f" {invented} of them are not in the contexts as they were copied." * bool(invented)
+        if invented:
+            reason += f" {invented} of them are not in the contexts as they were copied."
         return self._score(value, reason, verdicts=verdicts)
 
     def _verdict(self, number: int, text: str, sample: Sample) -> Verdict:
@@ -212,7 +213,8 @@ class SummarizationScore(ragstone.SummarizationScore):
         if not isinstance(outcome, Score):
             return outcome
         verdicts = [verdict.model_copy(update={"evidence": ()}) for verdict in outcome.verdicts]
-        return outcome.model_copy(update={"verdicts": tuple(verdicts)})  # evidence is of no field of the sample
+        # The evidence is of no field of the sample.
+        return outcome.model_copy(update={"verdicts": tuple(verdicts)})
 
 
 class Critic(ragstone.Criterion):
