@@ -575,8 +575,8 @@ def contexts_in(
     if not (bare or are_documents(value)):
         return None
     if is_list(value) and not document_content(value):
-        return [_context_text(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    return [_context_text(value, where)]
+        return [_text_of_context(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    return [_text_of_context(value, where)]
 
 
 def named_contexts(value: object, where: str, names: Names = CONTEXTS) -> list[str]:
@@ -587,7 +587,7 @@ def named_contexts(value: object, where: str, names: Names = CONTEXTS) -> list[s
     return texts
 
 
-def _context_text(value: object, where: str) -> str:
+def _text_of_context(value: object, where: str) -> str:
     """Return the text of one context: a text, a document or a search's hit, with or without its score."""
     content = (value,) if isinstance(value, str) else document_content(value, ("page_content", *_TEXTS))
     text = next(iter(content), None)

@@ -10,7 +10,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.adapters.runs import Run, Unreadable
+from ragstone.adapters.runs import PERSONAL, Run, Unreadable
 from ragstone.adapters.shared_model import JUDGE_TAG
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id
@@ -51,8 +51,6 @@ ADVICE = ADVICE_FOR_ALL | {
 # The run of `chain.map()`: each run inside of it is one of the app's.
 _MANY = "RunnableEach<"
 _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_step", "tool": "only_step"}
-# Names in the config's `configurable` that a sample keeps.
-_WHO = ("user_id", "thread_id", "session_id", "conversation_id")
 # Under these names a sample's metadata says what the run was.
 _RUN_FACTS = ("name", "tags", "error", "run_id")
 # How many runs wait for a person, and for how many seconds.
@@ -280,7 +278,7 @@ def _about(run: TopRun) -> dict[str, object]:
     # LangChain writes an id so.
     run_id = str(UUID(int=run.id)) if isinstance(run.id, int) else str(run.id)
     configurable = run.configurable or {}
-    who = {name: str(configurable[name]) for name in _WHO if configurable.get(name)}
+    who = {name: str(configurable[name]) for name in PERSONAL if configurable.get(name)}
     kept = {name: value for name, value in run.metadata.items() if name not in _RUN_FACTS}
     about: dict[str, object] = {**who, **kept, "name": run.name, "tags": run.tags, "run_id": run_id}
     if run.error is not None:

@@ -15,7 +15,7 @@ from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
 
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL
-from ragstone.adapters.runs import Run, Skipped, Unreadable
+from ragstone.adapters.runs import PERSONAL, Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.sampling import check_function
@@ -42,8 +42,6 @@ CallFilter = Callable[[object, str], bool]
 _T = TypeVar("_T")
 _INDEXING = ("llama_index.core.indices",)
 _TAG_TYPES = (str, int, float, bool)
-# Tags that an outcome keeps under their names.
-_PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")
 _MOST_UNANSWERED = 1_000
 _CHANGING = threading.Lock()
 _BEGUN: ContextVar[tuple[str, str, Sequence[str]]] = ContextVar("ragstone_begun", default=("", "", ()))
@@ -135,7 +133,7 @@ class Live(CallRecorder):
             key: value for key, value in tags.items() if isinstance(value, _TAG_TYPES) and key[:11] != "llamaindex."
         }
         kept.pop(TRACE_KEY, None)
-        personal = {key: kept.pop(key) for key in _PERSONAL if key in kept}
+        personal = {key: kept.pop(key) for key in PERSONAL if key in kept}
         run.metadata = {"sample_id": sample_id, "run_id": run.id, "name": run.name, "tags": kept, **personal}
         if before:
             run.inside.append(Run("", "named", output=[*before], open=False))

@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from ragstone.sample import Sample
 
+PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")
+"""Settings or tags of a run that say who asked, and in which conversation: a sample's metadata has them, too."""
 Asked = TypeVar("Asked")
 FieldFunction = Callable[[Asked, object], Sample | Mapping[str, object] | None]
 """A user's own reading of a run: by what it was asked and what it returned (None if it failed)."""

@@ -22,7 +22,7 @@ _WITHOUT = (
 _DEFAULT = (answer_relevancy, context_precision, faithfulness, context_recall)
 
 
-class _Evaluation:
+class _RagasRun:
     """What `evaluate` does before and after ragstone's."""
 
     def __init__(
@@ -106,7 +106,7 @@ def evaluate(
         ValueError: A row holds no sample.
         TypeError: ragas' function has no such option.
     """
-    run = _Evaluation(dataset, metrics, llm, embeddings, options)
+    run = _RagasRun(dataset, metrics, llm, embeddings, options)
     return run.result(ragstone.evaluate(**run.options))
 
 
@@ -119,5 +119,5 @@ async def aevaluate(
     **options: Any,  # noqa: ANN401
 ) -> EvaluationResult:
     """Score a data set on the running event loop; otherwise as `evaluate`."""
-    run = _Evaluation(dataset, metrics, llm, embeddings, options)
+    run = _RagasRun(dataset, metrics, llm, embeddings, options)
     return run.result(await ragstone.aevaluate(**run.options))

@@ -22,97 +22,98 @@ _OLD = (*_TRIES, "sentence_segmenter")
 _BY_REFERENCE = ("user_input", "reference", "retrieved_contexts")
 
 
-def _metric(
-    title: str,
-    name: str,
-    kind: type[ragstone.Metric],
-    *fields: str,
-    ignores: tuple[str, ...] = (),
-    against: str = "",
-    **takes: object,
-) -> type[Metric]:
-    """Return a metric's class, by ragas' names, with ragstone's metric, the order of its fields, and its options."""
-    sets = {"against": against} if against else {}
-    of = {
-        "name": name,
-        "kind": kind,
-        "fields": fields or Metric.fields,
-        "sets": sets,
-        "takes": takes,
-        "ignores": ignores,
-    }
-    return type(title, (Metric,), {"__module__": __name__, "__doc__": f"`{kind.__qualname__}`, by ragas' name.", **of})
+class Faithfulness(Metric, name="faithfulness", kind=ragstone.Faithfulness, ignores=_OLD):
+    """`ragstone.Faithfulness`, by ragas' name."""
 
 
-Faithfulness = _metric("Faithfulness", "faithfulness", ragstone.Faithfulness, ignores=_OLD)
-ResponseRelevancy = _metric("ResponseRelevancy", "answer_relevancy", ragstone.ResponseRelevancy, strictness=3)
-LLMContextPrecisionWithReference = _metric(
-    "LLMContextPrecisionWithReference",
-    "llm_context_precision_with_reference",
-    ragstone.ContextPrecision,
-    *_BY_REFERENCE,
+class ResponseRelevancy(Metric, name="answer_relevancy", kind=ragstone.ResponseRelevancy, takes={"strictness": 3}):
+    """`ragstone.ResponseRelevancy`, by ragas' name."""
+
+
+class LLMContextPrecisionWithReference(
+    Metric,
+    name="llm_context_precision_with_reference",
+    kind=ragstone.ContextPrecision,
+    fields=_BY_REFERENCE,
     ignores=_TRIES,
-    against="reference",
-)
-ContextPrecision = _metric(
-    "ContextPrecision",
-    "context_precision",
-    ragstone.ContextPrecision,
-    *_BY_REFERENCE,
+    sets={"against": "reference"},
+):
+    """`ragstone.ContextPrecision` against the reference."""
+
+
+class ContextPrecision(LLMContextPrecisionWithReference, name="context_precision"):
+    """`ragstone.ContextPrecision` against the reference."""
+
+
+class LLMContextPrecisionWithoutReference(
+    Metric,
+    name="llm_context_precision_without_reference",
+    kind=ragstone.ContextPrecision,
     ignores=_TRIES,
-    against="reference",
-)
-LLMContextPrecisionWithoutReference = _metric(
-    "LLMContextPrecisionWithoutReference",
-    "llm_context_precision_without_reference",
-    ragstone.ContextPrecision,
+    sets={"against": "response"},
+):
+    """`ragstone.ContextPrecision` against the response."""
+
+
+class ContextUtilization(LLMContextPrecisionWithoutReference, name="context_utilization"):
+    """`ragstone.ContextPrecision` against the response."""
+
+
+class LLMContextRecall(
+    Metric,
+    name="context_recall",
+    kind=ragstone.ContextRecall,
+    fields=("user_input", "retrieved_contexts", "reference"),
     ignores=_TRIES,
-    against="response",
-)
-ContextUtilization = _metric(
-    "ContextUtilization", "context_utilization", ragstone.ContextPrecision, ignores=_TRIES, against="response"
-)
-LLMContextRecall = _metric(
-    "LLMContextRecall",
-    "context_recall",
-    ragstone.ContextRecall,
-    "user_input",
-    "retrieved_contexts",
-    "reference",
-    ignores=_TRIES,
-)
-ContextRelevancy = _metric(
-    "ContextRelevancy", "context_relevancy", native.ContextRelevancy, ignores=("show_deprecation_warning",)
-)
-AnswerCorrectness = _metric(
-    "AnswerCorrectness",
-    "answer_correctness",
-    native.AnswerCorrectness,
-    "user_input",
-    "response",
-    "reference",
+):
+    """`ragstone.ContextRecall`, by ragas' name."""
+
+
+class ContextRelevancy(
+    Metric, name="context_relevancy", kind=native.CopiedShare, ignores=("show_deprecation_warning",)
+):
+    """`native.CopiedShare`, by ragas' name."""
+
+
+class AnswerCorrectness(
+    Metric,
+    name="answer_correctness",
+    kind=native.AnswerCorrectness,
+    fields=("user_input", "response", "reference"),
     ignores=(*_OLD, "answer_similarity"),
-    weights=(0.75, 0.25),
-    beta=1.0,
-)
-SemanticSimilarity, AnswerSimilarity = [
-    _metric(title, name, native.SemanticSimilarity, ignores=("is_cross_encoder",), threshold=None)
-    for title, name in (("SemanticSimilarity", "semantic_similarity"), ("AnswerSimilarity", "answer_similarity"))
-]
-SummarizationScore = _metric(
-    "SummarizationScore",
-    "summary_score",
-    native.SummarizationScore,
+    takes={"weights": (0.75, 0.25), "beta": 1.0},
+):
+    """`native.AnswerCorrectness`, by ragas' name."""
+
+
+class SemanticSimilarity(
+    Metric,
+    name="semantic_similarity",
+    kind=native.SemanticSimilarity,
+    ignores=("is_cross_encoder",),
+    takes={"threshold": None},
+):
+    """`native.SemanticSimilarity`, by ragas' name."""
+
+
+class AnswerSimilarity(SemanticSimilarity, name="answer_similarity"):
+    """`native.SemanticSimilarity`, by ragas' older name."""
+
+
+class SummarizationScore(
+    Metric,
+    name="summary_score",
+    kind=native.ReferenceSummarization,
     ignores=_TRIES,
-    length_penalty=True,
-    coeff=0.5,
-)
+    takes={"length_penalty": True, "coeff": 0.5},
+):
+    """`native.ReferenceSummarization`, by ragas' name."""
 
 
 class FactualCorrectness(Metric):
-    """How far response and reference state the same facts (`native.FactualCorrectness`)."""
+    """How far response and reference state the same facts (`native.FactsByMode`)."""
 
-    name, kind, takes = "factual_correctness", native.FactualCorrectness, {"mode": "f1", "beta": 1.0}
+    name, kind, takes = "factual_correctness", native.FactsByMode, {"mode": "f1", "beta": 1.0}
     fields, ignores = ("response", "reference"), ("atomicity", "coverage", "language")
 
     @property

@@ -85,7 +85,9 @@ class Metric(metaclass=_Class):
         self.llm, self.embeddings = llm, embeddings
         vars(self).update({**self.sets, **self.takes, **options})
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **facts: Any) -> None:  # noqa: ANN401 - those of the class attributes
+        for fact, value in facts.items():
+            setattr(cls, fact, value)
         if not hasattr(cls, "kind") or {"_ascore", "_single_turn_ascore"} & vars(cls).keys():
             raise TypeError(f"{cls.__name__}: a metric of your own is a subclass of ragstone.Metric")
         _refuse_prompts(cls, vars(cls))

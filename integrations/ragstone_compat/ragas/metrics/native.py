@@ -56,7 +56,7 @@ def similarity(sample: Sample) -> Flow[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactualCorrectness(ragstone.FactualCorrectness):
+class FactsByMode(ragstone.FactualCorrectness):
     """`ragstone.FactualCorrectness` with ragas' recall and modes.
 
         recall = TP / (TP + FN)
@@ -96,7 +96,7 @@ class FactualCorrectness(ragstone.FactualCorrectness):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerCorrectness(FactualCorrectness):
+class AnswerCorrectness(FactsByMode):
     """Claims' F1 and the similarity of response and reference, weighted; higher is better.
 
         score = (w1 * F1 + w2 * cosine) / (w1 + w2)
@@ -133,7 +133,7 @@ class AnswerCorrectness(FactualCorrectness):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextRelevancy(SplittingMetric):
+class CopiedShare(SplittingMetric):
     """Share of the contexts' sentences that the judge copies as required for the answer; higher is better.
 
         score = min(sentences copied / sentences of the contexts, 1)
@@ -196,7 +196,7 @@ class ContextRelevancy(SplittingMetric):
         return Verdict(id=str(number), kind="sentence", text=text, verdict=word, evidence=tuple(found))
 
 
-class SummarizationScore(ragstone.SummarizationScore):
+class ReferenceSummarization(ragstone.SummarizationScore):
     """`ragstone.SummarizationScore` of the reference contexts where there are some, else of the retrieved ones."""
 
     @property
