@@ -101,11 +101,9 @@ threading.excepthook = lambda args: None
 threading.Thread(target=llm.generate, args=(request,), daemon=True).start()
 time.sleep(1)
 """
-    start = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""
-    assert time.monotonic() - start < 60
 
 
 def test_embeddings(embedder):
