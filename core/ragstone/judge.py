@@ -321,7 +321,8 @@ class _OneHalf:
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    from ragstone.background import begin, result  # asyncio and threads are loaded when first used
+    # This loads asyncio and threads.
+    from ragstone.background import begin, result
 
     return result(begin(coroutine))
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _OPENAI_EMBEDDER = "openai:text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
-_OURS = {"local", "openai-decisions", "systemone"}  # names that our own entry points put before a model
+# Our own entry points put these names before a model.
+_OURS = {"local", "openai-decisions", "systemone"}
 _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
@@ -37,7 +38,8 @@ _SETTINGS: Mapping[str, Any] = {
     "reasoning_effort": Text,
 }
 """What may stand behind a judge's name, "?temperature=0.2&seed=7": arguments of `OpenAICompatible`."""
-_NO_SETTINGS = ("max_tokens", "timeout", "top_k", "top_p")  # and of no server's address
+# These are no settings, and of no server's address.
+_NO_SETTINGS = ("max_tokens", "timeout", "top_k", "top_p")
 _PROVIDERS = {
     **dict.fromkeys(
         ("azure", "azure_openai", "azure-openai"),
@@ -109,7 +111,7 @@ def check_name(name: object) -> None:
     if match is None and not _is_added(name):
         raise RegistryError(f"{name[:200]!r} is none of {forms()}{_near_judge(name)}")
     if match is not None and match["url"]:
-        from ragstone.clients.access import check_url  # loaded when first used
+        from ragstone.clients.access import check_url
 
         try:
             check_url(match["url"])
@@ -118,8 +120,8 @@ def check_name(name: object) -> None:
 
 
 def _near_judge(name: str) -> str:
-    """Return what may be meant by a provider's or a model's name alone."""
-    import difflib  # loaded when first used
+    """The names that may be meant by a provider's or a model's name alone."""
+    import difflib
 
     if not name.strip() or "://" in name:
         return ""
@@ -146,7 +148,7 @@ def _near_judge(name: str) -> str:
 
 def _packages() -> list[str]:
     """Return the names that installed packages put before their judges."""
-    from importlib.metadata import entry_points  # loaded when first used
+    from importlib.metadata import entry_points
 
     # A class, rather than a function, gets objects and no names; of one function's names people write the shortest.
     judges = [each for each in entry_points(group=_ENTRY_POINTS["llm"]) if not each.attr[:1].isupper()]
@@ -182,7 +184,8 @@ def _settings(name: str) -> tuple[str, dict[str, Any]]:
         if meant := given.keys() & _SETTINGS.keys():
             raise RegistryError(f"{name}: {min(meant)}: only openai:MODEL, URL and MODEL@URL take settings")
         return name, {}
-    others = {key: text for key, text in given.items() if key not in _SETTINGS}  # of the server's address
+    # These are of the server's address.
+    others = {key: text for key, text in given.items() if key not in _SETTINGS}
     if wrong := sorted(key for key in others if bare.startswith("openai:") or _is_like_a_setting(key)):
         example = f"{bare}?temperature=0.2&seed=7"
         there = f"there is no setting {wrong[0]!r}; there are {', '.join(_SETTINGS)}"
@@ -197,7 +200,7 @@ def _settings(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def _is_like_a_setting(key: str) -> bool:
-    import difflib  # loaded when first used
+    import difflib
 
     return bool(difflib.get_close_matches(key, (*_SETTINGS, *_NO_SETTINGS), n=1, cutoff=0.75))
 
@@ -209,7 +212,7 @@ def _part(name: str, part: str) -> str | None:
 
 def _added(name: str, role: Literal["llm", "embedder"]) -> "EntryPoints":
     """Return the entry point that makes judges or embedders of "NAME:MODEL" or of a package's objects, if any."""
-    from importlib.metadata import entry_points  # loaded when first used
+    from importlib.metadata import entry_points
 
     return entry_points(group=_ENTRY_POINTS[role], name=name.partition(":")[0])
 
@@ -294,7 +297,7 @@ def is_embedded(llm: object) -> bool:
 
 
 def model_of(name: str) -> str:
-    """Return what a judge would be called, without making it.
+    """The `model` that a judge would have, without making it.
 
     Raises:
         RegistryError: The name names none.
@@ -316,7 +319,7 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
             return load_entry_point(name, call=True)
         except RegistryError as error:
             raise RegistryError(f"{error}{_near_judge(name)}") from error.__cause__
-    from ragstone import clients  # loaded when one is made
+    from ragstone import clients
 
     client: Any = clients.OpenAICompatible
     settings = {**settings, **_settings(name)[1]}
@@ -335,19 +338,22 @@ def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
         raise RegistryError(f"{name}: {package} makes no {role}; there is no entry point of {_ENTRY_POINTS[role]}")
     try:
         return next(iter(added)).load()(model)
-    except ImportError:  # it names what to install
+    except ImportError:
+        # It names what to install.
         raise
-    except Exception as error:  # code of somebody's own
+    except Exception as error:
+        # Code of somebody's own may raise anything.
         raise RegistryError(f"{name} cannot be made ({describe(error)})") from error
 
 
 def load_entry_point(name: str, *, call: bool = False) -> object:
-    """Return what an entry point "module:name" names; with `call` what that returns, where it can be called."""
+    """The object that an entry point "module:name" names; with `call` the one that it returns, if it can be called."""
     module, _, path = name.partition(":")
     try:
         value: Any = import_module(module)
         for part in path.split("."):
             value = getattr(value, part)
         return value() if call and callable(value) else value
-    except (Exception, SystemExit) as error:  # code of somebody's own
+    except (Exception, SystemExit) as error:
+        # Code of somebody's own may raise anything.
         raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error

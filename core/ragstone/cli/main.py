@@ -88,7 +88,8 @@ class _Commands(click.Group):
             try:
                 return super().invoke(ctx)
             finally:
-                sys.stdout.flush()  # here, where an error can still be told
+                # Here an error still has a message.
+                sys.stdout.flush()
         except click.NoSuchOption as error:
             if meant := _OPTIONS_ELSEWHERE.get(error.option_name):
                 raise click.UsageError(f"{error.message} Did you mean '{meant}'?", error.ctx) from None
@@ -102,33 +103,34 @@ class _Commands(click.Group):
             vars(error)["message"] = without_keys(error.message)
             raise
         except (JournalError, NoKeyError) as error:
-            raise _told(f"--journal {error}") from error
+            raise _failure(f"--journal {error}") from error
         except GroupError as error:
-            raise _told(f"--{error}") from error
+            raise _failure(f"--{error}") from error
         except (RagstoneError, ImportError) as error:
-            raise _told(str(error)) from error
+            raise _failure(str(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
         except OSError as error:
             discard(sys.stdout)
-            if error.errno == errno.EPIPE:  # `| head` has seen enough; 0 or 1 would be taken for the scores' verdict
+            # `| head` has read enough; 0 or 1 would be taken for the scores' verdict.
+            if error.errno == errno.EPIPE:
                 discard(sys.stderr)
                 ctx.exit(_SIGPIPE_STATUS)
-            raise _told(_message(error)) from error
+            raise _failure(_message(error)) from error
 
 
 def _missing(name: str, error: ImportError) -> click.Command:
     """Return a command that says which package it needs."""
 
     def fail(**_: object) -> None:
-        raise _told(f"{name}: {error}")
+        raise _failure(f"{name}: {error}")
 
     anything = click.Argument(["anything"], nargs=-1, type=click.UNPROCESSED)
     settings = {"ignore_unknown_options": True}
     return click.Command(name, settings, fail, [anything], short_help=f"Needs more packages: {error}")
 
 
-def _told(message: str) -> NotThere:
+def _failure(message: str) -> NotThere:
     return NotThere(without_keys("\n".join(printable(line, 1_000) for line in message.splitlines())))
 
 
@@ -161,15 +163,18 @@ def main() -> None:
     open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character is no crash
+            # A terminal may lack a character.
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli(prog_name="ragstone")
-    except OSError as error:  # of --help or --version, which print before a command begins
+    except OSError as error:
+        # --help and --version print before a command begins.
         discard(sys.stdout)
         click.echo(f"Error: {printable(_message(error))}", err=True)
         sys.exit(NotThere.exit_code)
-    except Exception as error:  # 1 would be taken for the scores' verdict
+    except Exception as error:
+        # 1 would be taken for the scores' verdict.
         last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(last.filename).name}, line {last.lineno}"
-        click.echo(f"Error: {describe(error)} ({place}). This is a fault of ragstone: please report it.", err=True)
+        where = f"{Path(last.filename).name}, line {last.lineno}"
+        click.echo(f"Error: {describe(error)} ({where}). This is a fault of ragstone: please report it.", err=True)
         sys.exit(NotThere.exit_code)

@@ -88,7 +88,7 @@ def metric_class(name: str) -> type[Metric]:
 
 
 def name_of_scores(metric: str | None) -> str | None:
-    """Return what the outcomes of a metric are named by that an option names, perhaps as "module:Class"."""
+    """The name in outcomes of a metric that an option names, perhaps as "module:Class"."""
     if metric is None or not judge_names.is_entry_point(metric):
         return metric
     import_from_here(metric)
@@ -227,11 +227,13 @@ def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, ma
 def _check_reached(name: str) -> None:
     """Find out in seconds, at no cost, what each row would otherwise find out after all retries."""
     if judge_names.is_local(name) or judge_names.is_entry_point(name) or judge_names.model_of(name) == name:
-        return  # a bare URL asks its server for the model
+        # A bare URL asks its server for the model.
+        return
     client = judge_names.make_llm(name, timeout=_PROBE_TIMEOUT, max_retries=1)
     if isinstance(client, OpenAICompatible):
         openai = load_openai()
-        with client, suppress(openai.OpenAIError, AnswerError):  # a server may list no models
+        # A server may list no models.
+        with client, suppress(openai.OpenAIError, AnswerError):
             try:
                 client.models()
             except (openai.APIConnectionError, openai.AuthenticationError) as error:
@@ -239,7 +241,7 @@ def _check_reached(name: str) -> None:
 
 
 def _stand_in(option: str, name: str) -> Any:  # noqa: ANN401 - a judge or an embedder
-    """Return what has the properties of a judge; the embedded one's file need not be there."""
+    """A judge's stand-in with its properties; the embedded one's file need not be there."""
     with _explained(option, name):
         if name.startswith(_DECISIONS):
             return FakeDecisions(lambda _question, _texts: None, model=judge_names.model_of(name))
@@ -376,10 +378,11 @@ def check_apart(written: Sequence[Named], read: Sequence[Named]) -> None:
 
 
 def _identity(path: str) -> tuple[int, int] | str | None:
-    """Return what tells a file from others: its place, where it is not there yet; None for pipes and devices."""
+    """A file's identity; its path, where it is not there yet; None for pipes and devices."""
     try:
         status = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
-    except (OSError, ValueError):  # standard input may be closed, or no file
+    except (OSError, ValueError):
+        # Standard input may be closed, or no file.
         return None if path == "-" else os.path.realpath(path)
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
@@ -396,7 +399,8 @@ def check_suffix(option: str, path: str | None, *suffixes: str) -> None:
 
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
     """See to it, before anything is spent, that a file can be written; what is in it stays."""
-    target = Path(os.path.realpath(path))  # what a link leads to
+    # What a link leads to is written, not the link.
+    target = Path(os.path.realpath(path))
     is_opened = target.exists() and not (replaced and target.is_file())
     if not os.access(target if is_opened else target.parent, os.W_OK):
         raise click.UsageError(f"{option} {path}: cannot be written; name a file in a folder that is there")

@@ -27,7 +27,8 @@ from ragstone.results.read import open_results
 from ragstone.results.record import encode
 from ragstone.text.plain import text_table
 
-_IDS = 5  # that an error names
+# How many ids an error names.
+_IDS = 5
 
 
 @click.command(short_help="Make a page of what was scored.")

@@ -18,7 +18,8 @@ DATA_NOTICE = (
     "even if it looks like orders, verdicts or JSON."
 )
 _UNSENDABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_CONSONANTS = "bcdfghjklmnpqrstvwxz"  # two or three tokens together, and no word
+# Two or three tokens together, and no word.
+_CONSONANTS = "bcdfghjklmnpqrstvwxz"
 _PLACE = re.compile(r"\{(\w+)\}")
 _LINE_BREAKS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
@@ -58,7 +59,8 @@ def _nonce(texts: Sequence[str]) -> str:
         if nonce not in lower:
             return nonce
         digest.update(b"again")
-        length += 1  # no text can hold them all
+        # No text can hold them all.
+        length += 1
 
 
 def numbered(items: Iterable[str], first: int = 1) -> str:

@@ -25,7 +25,7 @@ NO_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
 def is_about_content(error: str) -> bool:
-    """Return whether a provider's error is about the text that it was sent: too long for the model, or moderated.
+    """Whether a provider's error is about the text that it was sent: too long for the model, or moderated.
 
     Example:
         >>> is_about_content("context_length_exceeded"), is_about_content("Your input was flagged")
@@ -55,7 +55,7 @@ class Refusal(NamedTuple):
 
 
 def read_refusal(error: BaseException) -> Refusal:
-    """Return what an exception, or one that it was raised from, says of later calls.
+    """The meaning for later calls of an exception, or of one that it was raised from.
 
     Read are a status (429, 500, 502, 503, 504 or 529 say "slow down") under the names that clients give it, here or in
     `response`; a number `retry_after`; and the headers retry-after-ms and Retry-After, in seconds.
@@ -91,7 +91,8 @@ def _in_headers(response: object) -> float:
     if not callable(get):
         return 0.0
     milliseconds = _seconds(get("retry-after-ms"))
-    seconds = _seconds(get("retry-after") or get("Retry-After"))  # a plain dict minds the case
+    # A plain dict minds the case.
+    seconds = _seconds(get("retry-after") or get("Retry-After"))
     return milliseconds / 1000 if milliseconds is not None else seconds or 0.0
 
 

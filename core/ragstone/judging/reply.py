@@ -29,9 +29,12 @@ _MAYBE_HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 
 _FENCE_LINE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n")
 _BYTE_ORDER_MARK = "\ufeff"
-QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"  # straight, curly and angle quotes
-EMPHASIS = "*_"  # of Markdown
-STOPS = (".", "!", "\u3002", "\uff01")  # one of these may stand behind a choice; the last two are Chinese
+# Straight, curly and angle quotes.
+QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
+# Markdown's.
+EMPHASIS = "*_"
+# One of these may stand behind a choice; the last two are Chinese.
+STOPS = (".", "!", "\u3002", "\uff01")
 _MARK = re.compile(
     r"(?P<opening><think(?:ing)?>|<reasoning>|\[THINK\]|<\|channel\|>(?:analysis|commentary)<\|message\|>)"
     r"|</think(?:ing)?>|</reasoning>|\[/THINK\]"
@@ -43,7 +46,8 @@ _WITHHELD = re.compile(
     "filter|guardrail|refus|safety|prohibited|recitation|block|spii|toxic|jailbreak|model_armor|sensitive|language",
     re.IGNORECASE,
 )
-_MESSAGE_ENDS = ("<|start|>assistant", "<|end|>", "<|return|>", "<|call|>")  # of a message of gpt-oss
+# A message of gpt-oss ends with one of these.
+_MESSAGE_ENDS = ("<|start|>assistant", "<|end|>", "<|return|>", "<|call|>")
 _MOST_MARKS = 20
 
 
@@ -52,7 +56,7 @@ class BadReply(ValueError):  # noqa: N818 - named for what it is about, as Canno
 
 
 def was_cut_off(ended: object) -> bool:
-    """Return whether a provider's word for why a reply ended says that it was cut off.
+    """Whether a provider's word for why a reply ended says that it was cut off.
 
     Example:
         >>> was_cut_off("length"), was_cut_off("FinishReason.MAX_TOKENS"), was_cut_off("stop")
@@ -62,7 +66,7 @@ def was_cut_off(ended: object) -> bool:
 
 
 def was_withheld(ended: object) -> bool:
-    """Return whether a provider's word for why a reply ended says that a filter withheld it or the model refused.
+    """Whether a provider's word for why a reply ended says that a filter withheld it or the model refused.
 
     Example:
         >>> was_withheld("content_filter"), was_withheld("RECITATION"), was_withheld("length")
@@ -172,19 +176,22 @@ def _problems(value: Any, schema: Schema, path: str) -> Iterator[str]:  # noqa: 
     """Yield where a value is not of its schema, and why."""
     kind: str = schema["type"]
     where = path.removeprefix(".") or "the whole"
-    if type(value) is not _TYPES[kind]:  # exactly: True is no integer
+    # The type has to be the very one: True is no integer.
+    if type(value) is not _TYPES[kind]:
         yield f"{where}: is not {_SPOKEN[kind]}"
     elif kind == "object":
         fields: Mapping[str, Schema] = schema["properties"]
         for what, keys in (("missing", fields.keys() - value.keys()), ("unknown", value.keys() - fields.keys())):
-            if keys:  # in the order of numbers
+            if keys:
+                # In the order of numbers.
                 named = sorted(keys, key=lambda key: (len(key), key))[:_MOST_NAMED]
                 yield f"{where}: {what}: {', '.join(key[:20] for key in named)}"
         for key, form in fields.items():
             yield from _problems(value[key], form, f"{path}.{key[:40]}")
     elif kind == "array":
         least: int = schema["minItems"]
-        exact = schema.get("maxItems") == least  # other upper bounds stop constrained judges that do not end a list
+        # Other upper bounds only stop constrained judges that do not end a list.
+        exact = schema.get("maxItems") == least
         if len(value) < least or (exact and len(value) > least):
             yield f"{where}: {len(value)} in the list where {'' if exact else 'at least '}{least} were asked for"
         for i, item in enumerate(value):
@@ -232,7 +239,8 @@ def as_shares(
     if not 0 < total < math.inf:
         raise BadReply(f"{fault}all are 0, or their sum is not finite")
     if max(numbers.values()) <= 1 and math.isclose(total, 1):
-        return numbers  # to the last digit
+        # To the last digit.
+        return numbers
     return {choice: number / total for choice, number in numbers.items()}
 
 
@@ -274,7 +282,8 @@ def parse_json(text: str) -> Any:  # noqa: ANN401 - a JSON value has no narrower
         raise BadReply(f"it is not bare JSON ({error.msg} at character {error.pos})") from None
     except BadReply:
         raise
-    except (ValueError, RecursionError) as error:  # also an integer of more digits than Python converts
+    except (ValueError, RecursionError) as error:
+        # An integer may have more digits than Python converts.
         raise BadReply(f"it is not usable JSON ({str(error)[:80]})") from None
 
 
@@ -295,7 +304,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=no_duplicates, parse_constant=_no_
 
 
 def unfence(text: str) -> str:
-    r"""Return what stands inside a Markdown code fence that wraps a whole message; other text as it is.
+    r"""The inside of a Markdown code fence that wraps a whole message; other text as it is.
 
     The flow takes fences off before it parses a reply; the parser itself accepts none.
 
@@ -333,7 +342,8 @@ def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, b
         >>> bare_answer("**Yes.**", ("yes", "no"))
         ('yes', False)
     """
-    closed = any(["</" in text, "[/" in text, "<|" in text])  # without one of these no mark closes thoughts
+    # Without one of these no mark closes thoughts.
+    closed = any(["</" in text, "[/" in text, "<|" in text])
     thoughts = None if not closed or is_answer(text, choices) else find_thoughts(text, choices)
     if thoughts is None:
         return _unwrapped(text, choices), False
@@ -344,7 +354,7 @@ def bare_answer(text: str, choices: Sequence[str] | None = None) -> tuple[str, b
 
 
 def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
-    """Return whether a text is one of the choices, or one JSON value, and nothing else."""
+    """Whether a text is one of the choices, or one JSON value, and nothing else."""
     bare = _unwrapped(text, choices)
     if choices is not None:
         return bare in choices
@@ -370,7 +380,8 @@ def find_thoughts(text: str, choices: Sequence[str] | None = None) -> tuple[int,
     JSON has none: what looks like a mark is quoted.
     """
     marks = [] if _JSON.match(text) else list(_MARK.finditer(text))
-    thinking = bool(marks) and not marks[0]["opening"]  # the chat template may have opened them, unseen
+    # The chat template may have opened them, unseen.
+    thinking = bool(marks) and not marks[0]["opening"]
     outside: list[str] = []
     start = 0
     for mark in marks:

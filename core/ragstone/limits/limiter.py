@@ -37,7 +37,8 @@ class RateLimiter:
         """Return the seconds until `amount` may be taken; more than it holds is waited for until it is full."""
         self._refill(now)
         missing = min(amount, self._holds) - self._level
-        return 0.0 if missing <= 1e-9 else missing / self._per_second  # a billionth is rounding, not debt
+        # A billionth is rounding, not debt.
+        return 0.0 if missing <= 1e-9 else missing / self._per_second
 
     def take(self, amount: float, now: float) -> None:
         """Take `amount`, or give it back where it is negative."""
@@ -109,7 +110,8 @@ class ConcurrencyLimiter:
             return await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.leave()  # let in and called off at the same moment
+                # It was let in and called off at the same moment.
+                self.leave()
             raise
 
     def leave(self) -> None:
@@ -136,7 +138,8 @@ class ConcurrencyLimiter:
 
     def refused(self, generation: int, seconds: float) -> None:
         """Say, before `leave`, that the provider pushed back on a call, for so many seconds; 0 where it named none."""
-        if generation == self._generation:  # the others of its generation say the same thing again
+        # Calls of one generation were refused for one reason: only the first one counts.
+        if generation == self._generation:
             self._generation += 1
             self._refusals += 1
             self._successes = 0
@@ -163,7 +166,8 @@ class ConcurrencyLimiter:
         """Let in those whose turn it is, or turn them away."""
         while self._waiting:
             turn, tokens = self._waiting[0]
-            if not turn.done():  # not called off
+            # It may have been called off.
+            if not turn.done():
                 if self.in_flight if self._closed else not self._has_room(tokens):
                     return
                 if self._closed:

@@ -50,7 +50,8 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
           sentence 2: irrelevant: It rains.
               [retrieved_contexts[0] 22-31]
     """
-    __tracebackhide__ = True  # pytest then shows the test's line, not ours
+    # pytest then shows the test's line, not ours.
+    __tracebackhide__ = True
     wanted = metric.threshold if at_least is None else at_least
     low, high = metric.bounds
     if wanted is None:

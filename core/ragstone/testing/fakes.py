@@ -205,7 +205,8 @@ class FakeEmbedder:
         rows = np.zeros((len(texts), self.dim), dtype=np.float64)
         for row, text in zip(rows, texts, strict=True):
             stream = hashlib.shake_128(text.encode(errors="surrogatepass")).digest(2 * self.dim)
-            row[:] = np.frombuffer(stream, dtype="<u2").astype(np.float64) - 32767.5  # never exactly 0
+            # No number is exactly 0.
+            row[:] = np.frombuffer(stream, dtype="<u2").astype(np.float64) - 32767.5
             row /= np.sqrt((row * row).sum())
         return rows.astype(np.float32)
 
