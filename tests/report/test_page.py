@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 
 from ragstone import Evidence, Sample, Usage, Verdict
-from ragstone.page.html import page
+from ragstone.page.html import html_page
 from ragstone.report import Report, compare
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, without_texts
@@ -26,7 +26,7 @@ def test_lines_of_the_page_can_be_read(name):
 
 def test_a_page_holds_the_script_of_its_view_alone_and_its_policy_the_digest():
     for view, other in (("report", "labels"), ("labels", "report")):
-        html = page(view, "a", {})
+        html = html_page(view, "a", {})
         script = re.search("<script>(.*)</script>", html, re.DOTALL)[1]
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"script-src 'sha256-{digest}'" in html

@@ -21,7 +21,7 @@ from ragstone.report.aggregates import (
     by_row,
     weight_of,
 )
-from ragstone.report.comparison import Comparison, Moved, Source, compare
+from ragstone.report.comparison import Comparison, Moved, ReportSource, compare
 from ragstone.report.report import Report
 from ragstone.report.statistics import LEAST_GROUPS, TIE, GroupedMean
 from ragstone.report.statistics import Interval as Mean
@@ -66,8 +66,8 @@ def corrected(
 
 
 def corrected_comparison(
-    a: Source,
-    b: Source,
+    a: ReportSource,
+    b: ReportSource,
     labels: str | Path,
     *,
     any_version: bool = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ragstone.report.aggregates import MetricSummary
 from ragstone.report.statistics import Interval as Mean
-from ragstone.report.tables import INTERVAL, Shown, count, ends, interval, number, of_groups, percent
+from ragstone.report.tables import INTERVAL, Tabular, count, interval, interval_of, number, of_groups, percent
 
 if TYPE_CHECKING:
     from ragstone.labels.estimates import CorrectedEstimate
@@ -136,7 +136,7 @@ def _excess_in_words(off: "CorrectedEstimate") -> str:
     return f"{number(abs(off.mean))} {word} than people do (judge - people: {interval(off.low, off.high, '+')})"
 
 
-class Corrections(Shown, dict[str, Correction]):
+class Corrections(Tabular, dict[str, Correction]):
     """What labels say of a report's scores, by the metric's name. `print` shows it as a table, a notebook too.
 
     Attributes:
@@ -196,10 +196,12 @@ def _mean_as_json(each: "CorrectedEstimate | MetricSummary | Mean | None") -> di
 
 
 def _ends(e: Mean) -> str:
-    return ends(e) if e.low is not None or e.n == 1 else "no interval: all agree"
+    return interval_of(e) if e.low is not None or e.n == 1 else "no interval: all agree"
 
 
 def _mean_cells(each: "CorrectedEstimate | MetricSummary | Mean | None") -> tuple[str, str]:
     if each is None:
         return number(None), number(None)
-    return number(each.mean), ends(each.estimate) if isinstance(each, MetricSummary) else interval(each.low, each.high)
+    return number(each.mean), interval_of(each.estimate) if isinstance(each, MetricSummary) else interval(
+        each.low, each.high
+    )

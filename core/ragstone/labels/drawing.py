@@ -11,7 +11,7 @@ from ragstone.labels.label_file import Draw, LabelError, LabelledRecord, refuse_
 from ragstone.labels.page import NO_TEXTS, entry_of, metric_in
 from ragstone.metrics.base import ItemKind
 from ragstone.outcome import Score
-from ragstone.page.html import page
+from ragstone.page.html import html_page
 from ragstone.report.page import MEANINGS
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class DrawnSamples:
             "meanings": MEANINGS,
             "samples": self.entries,
         }
-        return page("labels", f"Label {self.metric}", {**data, "digest": digest_of(data)})
+        return html_page("labels", f"Label {self.metric}", {**data, "digest": digest_of(data)})
 
 
 def draw_samples(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ragstone.live.alarms import Alarm, alerts_in, count_new
 from ragstone.live.health import read_health
 from ragstone.live.outcomes import outcomes_by_reason
-from ragstone.report.tables import Shown, count, moment
+from ragstone.report.tables import Tabular, count, moment
 
 if TYPE_CHECKING:
     from ragstone.live.outbox import Contents
@@ -19,7 +19,7 @@ _COUNTED = ("scored", "unscored", "spooled")  # as outcomes, or as what waits
 
 
 @dataclass(frozen=True, repr=False)
-class Traffic(Shown):
+class Traffic(Tabular):
     """How live scoring stands, by a database and perhaps an outbox.
 
     Attributes:

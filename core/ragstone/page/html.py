@@ -24,7 +24,7 @@ def showable(text: str) -> str:
     return _UNSHOWABLE.sub("\ufffd", text)
 
 
-def page(view: Literal["report", "labels"], title: str, data: object) -> str:
+def html_page(view: Literal["report", "labels"], title: str, data: object) -> str:
     r"""A whole HTML file that shows data.
 
     Its policy names the digest of the script, which is what all views share and the view's own, joined. So no other
@@ -36,7 +36,7 @@ def page(view: Literal["report", "labels"], title: str, data: object) -> str:
         data: What the view reads: JSON, or what becomes JSON.
 
     Example:
-        >>> html = page("report", "<b>", {"title": "a.jsonl"})
+        >>> html = html_page("report", "<b>", {"title": "a.jsonl"})
         >>> "<title>&lt;b&gt;</title>" in html, '{"title":"a.jsonl"}' in html
         (True, True)
     """

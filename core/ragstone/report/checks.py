@@ -13,8 +13,8 @@ from ragstone.report.statistics import NORMAL_95, RAREST, TIE, draws_to_show
 from ragstone.report.tables import DASH, FEW_GROUPS, INTERVAL, count, interval, number, of_groups
 from ragstone.text.plain import markdown_code, markdown_table
 
-Status = Literal[0, 1, 3]
-WORDS: Mapping[Status, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}
+CheckStatus = Literal[0, 1, 3]
+WORDS: Mapping[CheckStatus, str] = {0: "not worse", 1: "worse", 3: "cannot tell"}
 _MANY = 1_000_000
 
 
@@ -23,7 +23,7 @@ class DropCheck(NamedTuple):
 
     name: str
     allowed: float
-    status: Status
+    status: CheckStatus
     word: str
     sentence: str
 
@@ -31,7 +31,7 @@ class DropCheck(NamedTuple):
         return f"{self.name}: {self.sentence}"
 
 
-def drop_status(low: float, high: float, allowed: float) -> Status:
+def drop_status(low: float, high: float, allowed: float) -> CheckStatus:
     """Return 0 where a difference is at least -allowed, 1 where it is less, 3 where its interval holds both.
 
     Args:
@@ -110,7 +110,7 @@ def check_drops(
     ]
 
 
-def status_of(checks: Iterable[DropCheck]) -> Status:
+def status_of(checks: Iterable[DropCheck]) -> CheckStatus:
     """Return 1 where a check ends with it, else 3 where one cannot tell, else 0."""
     statuses = {each.status for each in checks}
     return 1 if 1 in statuses else 3 if 3 in statuses else 0

@@ -16,7 +16,7 @@ from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
-from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Shown, count, ends, narrower, number, of_groups
+from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Tabular, count, interval_of, narrower, number, of_groups
 from ragstone.results.groups import RowKey
 from ragstone.results.record import Record, row_of
 
@@ -145,7 +145,7 @@ class MetricComparison:
             number(self.mean_a),
             number(self.mean_b),
             number(self.difference, "+"),
-            ends(self.estimate, "+"),
+            interval_of(self.estimate, "+"),
             p_value(self.permutation_p),
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
         )
@@ -155,7 +155,7 @@ class MetricComparison:
         if self.difference is None:
             return "no sample has a score in both."
         groups = self.differences.groups
-        shown = ends(self.estimate, "+")
+        shown = interval_of(self.estimate, "+")
         shown = shown if self.low is None else f"{INTERVAL} {shown}"
         shown = "; ".join(filter(None, (shown, narrower(self.estimate, "pair", "+"))))
         numbers = f"{number(self.difference, '+')} ({shown}), p {p_value(self.permutation_p, '= ')}"
@@ -191,7 +191,7 @@ def p_value(p: float | None, equals: str = "") -> str:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Shown):
+class Comparison(Tabular):
     """Two reports compared. `print` shows it as a table, a notebook too.
 
     Attributes:
@@ -322,14 +322,14 @@ class Comparison(Shown):
                 yield f"{name}: {count(len(report.bad_rows), 'row')} held no sample."
 
 
-Source = Report | str | os.PathLike[str]
+ReportSource = Report | str | os.PathLike[str]
 People = Callable[[MetricInfo, MetricInfo, Sequence[Moved]], ByPeople | None]
 """Gives what people would say of a metric's pairs; `ragstone.labels.corrected_pairs` makes one from labels."""
 
 
 def compare(
-    a: Source,
-    b: Source,
+    a: ReportSource,
+    b: ReportSource,
     *,
     any_version: bool = False,
     group: str | None = None,
@@ -463,7 +463,7 @@ class _Cell(NamedTuple):
 
 
 T = TypeVar("T")
-Place = tuple[str, int]
+Occurrence = tuple[str, int]
 """A sample's id, and how many rows with that id stand before."""
 
 
@@ -472,9 +472,9 @@ class _Scores:
 
     def __init__(self, report: Report) -> None:
         self.groups: dict[RowKey, str] = {}
-        self.rows: dict[Key, dict[Place, _Cell]] = {}
+        self.rows: dict[Key, dict[Occurrence, _Cell]] = {}
         self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
-        self.questions: dict[Place, int] = {}  # their hashes
+        self.questions: dict[Occurrence, int] = {}  # their hashes
         self.unnamed = set[str]()  # the ids that only the place gives
         self._report = report
 
@@ -493,11 +493,11 @@ class _Scores:
         for key, record in by_metric(records).items():
             self.rows.setdefault(key, {})[place] = _Cell(record.row, record.outcome.value)
 
-    def of(self, key: Key) -> dict[Place, _Cell]:
+    def of(self, key: Key) -> dict[Occurrence, _Cell]:
         """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
         return self.ranked(self.rows.get(key, {}))
 
-    def ranked(self, by_place: Mapping[Place, T]) -> dict[Place, T]:
+    def ranked(self, by_place: Mapping[Occurrence, T]) -> dict[Occurrence, T]:
         """Return what rows have, as they came, by the sample's id and which of its rows it is in the input."""
         ranks = {name: _ranks(rows) for name, rows in self.places.items()}
         return {(name, ranks[name][n]): value for (name, n), value in by_place.items()}
@@ -513,8 +513,8 @@ def _compared(
     name: str,
     summary_a: MetricSummary,
     summary_b: MetricSummary,
-    a: Mapping[Place, _Cell],
-    b: Mapping[Place, _Cell],
+    a: Mapping[Occurrence, _Cell],
+    b: Mapping[Occurrence, _Cell],
     groups: Sequence[Mapping[RowKey, str]],
     by_people: People | None,
 ) -> MetricComparison:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ragstone._version import __version__
-from ragstone.page.html import page
+from ragstone.page.html import html_page
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
 from ragstone.report.page_rows import Samples
 from ragstone.report.statistics import DAY, bucket_width
-from ragstone.report.tables import Shown, count, ends, moment, narrower, number, of_groups, percent
+from ragstone.report.tables import Tabular, count, interval_of, moment, narrower, number, of_groups, percent, spaced
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Sample
 
@@ -49,8 +49,8 @@ _THUMBS = "Only some people give feedback, so these means do not stand for the w
 
 
 def report_html(
-    report: Shown,
-    also: Sequence[Shown],
+    report: Tabular,
+    also: Sequence[Tabular],
     aggregates: Aggregates,
     read: Callable[[Callable[[Sequence[Record]], object]], Aggregates],
     samples_of: Callable[[Collection[str]], Iterable[tuple[str, Sample]]],
@@ -95,7 +95,7 @@ def report_html(
         "conclusion": next(filter(None, (each.conclusion() for each in also)), conclusion),
         "facts": [*facts, f"written {moment(time.time())} UTC by ragstone {__version__}"],
         "also": [each.data() for each in also],
-        "metrics": [_metric(name, summaries[name], period) for name in order],
+        "metrics": [_metric_data(name, summaries[name], period) for name in order],
         "table": {"head": head, "rows": [cells[name] for name in order if name in cells]},
         "remarks": [*refused, *report.remarks()],
         "notes": list(_notes(ordered)),
@@ -104,7 +104,7 @@ def report_html(
         "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in bad_rows[:_MOST]],
     }
     title = f"{name[:100]}: ragstone report" if name else "ragstone report"
-    return page("report", title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
+    return html_page("report", title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
 
 
 def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
@@ -117,7 +117,7 @@ def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
     why = ""
     if weakest.main_cause is not None:
         cause, rows = weakest.main_cause
-        why = f" In {rows:,} of {count(weakest.scored, 'sample')}: {_words(cause)}."
+        why = f" In {rows:,} of {count(weakest.scored, 'sample')}: {spaced(cause)}."
     return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
 
@@ -130,7 +130,7 @@ def _facts(aggregates: Aggregates, period: tuple[float, float] | None) -> Iterat
         yield f"judged by {', '.join(judges)}"
 
 
-def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | None) -> dict[str, object]:
+def _metric_data(name: str, summary: MetricSummary, period: tuple[float, float] | None) -> dict[str, object]:
     info = summary.info
     low, high = summary.ends
     return {
@@ -142,9 +142,9 @@ def _metric(name: str, summary: MetricSummary, period: tuple[float, float] | Non
         "up": info.higher_is_better,
         "mean": summary.mean,
         "interval": summary.interval,
-        "ends": ends(summary.estimate),
+        "ends": interval_of(summary.estimate),
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
-        "unscored": [(_words(reason), n) for reason, n in summary.failures.most_common()],
+        "unscored": [(spaced(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
         "bins": _bins(summary.spread),
         **(_over_time(summary, period) if period is not None and summary.over_time.buckets else {}),
@@ -165,7 +165,7 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
         yield beside
     if summary.main_cause is not None:
         cause, rows = summary.main_cause
-        yield f"main cause: {_words(cause)[:100]} ({rows:,} of {count(summary.scored, 'sample')})"
+        yield f"main cause: {spaced(cause)[:100]} ({rows:,} of {count(summary.scored, 'sample')})"
     if summary.passed is not None:
         threshold = summary.info.threshold
         least = "the threshold" if threshold is None else f"the threshold of {threshold:g}"
@@ -206,12 +206,8 @@ def _slices(aggregates: Aggregates, metrics: Sequence[MetricSummary]) -> Iterato
             found = [by_value.get(value) for by_value in means]
             rows.append((value or "none", [e and (e.mean, e.n, e.low, e.high) for e in found]))
         yield {
-            "title": name[:80] if of_metadata else _words(name.removesuffix("s")),
+            "title": name[:80] if of_metadata else spaced(name.removesuffix("s")),
             "note": _THUMBS if slicing == (False, "feedback") else "",
             "rows": rows,
             "more": max(0, len(values) - _MOST),
         }
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")

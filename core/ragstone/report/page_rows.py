@@ -66,7 +66,7 @@ class Samples:
     def _row(self, records: Sequence[Record]) -> str:
         sample = records[0].sample
         short = None if sample is None else _shortened(sample, self._most)
-        fields = [_fields(each, short) for each in records]
+        fields = [_record_fields(each, short) for each in records]
         values = {"records": fields, "unanswerable": is_unanswerable(records)}
         return self._finished(values, records[0].sample_id, short)
 
@@ -74,15 +74,15 @@ class Samples:
         feedback = self._feedback.get(sample_id)
         if sample is not None:
             values["records"][0]["sample"] = sample_fields(sample)
-        values["feedback"] = None if feedback is None else _words(feedback, texts=sample is not None)
+        values["feedback"] = None if feedback is None else _feedback_texts(feedback, texts=sample is not None)
         return json_of(values)
 
 
-def _words(feedback: Feedback, *, texts: bool) -> list[str]:
+def _feedback_texts(feedback: Feedback, *, texts: bool) -> list[str]:
     return [feedback.value, _cut(feedback.comment or "", _TEXT) if texts else ""]
 
 
-def _fields(record: Record, sample: Sample | None) -> dict[str, Any]:
+def _record_fields(record: Record, sample: Sample | None) -> dict[str, Any]:
     outcome: Outcome = record.outcome
     changes: dict[str, object] = {}
     cause = None

@@ -23,11 +23,11 @@ from ragstone.report.tables import (
     DASH,
     FEW_GROUPS,
     INTERVAL,
-    Shown,
+    Tabular,
     cost_cells,
     count,
-    ends,
     installed,
+    interval_of,
     moment,
     money,
     narrower,
@@ -47,13 +47,13 @@ from ragstone.sample import BadLine, Sample
 if TYPE_CHECKING:
     from ragstone.metrics.base import Metric
 
-Source = str | os.PathLike[str]
+Location = str | os.PathLike[str]
 Since = str | datetime | timedelta | None
 _METRICS = TypeAdapter(tuple[MetricInfo, ...])
 _BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
 
 
-class Report(Shown):
+class Report(Tabular):
     """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
 
     `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample and metric.
@@ -144,7 +144,7 @@ class Report(Shown):
         return cls(MemoryResults(records, samples), metrics, bad_rows=bad_rows, name=name, group=group)
 
     @classmethod
-    def load(cls, source: Source, *, since: Since = None, group: str | None = None) -> "Report":
+    def load(cls, source: Location, *, since: Since = None, group: str | None = None) -> "Report":
         """Return the report of a results file or of a monitor's database.
 
         The records stay where they are, and are read from there when they are asked for: a file must stay as it is. A
@@ -325,7 +325,7 @@ class Report(Shown):
         """
         return installed("polars", "to_polars").from_pandas(self.to_pandas())
 
-    def to_csv(self, path: Source) -> None:
+    def to_csv(self, path: Location) -> None:
         """Write a CSV file: a row for each sample and metric. What is missing is an empty cell.
 
         A text that a spreadsheet would run as a formula, such as "=1+1", gets a ' in front. Numbers stay as they are.
@@ -335,7 +335,7 @@ class Report(Shown):
         """
         write_csv(Path(path), to_rows(self.results(samples=True)))
 
-    def to_parquet(self, path: Source) -> None:
+    def to_parquet(self, path: Location) -> None:
         """Write a Parquet file: a row for each sample and metric.
 
         Raises:
@@ -349,7 +349,7 @@ class Report(Shown):
         with replacing(Path(path)) as target:
             frame.to_parquet(target)
 
-    def to_json(self, path: Source) -> None:
+    def to_json(self, path: Location) -> None:
         """Write all of it, with the samples, to a results file that `Report.load` reads.
 
         What is in a sample's `metadata` and is nothing that JSON knows, is written as text.
@@ -363,7 +363,7 @@ class Report(Shown):
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(samples=True), info)
 
-    def html(self, *also: Shown) -> str:
+    def html(self, *also: Tabular) -> str:
         """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
 
         Args:
@@ -373,7 +373,7 @@ class Report(Shown):
         from ragstone.report.page import report_html  # loaded when first used
 
         for each in also:
-            if not isinstance(cast("object", each), Shown):
+            if not isinstance(cast("object", each), Tabular):
                 raise TypeError(f"html: takes comparisons and corrected means; to write a file, save({each!r})")
         with self._results.held() as results:
             held = copy(self)
@@ -389,7 +389,7 @@ class Report(Shown):
                 bad_rows=self.bad_rows,
             )
 
-    def save(self, path: Source) -> None:
+    def save(self, path: Location) -> None:
         """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
 
         Raises:
@@ -437,7 +437,7 @@ class Report(Shown):
             (
                 name,
                 number(each.mean),
-                ends(each.estimate),
+                interval_of(each.estimate),
                 f"{each.scored:,}/{each.total:,}",
                 *([DASH if each.passed is None else percent(each.passed)] if passes else []),
                 *cost_cells(each.cost),
@@ -496,7 +496,7 @@ class Report(Shown):
             yield f"{count(len(self.bad_rows), 'row')} held no sample; the first, line {bad.line}: {bad.problem}"
 
 
-def open_report(source: Source, since: Since = None) -> Report:
+def open_report(source: Location, since: Since = None) -> Report:
     """Return the report that `Report.load` does, before its records are read."""
     from ragstone.results.read import ResultsError, open_results  # loaded when first used
 

@@ -56,7 +56,7 @@ def interval(low: float | None, high: float | None, sign: str = "") -> str:
     return DASH if low is None or high is None else f"{number(low, sign)} {DASH} {number(high, sign)}"
 
 
-def ends(e: "Interval | None", sign: str = "") -> str:
+def interval_of(e: "Interval | None", sign: str = "") -> str:
     """Return an interval's ends; of some values that give none, why; of no values, a dash."""
     return DASH if e is None else f"no interval: {e.lacks}" if e.lacks else interval(e.low, e.high, sign)
 
@@ -67,6 +67,11 @@ def narrower(e: "Interval | None", noun: str, sign: str = "") -> str:
         return ""
     these = of_groups(count(e.n, noun), e.groups)
     return f"{interval(*e.narrower, sign)} if nothing rarer exists than these {these} show"
+
+
+def spaced(name: str) -> str:
+    """A name in words."""
+    return name.replace("_", " ")
 
 
 def percent(share: float) -> str:
@@ -108,11 +113,11 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
 
 def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
     """Return the value, n, mean and interval of the first ones, and how many more there are."""
-    cells = [(value or "none", f"{e.n:,}", number(e.mean), ends(e)) for value, e in means.items()]
+    cells = [(value or "none", f"{e.n:,}", number(e.mean), interval_of(e)) for value, e in means.items()]
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 
-class Shown(ABC):
+class Tabular(ABC):
     """What shows itself: `print` as a table with remarks, a notebook likewise."""
 
     @abstractmethod
@@ -165,10 +170,10 @@ def to_rows(records: "Iterable[Record]") -> Iterator[dict[str, Cell]]:
         if isinstance(record.outcome, Unscored):
             outcome |= {"unscored": record.outcome.reason, "reason": record.outcome.detail}
         cells = {**texts, **outcome, **outcome["usage"], **{name: getattr(record, name) for name in _OF_RECORD}}
-        yield {name: _cell(cells.get(name)) for name in COLUMNS}
+        yield {name: _plain_cell(cells.get(name)) for name in COLUMNS}
 
 
-def _cell(value: object) -> Cell:
+def _plain_cell(value: object) -> Cell:
     if value is None or isinstance(value, (int, float)):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -227,6 +232,6 @@ def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, Metr
         values: dict[str, Cell] = dict.fromkeys(names.values())
         for record in records:
             values[names[key_of(record)]] = record.outcome.value
-        cells = {name: _cell(texts.get(name) or None) for name in _SAMPLE}
+        cells = {name: _plain_cell(texts.get(name) or None) for name in _SAMPLE}
         kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **values})
     return to_frame(kept, kinds | dict.fromkeys(names.values(), _REAL))
