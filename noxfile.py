@@ -113,7 +113,7 @@ def pythons(session: nox.Session) -> None:
     session.install(built)
     session.run("python", "-I", "-W", "error", "tests/packaging/first_score.py")
     session.install(f"{built}[{EXTRAS}]", "--group", "test")
-    tested = ("tests/core", "tests/packaging", "tests/cli")
+    tested = ("tests/core", "tests/adapters", "tests/packaging", "tests/cli")
     session.run(*PYTEST, "-o", "pythonpath=", *tested, env={"RAGSTONE_TESTED_FROM": "wheel"})
 
 

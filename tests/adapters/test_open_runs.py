@@ -11,7 +11,7 @@ from ragstone import Monitor
 from ragstone.adapters.open_runs import MOST_OPEN, OpenRuns
 from ragstone.adapters.runs import Run
 
-from .kit import Kept, metric
+from ..live.kit import Kept, metric  # noqa: TID252
 
 
 @pytest.fixture
