@@ -196,7 +196,8 @@ def _settings(name: str) -> tuple[str, dict[str, Any]]:
         settings = {key: checked(key, given[key], kind) for key, kind in _SETTINGS.items() if key in given}
     except ValueError as error:
         raise RegistryError(f"{name}: {error}") from None
-    return "?".join([bare, *["&".join(map("=".join, others.items()))] * bool(others)]), settings
+    query = "&".join(map("=".join, others.items()))
+    return f"{bare}?{query}" if others else bare, settings
 
 
 def _is_like_a_setting(key: str) -> bool:

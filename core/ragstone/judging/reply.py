@@ -239,7 +239,7 @@ def as_shares(
     if not 0 < total < math.inf:
         raise BadReply(f"{fault}all are 0, or their sum is not finite")
     if max(numbers.values()) <= 1 and math.isclose(total, 1):
-        # To the last digit.
+        # They stay as the judge gave them, to the last digit.
         return numbers
     return {choice: number / total for choice, number in numbers.items()}
 
