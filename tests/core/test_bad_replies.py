@@ -10,22 +10,20 @@ from hypothesis import strategies as st
 from ragstone import (
     AlignmentCoverage,
     ContextRelevancy,
-    Faithfulness,
     LLMReply,
-    ResponseCompleteness,
-    ResponseRelevancy,
     Sample,
     Score,
-    SummarizationScore,
     Unscored,
 )
+from ragstone.metrics.names import make_metric
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.judges import obliging, step, truth  # noqa: TID252
 
 SAMPLE = Sample(
-    user_input="Alpha is so. Beta is so?", retrieved_contexts=["Alpha is so. Beta is so."], response="Alpha is so."
-)
+    user_input="Alpha is so. Beta is so?", retrieved_contexts=["Alpha is so. Beta is so."], response="Alpha is so [1].",
+    reference="Alpha is so.",
+)  # fmt: skip
 AGAIN = "\n\nYour previous reply could not be used: "
 
 
@@ -74,6 +72,12 @@ TOGETHER = {
         answers() | {"x": 1},
     ],
     "faithfulness.verdicts": [verdict("maybe"), verdict(evidence=[0])],
+    "context_recall.claims": [{"claims": [" "]}],
+    "context_recall.verdicts": [verdict("yes"), {"verdicts": {}}],
+    "factual_correctness.claims": [{"response": ["A."]}, {"response": ["A."], "reference": [""]}],
+    "factual_correctness.verdicts": [verdict(), {"response": verdict()["verdicts"], "reference": {}}],
+    "citation_support.supported": [{"answers": {"2": "yes"}}, {"answers": {"1": "supported"}}],
+    "context_precision.useful": [{"answers": {}}, {"answers": {"1": "useful"}}],
     "response_relevancy.questions": [
         questions(2),
         questions(4),
@@ -90,6 +94,10 @@ ALONE = {
     "summarization_score.answer": ["yes, because it says so", "Answer: yes", "Hm.</think>Then: yes"],
     "alignment_coverage.verdict": ["yes\nno", {"verdict": "yes"}, "supported"],
     "faithfulness.verdict": ["cannot_tell", ["yes"]],
+    "context_recall.verdict": ["supported"],
+    "factual_correctness.verdict": ["supported"],
+    "citation_support.verdict": ["[1]"],
+    "context_precision.context": ["useful"],
     "alignment_coverage.source_answer": ["perhaps", "true", ""],
     "alignment_coverage.summary_answer": [
         LLMReply("yes", probabilities={"maybe": 1.0}),
@@ -115,17 +123,10 @@ CASES = [
 def build(asking, task, reply):
     """A metric that has this step, with a judge that answers it by `reply` and the others truthfully."""
     llm = FakeLLM(lambda request: reply(request) if request.task == task else truth(request), asking=asking)
-    if task.startswith("faithfulness"):
-        return Faithfulness(llm=llm)
-    if task.startswith("response_completeness"):
-        return ResponseCompleteness(llm=llm)
-    if task.startswith("response"):
-        return ResponseRelevancy(llm=llm, embedder=FakeEmbedder())
-    if task.startswith("context"):
-        return ContextRelevancy(llm=llm)
-    if task.startswith("summarization"):
-        return SummarizationScore(llm=llm, questions=MADE if "answer" in task else None)
-    return AlignmentCoverage(llm=llm, assessment_questions=MADE if "answer" in task else None)
+    options = {}
+    if "answer" in task and not task.startswith("response"):
+        options = {"questions" if task.startswith("summarization") else "assessment_questions": MADE}
+    return make_metric(task.partition(".")[0], options, llm, FakeEmbedder())
 
 
 @pytest.mark.parametrize(("asking", "task", "bad"), CASES)

@@ -20,17 +20,17 @@ from ragstone.results.record import without_texts
 from ragstone.sample import Turn
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..support.judges import drive, fenced, metrics, step, truth  # noqa: TID252
+from ..support.judges import all_metrics, drive, fenced, step, truth  # noqa: TID252
 
 TURNS = [{"role": "human", "content": "Who wrote Emma?"}, {"role": "ai", "content": "Jane Austen wrote it."}]
 MEANT = "When was Emma written?"
 FIELDS = {
     "user_input": "And when?",
     "retrieved_contexts": ["It was written. It is long."],
-    "response": "It was written.",
+    "response": "It was written [1].",
+    "reference": "It was written.",
 }
 SAMPLE = Sample(**FIELDS, history=TURNS)
-FOLLOWING = (ResponseRelevancy, ResponseCompleteness, ContextRelevancy)
 
 
 def told(request):
@@ -47,9 +47,9 @@ def asked(metric, sample):
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
 def test_one_prompt_holds_the_history_and_the_others_are_those_of_the_question_it_means(asking):
-    for metric in metrics(told, asking):
+    for metric in all_metrics(told, asking):
         requests = asked(metric, SAMPLE)
-        if isinstance(metric, FOLLOWING):
+        if metric.follows_history:
             first, *requests = requests
             data, behind = fenced(first)
             assert first.task == "history.question"
@@ -105,10 +105,10 @@ def test_only_the_last_turns_are_shown_and_what_is_cut_says_so():
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
 def test_the_outcome_says_as_what_the_question_was_taken(asking):
-    for metric in metrics(told, asking):
+    for metric in all_metrics(told, asking):
         outcome = metric.score(SAMPLE)
         taken = [verdict.text for verdict in getattr(outcome, "verdicts", ()) if verdict.kind == "asked"]
-        assert taken == [MEANT] * isinstance(metric, FOLLOWING)
+        assert taken == [MEANT] * metric.follows_history
         if taken:
             assert outcome.reason.endswith(f" The question was taken as: {MEANT}")
             assert MEANT not in repr(without_texts(outcome))

@@ -11,7 +11,12 @@ from typing import Any
 from ragstone import (
     AlignmentCoverage,
     BaseLLM,
+    CitationSupport,
+    ContextPrecision,
+    ContextRecall,
     ContextRelevancy,
+    Criterion,
+    FactualCorrectness,
     Faithfulness,
     LLMReply,
     LLMRequest,
@@ -153,6 +158,11 @@ def _cited(request: LLMRequest, data: dict[str, str]) -> Any:
     return {"answers": answers}
 
 
+def _polite(request: LLMRequest, data: dict[str, str]) -> Any:
+    verdict = "no" if "I do not know" in data["response"] else "yes"
+    return verdict if request.choices else {"evidence": [1], "verdict": verdict}
+
+
 def _useful(answer: str, context: str) -> str:
     return "yes" if any(fact in context for fact in sentences(answer)) else "no"
 
@@ -204,6 +214,7 @@ _ANSWERS = {
         "answers": {i: _useful(data["answer"], text) for i, text in numbered_lines(data["contexts"]).items()}
     },
     "context_precision.context": lambda request, data: _useful(data["answer"], data["context"]),
+    "polite.verdict": _polite,
     "alignment_coverage.source_answers": _answers("text"),
     "alignment_coverage.source_answer": _answers("text"),
     "alignment_coverage.summary_answers": _answers("text"),
@@ -340,6 +351,22 @@ def metrics(reply: Any, asking: str = "together") -> list[Any]:
         ResponseCompleteness(llm=llm()),
         ContextRelevancy(llm=llm()),
         Faithfulness(llm=llm()),
+    ]
+
+
+def all_metrics(reply: Any, asking: str = "together") -> list[Any]:
+    """These, and those that need a reference or citations."""
+
+    def llm() -> FakeLLM:
+        return FakeLLM(reply, asking=asking)
+
+    return [
+        *metrics(reply, asking),
+        ContextPrecision(llm=llm()),
+        ContextRecall(llm=llm()),
+        FactualCorrectness(llm=llm()),
+        CitationSupport(llm=llm()),
+        Criterion("polite", "Is it so?", llm=llm()),
     ]
 
 
