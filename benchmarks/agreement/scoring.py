@@ -11,7 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 import ragstone
-from ragstone import LLM, Embedder, Metric, Outcome, Report, Score, Unscored, evaluate
+from ragstone import LLM, Embedder, Limits, Metric, Outcome, Report, Score, Unscored, evaluate
 from ragstone.judge_names import NullJudge
 from ragstone.metrics.names import make_metric, metric_class
 from ragstone.metrics.setup import parts_of, settings_of
@@ -203,7 +203,7 @@ def _scored(rows: Sequence[Row], metric: Metric, journal: Path, settings: Settin
             report = evaluate(
                 [row.sample if settings.history else row.sample.model_copy(update={"history": ()}) for row in part],
                 [metric],
-                max_concurrency=settings.calls,
+                limits=Limits(max_concurrency=settings.calls),
                 journal=journal,
                 progress=False,
             )

@@ -29,6 +29,7 @@ from ragstone import (
     AlignmentCoverage,
     ContextRelevancy,
     Embedder,
+    Limits,
     Metric,
     ResponseRelevancy,
     Score,
@@ -90,7 +91,7 @@ def metrics_for(language: str, llm: LLM, embedder: Embedder) -> list[Metric]:
 def score(rows: Sequence[Row], metric: Metric, journal: Path, calls: int) -> list[Scored]:
     """Score rows; what the journal holds already is not asked again."""
     samples = [row.sample(summary=metric.name in SUMMARIES) for row in rows]
-    report = evaluate(samples, [metric], journal=journal, max_concurrency=calls, progress=False)
+    report = evaluate(samples, [metric], journal=journal, limits=Limits(max_concurrency=calls), progress=False)
     print(f"{rows[0].language} {metric.name}: {len(rows)} rows", file=sys.stderr, flush=True)
     return [Scored(rows[result.row], metric.name, result.outcome) for result in report.results()]
 

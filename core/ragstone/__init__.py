@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         LLMRequest as LLMRequest,
         Question as Question,
     )
+    from ragstone.limits.limits import Limits as Limits
     from ragstone.live import Alert as Alert, Budget as Budget, Monitor as Monitor, trace_id as trace_id
     from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
     from ragstone.outcome import (
@@ -43,6 +44,7 @@ else:
             "ragstone.clients": "OpenAICompatible",
             "ragstone.judge": "LLM BaseDecisionModel BaseEmbedder BaseLLM DecisionModel DecisionReply DecisionRequest "
             "Embedder LLMReply LLMRequest Question",
+            "ragstone.limits.limits": "Limits",
             "ragstone.live": "Alert Budget Monitor trace_id",
             "ragstone.metrics": " ".join(metrics.__all__),
             "ragstone.outcome": "Evidence Outcome Score Unscored Usage Verdict",

@@ -15,6 +15,7 @@ def _not_blank(text: str) -> str:
     return text
 
 
+AboveZero = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]

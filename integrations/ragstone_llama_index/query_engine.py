@@ -19,9 +19,9 @@ from llama_index_instrumentation.span import active_span_id
 
 from ragstone.adapters.runs import Run
 from ragstone.background import SHORT_LOOPS, in_daemon
-from ragstone.batch.evaluate import evaluate
-from ragstone.batch.run import Run as Scoring
+from ragstone.batch.run import BatchRun
 from ragstone.errors import describe
+from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
 from ragstone.metrics.models import check_members
 from ragstone.metrics.names import spread
@@ -37,6 +37,7 @@ from ragstone_llama_index.streaming import Answered, read_to_end
 AnyMetrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
 Questions = Iterable[Any] | str | Path
+_LIMITS = Limits(max_concurrency=8)
 References = Sequence[str | Sequence[str | None] | None]
 
 
@@ -58,7 +59,7 @@ def evaluate_query_engine(
     *,
     references: References | None = None,
     writer: AnyWriter | None = None,
-    max_concurrency: int = 8,
+    limits: Limits = _LIMITS,
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
@@ -82,7 +83,7 @@ def evaluate_query_engine(
         embed_model: The embedder of metrics by name.
         references: The right answers, in the form of the questions; a dataset has its own.
         writer: What writes for metrics by name; see `MetricEvaluator`.
-        max_concurrency: Questions under way at most, and calls to judges at most, of all metrics together.
+        limits: As for `ragstone.evaluate`; `max_concurrency`, by default 8, is also of the questions under way.
         progress: Whether to show a bar; "auto": on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
         context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
@@ -95,8 +96,8 @@ def evaluate_query_engine(
     Raises:
         TypeError: `engine` is no app, `questions` no list, or one of `metrics` is no metric.
         ValueError: A question or a reference is no text, two metrics have the same name, there are none, one needs a
-            reference and there is none, there are more or fewer references than questions, `max_concurrency` is less
-            than 1, or there is no such `metadata_mode`.
+            reference and there is none, there are more or fewer references than questions, or
+            there is no such `metadata_mode`.
         ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
 
     Example:
@@ -115,8 +116,9 @@ def evaluate_query_engine(
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
-    rows = app.rows(asked, max_concurrency)
-    return evaluate(rows, scored, max_concurrency=max_concurrency, progress=progress, total=len(asked))
+    run = BatchRun(app.rows(asked, limits.max_concurrency), scored, limits=limits, progress=progress)
+    run.total = len(asked)
+    return run.evaluated()
 
 
 async def aevaluate_query_engine(
@@ -128,7 +130,7 @@ async def aevaluate_query_engine(
     *,
     references: References | None = None,
     writer: AnyWriter | None = None,
-    max_concurrency: int = 8,
+    limits: Limits = _LIMITS,
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
@@ -140,10 +142,10 @@ async def aevaluate_query_engine(
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows: list[Row] = []
     # It checks the options before the app is asked.
-    scoring = Scoring(rows, scored, {"max_concurrency": max_concurrency, "progress": progress})
-    rows.extend([row async for row in app.answers(asked, max_concurrency)])
-    await scoring.all()
-    return scoring.report()
+    run = BatchRun(rows, scored, limits=limits, progress=progress)
+    rows.extend([row async for row in app.answers(asked, limits.max_concurrency)])
+    await run.all()
+    return run.report()
 
 
 class _App(CallRecorder):

@@ -13,7 +13,7 @@ from ..support.waiting import soon  # noqa: TID252
 
 PROGRAM = """
 import asyncio, json, signal, sys, threading, time
-from ragstone import ContextRelevancy, evaluate
+from ragstone import ContextRelevancy, Limits, evaluate
 from ragstone.clients import OpenAICompatible
 
 url, journal, how = sys.argv[1:]
@@ -28,7 +28,7 @@ def slow():
 
 def run():
     source = slow() if "slow" in how else rows
-    return evaluate(source, [ContextRelevancy(llm=judge)], journal=journal, max_concurrency=4)
+    return evaluate(source, [ContextRelevancy(llm=judge)], journal=journal, limits=Limits(max_concurrency=4))
 
 async def inside():
     return run()

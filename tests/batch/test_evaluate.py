@@ -14,10 +14,10 @@ from typing import ClassVar
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness, Metric, ResponseRelevancy, Sample
+from ragstone import ContextRelevancy, Faithfulness, Limits, Metric, ResponseRelevancy, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
-from ragstone.batch.run import Interrupted
+from ragstone.batch.run import BatchRun, Interrupted
 from ragstone.local import LocalEmbedder
 from ragstone.metrics.names import GROUPS
 from ragstone.sources import BadLine, SourceError
@@ -42,6 +42,12 @@ def rows(count):
 
 def values(report):
     return [result.outcome.value for result in report.results()]
+
+
+class Listener:
+    def __init__(self, on_result, on_bad_row=print):
+        self.on_result = on_result
+        self.on_bad_row = on_bad_row
 
 
 class TestResults:
@@ -90,9 +96,12 @@ class TestSources:
 def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
     llm = FakeLLM(yes)
     for argument, value in [
-        ("max_concurrency", 1.5), ("requests_per_minute", 0), ("tokens_per_minute", -1),
-        ("call_timeout", float("nan")), ("sample_timeout", float("inf")), ("progress", "yes"), ("journal", 7),
+        ("max_concurrency", 1.5), ("requests_per_minute", 0), ("tokens_per_minute", -1), ("max_calls", 0),
+        ("max_cost", True), ("call_timeout", float("nan")), ("sample_timeout", float("inf")),
     ]:  # fmt: skip
+        with pytest.raises(ValueError, match=f"^{argument}: {value!r} (is|should be) "):
+            Limits(**{argument: value})
+    for argument, value in [("progress", "yes"), ("journal", 7)]:
         with pytest.raises(ValueError, match=f"^{argument}: {value!r} (is|should be) "):
             evaluate([SAMPLE], [metric(llm)], **{argument: value})
     for metrics, kind, message in [
@@ -200,8 +209,9 @@ class TestGroups:
             raise EnoughError
 
         samples = {"list": given, "generator": source()}[kind]
+        run = BatchRun(samples, llm=self.judge, embedder=FakeEmbedder(), limits=Limits(max_concurrency=1))
         with pytest.raises(EnoughError):
-            evaluate(samples, llm=self.judge, embedder=FakeEmbedder(), on_result=stop, max_concurrency=1)
+            run.evaluated(Listener(stop))
         assert len(read) < 100
         line = (
             f"Metrics: rag ({', '.join(GROUPS['rag'])}), because row 3 has user_input, retrieved_contexts and response."
@@ -229,12 +239,12 @@ class TestGroups:
             evaluate(silent(), llm=self.judge)
 
 
-class TestHooks:
-    def test_they_are_called_as_samples_end_with_each_samples_records(self):
+class TestListeners:
+    def test_they_are_told_as_samples_end_with_each_samples_records(self):
         calls = []
         source = [*rows(30), "oops", *rows(3)]
-        options = {"on_result": calls.append, "on_bad_row": calls.append}
-        evaluate(source, [metric(), Faithfulness(llm=FakeLLM(yes))], **options)
+        run = BatchRun(source, [metric(), Faithfulness(llm=FakeLLM(yes))])
+        run.evaluated(Listener(calls.append, calls.append))
         assert [call for call in calls if isinstance(call, BadLine)] == [BadLine(31, "is str, not a Sample or a dict")]
         by_row = {call[0].row: call for call in calls if not isinstance(call, BadLine)}
         assert sorted(by_row) == [*range(30), *range(31, 34)]
@@ -248,13 +258,13 @@ class TestHooks:
 
         llm = FakeLLM(yes)
         with pytest.raises(OSError, match="No space"):
-            evaluate(rows(500), [metric(llm)], on_result=full)
+            BatchRun(rows(500), [metric(llm)]).evaluated(Listener(full))
         assert len(llm.requests) < 100
 
     def test_a_run_may_end_when_the_judge_is_given_up(self):
         down = FakeLLM(ConnectionError("refused"))
         for stop, count in ((False, 300), (True, 100)):
-            report = evaluate(rows(300), [metric(down)], stop_on_give_up=stop, max_concurrency=4)
+            report = evaluate(rows(300), [metric(down)], stop_on_give_up=stop, limits=Limits(max_concurrency=4))
             assert len(list(report.results())) == count
             assert report.gave_up == ("the judge failed on 100 samples in a row",)
 
@@ -263,15 +273,15 @@ class TestCallers:
     @pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
     def test_where_a_loop_runs(self, kind):
         loop = pytest.importorskip(kind).new_event_loop()
-        settings = {"max_concurrency": 4, "sample_timeout": 60, "call_timeout": 60}
+        limits = Limits(max_concurrency=4, sample_timeout=60, call_timeout=60)
 
         async def on_this_loop(request):
             assert asyncio.get_running_loop() is loop
             return {"ids": [1]}
 
         async def main():
-            inside = values(evaluate(rows(50), [metric()], max_concurrency=4))
-            return inside + values(await aevaluate(rows(50), [metric(FakeLLM(on_this_loop))], **settings))
+            inside = values(evaluate(rows(50), [metric()], limits=Limits(max_concurrency=4)))
+            return inside + values(await aevaluate(rows(50), [metric(FakeLLM(on_this_loop))], limits=limits))
 
         try:
             assert loop.run_until_complete(main()) == [0.5] * 100
@@ -329,5 +339,6 @@ def test_the_embedder_that_goes_with_the_judge_is_made_once_for_all_metrics(made
 
     before, during = there(), []
     metrics = [ResponseRelevancy(), ContextRelevancy()] if made else ["response_relevancy", "context_relevancy"]
-    evaluate([Sample(id="1")], metrics, llm=judge, on_result=lambda _: during.append(there() - before))
+    run = BatchRun([Sample(id="1")], metrics, llm=judge)
+    run.evaluated(Listener(lambda _: during.append(there() - before)))
     assert [len(each) for each in during] == [1]

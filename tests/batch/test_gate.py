@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ragstone import LLMReply, LLMRequest
+from ragstone import Limits, LLMReply, LLMRequest
 from ragstone.judging import EmbedRequest, Meter
 from ragstone.limits.gate import RequestGate, within
 from ragstone.testing import FakeEmbedder, FakeLLM
@@ -53,7 +53,7 @@ def test_calls_to_the_embedder_are_counted_apart():
             return self.embed(texts)
 
     async def main():
-        gate = RequestGate(2)
+        gate = RequestGate(Limits(max_concurrency=2))
         embedder = SlowEmbedder()
         places = [gate.call(EmbedRequest((f"text {i}",)), embedder) for i in range(6)]
         vectors, _ = await asyncio.gather(asyncio.gather(*places), ask_all(gate, judge, asks(6)))
@@ -70,7 +70,7 @@ class TestTimeOuts:
         judge, _ = slow_judge(1000, in_turn=in_turn)
 
         async def main():
-            return await ask_all(RequestGate(1), judge, asks(1)), now() - 1000
+            return await ask_all(RequestGate(Limits(max_concurrency=1)), judge, asks(1)), now() - 1000
 
         (reply,), took = run_on_a_clock(main())
         assert (isinstance(reply, TimeoutError), took) == (not in_turn, seconds)
@@ -80,7 +80,7 @@ class TestTimeOuts:
         judge, slow = slow_judge(50, TooManyError(300))
 
         async def main():
-            return await ask_all(RequestGate(1), judge, asks(1)), now() - 1000
+            return await ask_all(RequestGate(Limits(max_concurrency=1)), judge, asks(1)), now() - 1000
 
         (reply,), took = run_on_a_clock(main())
         assert (type(reply), len(slow.began), took) == (TimeoutError, 3, 120 + 2 * 300)
@@ -89,7 +89,7 @@ class TestTimeOuts:
         judge, slow = slow_judge(100, max_concurrency=1)
 
         async def main():
-            return await ask_all(RequestGate(16), judge, asks(3)), now() - 1000
+            return await ask_all(RequestGate(Limits()), judge, asks(3)), now() - 1000
 
         replies, took = run_on_a_clock(main())
         assert ([type(each) for each in replies], slow.most, took) == ([LLMReply] * 3, 1, 300.0)
@@ -103,7 +103,7 @@ class TestTimeOuts:
 
         async def main():
             with pytest.raises(TimeoutError):
-                await RequestGate(call_timeout=1).call(ASK, FakeLLM(deaf))
+                await RequestGate(Limits(call_timeout=1)).call(ASK, FakeLLM(deaf))
             return now() - 1000
 
         assert run_on_a_clock(main()) <= 2.0
@@ -115,7 +115,7 @@ class TestPushback:
         judge, slow = slow_judge(reply=lambda request: TooManyError(5) if next(refused, None) else "yes")
 
         async def main():
-            return await RequestGate(1).call(ASK, judge)
+            return await RequestGate(Limits(max_concurrency=1)).call(ASK, judge)
 
         assert run_on_a_clock(main()).text == "yes"
         assert [began - 1000 for began in slow.began] == [0.0, 6.0, 12.0]
@@ -124,7 +124,7 @@ class TestPushback:
         judge, _ = slow_judge(0.01, TooManyError())
 
         async def main():
-            gate = RequestGate(1)
+            gate = RequestGate(Limits(max_concurrency=1))
             return await ask_all(gate, judge, asks(10)), gate.llm_calls
 
         replies, calls = run_on_a_clock(main())
@@ -138,7 +138,7 @@ class TestRates:
         judge, slow = slow_judge(0.1, LLMReply("yes", input_tokens=900, output_tokens=100))
 
         async def main():
-            await ask_all(RequestGate(4, tokens_per_minute=60_000), judge, asks(124))
+            await ask_all(RequestGate(Limits(max_concurrency=4, tokens_per_minute=60_000)), judge, asks(124))
 
         run_on_a_clock(main())
         assert 110 < slow.began[-1] - 1000 < 125  # 124 calls of 1,000 tokens at 1,000 a second
@@ -149,7 +149,7 @@ class TestSharing:
         judge, slow = slow_judge(reply=LLMReply("yes", input_tokens=10, output_tokens=5))
 
         async def main():
-            gate, meters = RequestGate(), [Meter() for _ in range(4)]
+            gate, meters = RequestGate(Limits()), [Meter() for _ in range(4)]
             for meter in meters:
                 meter.asking((ASK,))
             replies = await asyncio.gather(*(gate.call(ASK, judge, meter=meter) for meter in meters[:3]))

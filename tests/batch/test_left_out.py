@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness, Score, evaluate
+from ragstone import ContextRelevancy, Faithfulness, Limits, Score, evaluate
 from ragstone.clients import OpenAICompatible
 
 from ..support.openai_server import NO_SYSTEM, Answer, error  # noqa: TID252
@@ -20,7 +20,9 @@ def rows(number, bad=2):
 
 def score(server, number=6, **options):
     judge = OpenAICompatible("m", base_url=server.url, max_retries=0)
-    return evaluate(rows(number), [ContextRelevancy(llm=judge)], max_concurrency=1, progress=False, **options)
+    return evaluate(
+        rows(number), [ContextRelevancy(llm=judge)], limits=Limits(max_concurrency=1), progress=False, **options
+    )
 
 
 def details(status, message, **fields):
@@ -97,7 +99,7 @@ def test_a_schema_that_is_too_large_for_the_server_is_left_out_of_its_own_reques
     server = openai_server(with_claims)
     judge = OpenAICompatible("m", base_url=server.url, max_retries=0)
     samples = [{"contexts": ["A."], "answer": "Long." if i == 1 else f"Short {i}."} for i in range(4)]
-    report = evaluate(samples, [Faithfulness(llm=judge)], max_concurrency=1, progress=False)
+    report = evaluate(samples, [Faithfulness(llm=judge)], limits=Limits(max_concurrency=1), progress=False)
     assert [each.outcome.value for each in report.results()] == [1.0] * 4
     with_schema = ["response_format" in body for body in server.bodies]
     assert with_schema.count(False) == 1

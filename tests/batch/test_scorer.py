@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ragstone import ContextRelevancy, evaluate
+from ragstone import ContextRelevancy, Limits, evaluate
 from ragstone.batch import Scorer
 from ragstone.judge_names import RegistryError
 from ragstone.testing import FakeLLM
@@ -82,7 +82,8 @@ def test_calls_in_flight_and_limits_are_divided():
         await asyncio.wait_for(both.wait(), 30)
 
     busy = Slow(until_two_are_asked, {"ids": [1]})
-    found = Scorer(ContextRelevancy(llm=FakeLLM(busy)), share=3, max_concurrency=6, max_calls=12)(pd.DataFrame(ROWS))
+    limits = Limits(max_concurrency=6, max_calls=12)
+    found = Scorer(ContextRelevancy(llm=FakeLLM(busy)), share=3, limits=limits)(pd.DataFrame(ROWS))
     assert busy.most == 2
     assert found["unscored"].fillna("").tolist().count("over_budget") == 2  # 12 / 3 are made
 
@@ -119,7 +120,7 @@ def test_a_killed_dask_worker_costs_one_partition_at_most(openai_server):
     server = openai_server(answer)
     texts = [f"{i:03}" for i in range(size * partitions)]
     rows = pd.DataFrame({"id": texts, "question": "Who?", "contexts": [[f"Book {text}. Rain."] for text in texts]})
-    scorer = Scorer(["context_relevancy"], llm=f"m@{server.url}", share=2, max_concurrency=4)
+    scorer = Scorer(["context_relevancy"], llm=f"m@{server.url}", share=2, limits=Limits(max_concurrency=4))
     config = {"distributed.scheduler.allowed-failures": 5, "dataframe.convert-string": False}
     with (
         dask.config.set(config),

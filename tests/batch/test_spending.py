@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness, Metric, Score, evaluate
+from ragstone import ContextRelevancy, Faithfulness, Limits, Metric, Score, evaluate
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.judge import LLMReply
 from ragstone.report import Report
@@ -34,12 +34,10 @@ def reasons(report):
     return ["scored" if isinstance(each.outcome, Score) else each.outcome.reason for each in report.results()]
 
 
-@pytest.mark.parametrize(
-    "limit", [{"max_calls": 4}, {"max_tokens": 4 * 160}, {"max_cost": 4.4 * 2e-4, "price": (1.0, 2.0)}]
-)
+@pytest.mark.parametrize("limit", [{"max_calls": 4}, {"max_tokens": 4 * 160}, {"max_cost": 4.4 * 2e-4}])
 def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
     llm = counted()
-    report = evaluate(ROWS, ContextRelevancy(llm=llm), max_concurrency=1, **limit)
+    report = evaluate(ROWS, ContextRelevancy(llm=llm), price=(1.0, 2.0), limits=Limits(max_concurrency=1, **limit))
     scored = reasons(report).count("scored")
     assert sorted(set(reasons(report))) == ["over_budget", "scored"]
     assert len(llm.requests) == scored == 4
@@ -50,7 +48,7 @@ def test_what_has_no_room_is_over_budget_and_costs_nothing(limit):
 
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize("size", [30, 100, 1_000])
-@pytest.mark.parametrize("limit", [{"max_tokens": 3_000}, {"max_cost": 3e-3, "price": (1.0, 1.0)}])
+@pytest.mark.parametrize("limit", [{"max_tokens": 3_000}, {"max_cost": 3e-3}])
 def test_a_cap_of_tokens_holds_whatever_the_server_counts(size, one_by_one, limit):
     """The estimate is about 30: what calls really take is learnt from the first one, which goes alone."""
 
@@ -59,7 +57,7 @@ def test_a_cap_of_tokens_holds_whatever_the_server_counts(size, one_by_one, limi
 
     llm = FakeLLM(reply, asking="one_by_one" if one_by_one else "together")
     rows = [{"contexts": ["C."], "answer": f"A{i}. B{i}. D{i}."} for i in range(150)]
-    report = evaluate(rows, Faithfulness(llm=llm), max_concurrency=16, progress=False, **limit)
+    report = evaluate(rows, Faithfulness(llm=llm), progress=False, price=(1.0, 1.0), limits=Limits(**limit))
     assert len(llm.requests) * size <= 3_000
     assert report.spent.llm_calls == report.usage.llm_calls == len(llm.requests)
     assert {"over_budget"} <= set(reasons(report)) <= {"scored", "over_budget"}
@@ -67,13 +65,13 @@ def test_a_cap_of_tokens_holds_whatever_the_server_counts(size, one_by_one, limi
 
 def test_a_judge_that_fails_is_not_asked_one_call_at_a_time_for_ever():
     llm = FakeLLM(ConnectionError("down"))
-    report = evaluate(ROWS, ContextRelevancy(llm=llm), max_tokens=10_000, progress=False)
+    report = evaluate(ROWS, ContextRelevancy(llm=llm), limits=Limits(max_tokens=10_000), progress=False)
     assert (set(reasons(report)), len(llm.requests)) == ({"judge_error"}, 10)
 
 
 def test_a_reply_that_is_shared_counts_as_no_call():
     llm = counted()
-    report = evaluate(ROWS[:1] * 8, ContextRelevancy(llm=llm), max_concurrency=1, max_calls=2)
+    report = evaluate(ROWS[:1] * 8, ContextRelevancy(llm=llm), limits=Limits(max_concurrency=1, max_calls=2))
     assert (reasons(report).count("scored"), len(llm.requests)) == (8, 1)
 
 
@@ -91,15 +89,14 @@ def test_no_try_goes_beyond_the_calls_that_are_allowed(calls_at_once, fails):
         return synthetic_reply(request)
 
     llm, rows = FakeLLM(answer), [{"contexts": [f"C{i}. D."], "answer": f"A{i}. B."} for i in range(100)]
-    report = evaluate(
-        rows, Faithfulness(llm=llm, asking="together"), max_calls=47, max_concurrency=calls_at_once, progress=False
-    )
+    limits = Limits(max_calls=47, max_concurrency=calls_at_once)
+    report = evaluate(rows, Faithfulness(llm=llm, asking="together"), limits=limits, progress=False)
     assert len(llm.requests) == report.spent.llm_calls <= 47
     assert "over_budget" in reasons(report) or fails == "no reply"
 
 
 def test_what_a_run_spent_and_what_its_results_are_worth(tmp_path):
-    options = {"journal": tmp_path / "j.db", "price": (1.0, 2.0), "max_concurrency": 1}
+    options = {"journal": tmp_path / "j.db", "price": (1.0, 2.0), "limits": Limits(max_concurrency=1)}
     evaluate(ROWS[:4], ContextRelevancy(llm=counted()), **options)
     llm = counted()
     report = evaluate(ROWS, ContextRelevancy(llm=llm), **options)
@@ -117,21 +114,23 @@ def test_what_a_run_spent_and_what_its_results_are_worth(tmp_path):
 
 def test_no_evaluation_is_begun_that_cannot_be_ended():
     llm = FakeLLM(synthetic_reply)
-    report = evaluate(ROWS, Faithfulness(llm=llm, asking="together"), max_calls=5)  # two rounds of one call
+    report = evaluate(
+        ROWS, Faithfulness(llm=llm, asking="together"), limits=Limits(max_calls=5)
+    )  # two rounds of one call
     assert reasons(report).count("scored") == 2
     assert len(llm.requests) == 4
 
 
 def test_money_needs_a_price():
     with pytest.raises(ValueError, match="max_cost: needs a price"):
-        evaluate(ROWS, ContextRelevancy(llm=counted()), max_cost=1.0)
+        evaluate(ROWS, ContextRelevancy(llm=counted()), limits=Limits(max_cost=1.0))
     for price in ((1.0,), (-1.0, 2.0), (1.0, float("nan"))):
         with pytest.raises(ValueError, match="price: .* is none; pass what a million"):
             evaluate(ROWS, ContextRelevancy(llm=counted()), price=price)
 
 
 def test_a_metric_that_asks_no_judge_costs_nothing():
-    report = evaluate(ROWS, Length(), max_tokens=1, max_calls=1)
+    report = evaluate(ROWS, Length(), limits=Limits(max_tokens=1, max_calls=1))
     assert set(reasons(report)) == {"scored"}
 
 

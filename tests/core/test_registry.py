@@ -134,11 +134,23 @@ def test_a_client_is_no_my_judge():
 
 @pytest.mark.parametrize(
     ("option", "meant"),
-    [("model", "write llm="), ("max_workers", "write max_concurrency="), ("x", "`help.evaluate.` lists")],
+    [
+        ("model", "write llm="),
+        ("max_workers", "write limits=Limits.max_concurrency=...."),
+        ("x", "`help.evaluate.` lists"),
+    ],
 )
 def test_options_of_evaluate(option, meant):
     with pytest.raises(TypeError, match=f"{option}: evaluate has no such option; {meant}"):
         evaluate(ROWS, ["faithfulness"], **{option: 1})
+
+
+@pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "call_timeout"])
+def test_options_that_are_of_limits(option):
+    with pytest.raises(TypeError, match=rf"^{option}: pass limits=Limits\({option}=\.\.\.\)$"):
+        evaluate(ROWS, ["faithfulness"], **{option: 1})
+    with pytest.raises(TypeError, match=r"^limits: is dict; pass Limits\("):
+        evaluate(ROWS, ["faithfulness"], limits={option: 1})
 
 
 def test_options_are_of_their_types():

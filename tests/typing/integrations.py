@@ -15,7 +15,7 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
 from llama_index.core.llms import MockLLM
 
-from ragstone import LLM, ContextRelevancy, Embedder, Metric, ResponseRelevancy, Score
+from ragstone import LLM, ContextRelevancy, Embedder, Limits, Metric, ResponseRelevancy, Score
 from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
 from ragstone_llama_index import (
     LlamaIndexEmbedder,
@@ -75,7 +75,7 @@ async def use_llama_index(engine: BaseQueryEngine, questions: Sequence[str]) -> 
     }
     await BatchEvalRunner(evaluators, workers=8).aevaluate_queries(engine, queries=list(questions))
     own: Metric = ContextRelevancy(llm=LlamaIndexLLM())
-    report = evaluate_query_engine(engine, questions, [own, MetricEvaluator(metric)], max_concurrency=4)
+    report = evaluate_query_engine(engine, questions, [own, MetricEvaluator(metric)], limits=Limits(max_concurrency=4))
     again = await aevaluate_query_engine(engine, questions, ["context_relevancy"], MockLLM(), progress=False)
     outcome = next(again.results()).outcome
     result = MetricEvaluator("context_relevancy").evaluate(query="Who?", contexts=["Jane wrote it."])

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
         MetricEstimate as MetricEstimate,
         estimate as estimate,
     )
-    from ragstone.batch.run import Interrupted as Interrupted, RunOptions as RunOptions
+    from ragstone.batch.run import Interrupted as Interrupted
     from ragstone.batch.journal import Journal as Journal
     from ragstone.batch.scorer import Scorer as Scorer
     from ragstone.errors import JournalError as JournalError
@@ -34,7 +34,7 @@ else:
         {
             "ragstone.batch.estimation": "Estimate MetricEstimate estimate",
             "ragstone.batch.evaluate": "aevaluate evaluate",
-            "ragstone.batch.run": "Interrupted RunOptions",
+            "ragstone.batch.run": "Interrupted",
             "ragstone.batch.journal": "Journal",
             "ragstone.errors": "JournalError",
             "ragstone.batch.scorer": "Scorer",

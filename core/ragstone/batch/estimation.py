@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
-from ragstone.batch.spending import Price, check_price, cost_of
+from ragstone.batch.prices import Price, check_price, cost_of
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, Request, advance, prompt_tokens
 from ragstone.judging.prompt import tokens

@@ -1,49 +1,29 @@
 """`evaluate` and `aevaluate`: a data set in, a report out."""
 
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from typing import NoReturn
+from ragstone.batch.run import BatchRun
+from ragstone.report.report import Report
 
-    from ragstone.batch.run import Metrics, RunOptions
-    from ragstone.batch.runner import Shown
-    from ragstone.judge import LLM, Embedder, Judge
-    from ragstone.report.report import Report
-    from ragstone.results.record import Record
-    from ragstone.sample import BadLine
-    from ragstone.sources import Source
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def evaluate(
-    samples: "Source",
-    metrics: "Metrics" = None,
-    *,
-    llm: "Judge | str | object | None" = None,
-    writer: "LLM | str | object | None" = None,
-    embedder: "Embedder | str | object | None" = None,
-    fields: "Mapping[str, str] | str | None" = None,
-    group: str | None = None,
-    max_concurrency: int = 16,
-    requests_per_minute: float | None = None,
-    tokens_per_minute: float | None = None,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    max_cost: float | None = None,
-    price: tuple[float, float] | None = None,
-    call_timeout: float | None = None,
-    sample_timeout: float | None = None,
-    journal: "str | Path | None" = None,
-    share_replies: bool = True,
-    progress: "Shown" = "auto",
-    total: int | None = None,
-    name: str = "",
-    on_result: "Callable[[Sequence[Record]], object] | None" = None,
-    on_bad_row: "Callable[[BadLine], object] | None" = None,
-    stop_on_give_up: bool = False,
-    **renamed: "NoReturn",
-) -> "Report":
+def _takes(options: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """Give a function the parameters of another one, for type checkers, editors and `help`."""
+
+    def given(function: Callable[..., T]) -> Callable[P, T]:
+        returned = inspect.signature(function).return_annotation
+        vars(function)["__signature__"] = inspect.signature(options).replace(return_annotation=returned)
+        return function
+
+    return given
+
+
+@_takes(BatchRun)
+def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `BatchRun`
     """Score every sample by every metric, and report.
 
     Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
@@ -75,38 +55,20 @@ def evaluate(
             intervals, comparisons and the gate then draw groups, not rows; a row without the field is a group of its
             own. By default rows of one `thread_id` in their metadata are a group, and rows of which one's history holds
             the other's question and response.
-        max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
-            a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1. Default: 16.
-        requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
-        tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
-        max_calls: Calls to judges at most, in this run, each try counted; tries by the judge's own client are not
-            seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
-            same call goes on there, with its limits anew.
-        max_tokens: Prompt and reply tokens of judges at most, likewise. Each call reserves beforehand what the largest
-            one so far took; the first goes alone. So the limit is passed only by calls in flight that are larger.
-        max_cost: Money for judges at most, likewise. Needs `price`.
+        limits: What judges may be asked at most: calls at once, rates, caps and time-outs (`Limits`).
         price: What a million prompt tokens and a million reply tokens cost. The report then says what was spent on
             judges.
-        call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
-            A call that takes longer makes its sample `Unscored("timeout")`. Default: 120; no limit for a judge that
-            says `in_turn`, as the embedded one does.
-        sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
-            wait for their turn is not counted.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
             judge is asked. One run at a time may use it; another one raises `JournalError`.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Without it, a journal keeps outcomes only. Default: True.
         progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
-            each 30 seconds. "auto", the default: the bar, but no lines.
-        total: How many samples there are, for the bar, where `samples` does not say.
+            each 30 seconds. "auto", the default: the bar, but no lines. It has an end where `samples` has a
+            length.
         name: What the report calls this run.
-        on_result: Called with each sample's records when they are there, in the order in which samples end; each has
-            its `row`, and the first holds the sample. When a run ends early, it gets what was made of the samples under
-            way, too. What it raises ends the run, and it is not called again.
-        on_bad_row: Called with each row that holds no sample, when it is read.
         stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
             `Unscored("judge_error")`, which is the default.
-        **renamed: None: an option that there is not, such as another library's, raises a TypeError that says its name.
+        **others: None: an option that there is not, such as another library's, raises a TypeError that says its name.
 
     Returns:
         The report; its results are in the order of the input.
@@ -128,65 +90,11 @@ def evaluate(
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    from ragstone.batch.run import Run, refuse  # loaded when first used
-
-    refuse("evaluate", renamed)
-
-    options: RunOptions = {
-        "llm": llm,
-        "writer": writer,
-        "embedder": embedder,
-        "fields": fields,
-        "group": group,
-        "max_concurrency": max_concurrency,
-        "requests_per_minute": requests_per_minute,
-        "tokens_per_minute": tokens_per_minute,
-        "max_calls": max_calls,
-        "max_tokens": max_tokens,
-        "max_cost": max_cost,
-        "price": price,
-        "call_timeout": call_timeout,
-        "sample_timeout": sample_timeout,
-        "journal": journal,
-        "share_replies": share_replies,
-        "progress": progress,
-        "total": total,
-        "name": name,
-        "on_result": on_result,
-        "on_bad_row": on_bad_row,
-        "stop_on_give_up": stop_on_give_up,
-    }
-    return Run(samples, metrics, options).evaluated()
+    return BatchRun(*samples, **others).evaluated()
 
 
-async def aevaluate(
-    samples: "Source",
-    metrics: "Metrics" = None,
-    *,
-    llm: "Judge | str | object | None" = None,
-    writer: "LLM | str | object | None" = None,
-    embedder: "Embedder | str | object | None" = None,
-    fields: "Mapping[str, str] | str | None" = None,
-    group: str | None = None,
-    max_concurrency: int = 16,
-    requests_per_minute: float | None = None,
-    tokens_per_minute: float | None = None,
-    max_calls: int | None = None,
-    max_tokens: int | None = None,
-    max_cost: float | None = None,
-    price: tuple[float, float] | None = None,
-    call_timeout: float | None = None,
-    sample_timeout: float | None = None,
-    journal: "str | Path | None" = None,
-    share_replies: bool = True,
-    progress: "Shown" = "auto",
-    total: int | None = None,
-    name: str = "",
-    on_result: "Callable[[Sequence[Record]], object] | None" = None,
-    on_bad_row: "Callable[[BadLine], object] | None" = None,
-    stop_on_give_up: bool = False,
-    **renamed: "NoReturn",
-) -> "Report":
+@_takes(BatchRun)
+async def aevaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `BatchRun`
     """Score every sample by every metric on the running event loop; otherwise as `evaluate`.
 
     Cancelled, it calls off what is in flight and leaves no task behind; with a journal, the same call goes on.
@@ -200,33 +108,6 @@ async def aevaluate(
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    from ragstone.batch.run import Run, refuse
-
-    refuse("aevaluate", renamed)
-    options: RunOptions = {
-        "llm": llm,
-        "writer": writer,
-        "embedder": embedder,
-        "fields": fields,
-        "group": group,
-        "max_concurrency": max_concurrency,
-        "requests_per_minute": requests_per_minute,
-        "tokens_per_minute": tokens_per_minute,
-        "max_calls": max_calls,
-        "max_tokens": max_tokens,
-        "max_cost": max_cost,
-        "price": price,
-        "call_timeout": call_timeout,
-        "sample_timeout": sample_timeout,
-        "journal": journal,
-        "share_replies": share_replies,
-        "progress": progress,
-        "total": total,
-        "name": name,
-        "on_result": on_result,
-        "on_bad_row": on_bad_row,
-        "stop_on_give_up": stop_on_give_up,
-    }
-    run = Run(samples, metrics, options)
+    run = BatchRun(*samples, **others)
     await run.all()
     return run.report()

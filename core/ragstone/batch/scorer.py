@@ -1,13 +1,13 @@
 """One callable for engines that hand out a data set in batches: Dask, Ray Data, Spark."""
 
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from typing_extensions import Unpack
-
 from ragstone.batch.evaluate import evaluate
-from ragstone.batch.run import RunOptions
 from ragstone.judge_names import RegistryError
+from ragstone.limits.limits import Limits
 from ragstone.metrics.base import Metric
 from ragstone.metrics.names import metric_class, metrics_from, spread
 from ragstone.options import Count, checked
@@ -15,10 +15,9 @@ from ragstone.plain import is_mapping
 from ragstone.report.tables import COLUMNS, Cell, to_frame, to_rows
 from ragstone.sample import BadLine
 
-_CALLS = 16
-_DIVIDED = ("requests_per_minute", "tokens_per_minute", "max_cost")
-_DIVIDED_WHOLE = ("max_calls", "max_tokens")
-_ALONE = ("progress", "on_result", "on_bad_row", "total", "name", "stop_on_give_up", "journal")
+_RATES = ("requests_per_minute", "tokens_per_minute", "max_cost")
+_NUMBERS = ("max_concurrency", "max_calls", "max_tokens")
+_NOT_OF_A_BATCH = ("samples", "metrics", "progress", "name", "stop_on_give_up", "journal", "others")
 _SPARK = {"Int64": "bigint", "Float64": "double", "string": "string", "boolean": "boolean"}
 
 
@@ -35,9 +34,9 @@ class Scorer:
 
     Args:
         metrics: The metrics' names, or metrics whose judge can be pickled.
-        share: How many batches are scored at once, by all workers. Calls in flight, rates and limits are divided by it.
-        **options: As for `evaluate`, without those about progress and callbacks, and without `journal`, which one run
-            at a time may use. `max_calls`, `max_tokens` and `max_cost` hold for one batch.
+        share: How many batches are scored at once, by all workers. Calls in flight, rates and caps are divided by it.
+        limits: As for `evaluate`; the caps (`max_calls`, `max_tokens`, `max_cost`) hold for one batch.
+        **options: As for `evaluate`: `llm`, `writer`, `embedder`, `fields`, `group`, `price` and `share_replies`.
 
     Attributes:
         columns: The pandas type of each column of what comes out.
@@ -61,42 +60,39 @@ class Scorer:
     spark_schema = ", ".join([f"{name} {_SPARK[kind]}" for name, kind in COLUMNS.items()])
 
     def __init__(
-        self, metrics: Metric | str | Sequence[Metric | str], *, share: int = 1, **options: Unpack[RunOptions]
+        self,
+        metrics: Metric | str | Sequence[Metric | str],
+        *,
+        share: int = 1,
+        limits: Limits | None = None,
+        **options: Any,  # noqa: ANN401 - as of `evaluate`
     ) -> None:
         checked("share", share, Count)
-        given: dict[str, Any] = {**options}
-        if wrong := given.keys() - (RunOptions.__annotations__.keys() - set(_ALONE)):
+        if wrong := options.keys() - (inspect.signature(evaluate).parameters.keys() - set(_NOT_OF_A_BATCH)):
             raise ValueError(f"{min(wrong)}: is no option of a Scorer")
         named = [metrics] if isinstance(metrics, (Metric, str)) else list(metrics)
         # A name that names nothing is found here, before any worker is.
         asks = [metric_class(metric).needs_llm for metric, _ in spread(named) if isinstance(metric, str)]
         self._named = named
-        self._models: dict[str, object] = {name: given.pop(name, None) for name in ("llm", "writer", "embedder")}
+        self._models: dict[str, object] = {name: options.pop(name, None) for name in ("llm", "writer", "embedder")}
         if self._models["llm"] is None and any(asks):
             raise RegistryError("llm: is missing; pass the judge's name, such as 'openai:gpt-5-mini'")
-        given["max_concurrency"] = max(1, given.get("max_concurrency", _CALLS) // share)
-        for name in _DIVIDED:
-            if given.get(name) is not None:
-                given[name] /= share
-        for name in _DIVIDED_WHOLE:
-            if given.get(name) is not None:
-                given[name] = max(1, given[name] // share)
-        self._options = given
+        self._limits = _divided(limits or Limits(), share)
+        self._options = options
         self._metrics: list[Metric] = []
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), "_metrics": []}  # each process makes its own
 
     def __call__(self, batch: object) -> Any:  # noqa: ANN401 - a pandas.DataFrame
-        """Return a DataFrame with the outcomes of a batch of rows; of an empty batch, one without rows."""
+        """Score a batch of rows: a DataFrame with its outcomes, without rows where the batch has none."""
         rows: Any = _rows_of(batch)
         if not len(rows):
             return to_frame(())
-        options = self._options
         self._metrics = self._metrics or metrics_from(
-            self._named, **self._models, max_concurrency=options["max_concurrency"]
+            self._named, **self._models, max_concurrency=self._limits.max_concurrency
         )
-        report = evaluate(rows, self._metrics, progress=False, **options)
+        report = evaluate(rows, self._metrics, progress=False, limits=self._limits, **self._options)
         empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
         bad = [empty | _no_sample(line) for line in report.bad_rows]
         return to_frame([*to_rows(report.results(samples=True)), *bad])
@@ -104,6 +100,16 @@ class Scorer:
     def frames(self, batches: Iterable[object]) -> Iterator[Any]:
         """Yield a DataFrame for each batch: what `mapInPandas` takes."""
         return map(self, batches)
+
+
+def _divided(limits: Limits, share: int) -> Limits:
+    """What one of so many batches at once may ask; a call at least."""
+    parts: dict[str, Any] = {}
+    for name in (*_RATES, *_NUMBERS):
+        whole = getattr(limits, name)
+        if whole is not None:
+            parts[name] = max(1, whole // share) if name in _NUMBERS else whole / share
+    return replace(limits, **parts)
 
 
 def _no_sample(line: BadLine) -> dict[str, Cell]:

@@ -3,50 +3,24 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import ceil, isfinite
+from math import ceil
 
+from ragstone.batch.prices import Price, cost_of
 from ragstone.errors import CannotScore
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
 from ragstone.judging.flow import EmbedRequest, ReservingMeter, prompt_tokens
 from ragstone.judging.prompt import tokens
+from ragstone.limits.limits import Limits
 from ragstone.metrics.base import Metric
-from ragstone.plain import is_list
 from ragstone.sample import Sample
-
-Price = tuple[float, float]
-"""What a million prompt tokens and a million reply tokens cost."""
-
-
-def check_price(price: object) -> None:
-    """Check that a price, where there is one, is one.
-
-    Raises:
-        ValueError: It is not two numbers of at least 0.
-    """
-    numbers = price if is_list(price) else ()
-    good = [isinstance(each, (int, float)) and isfinite(each) and each >= 0 for each in numbers]
-    if price is not None and good != [True, True]:
-        raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
-
-
-def cost_of(price: Price, input_tokens: float, output_tokens: float) -> float:
-    """Return what so many tokens cost.
-
-    Example:
-        >>> cost_of((0.25, 2.0), 1_000_000, 500_000)
-        1.25
-    """
-    return (price[0] * input_tokens + price[1] * output_tokens) / 1e6
 
 
 class Spending:
     """The limits of one run on one event loop, and what its evaluations have reserved of them.
 
     Args:
+        limits: Those of calls, tokens and money count here.
         price: What judges cost.
-        max_calls: Calls to judges.
-        max_tokens: Prompt and reply tokens together.
-        max_cost: Money. It needs a price.
         expected: What an evaluation is expected to take ("calls", "input" and "output" tokens).
 
     Attributes:
@@ -54,27 +28,17 @@ class Spending:
         longest: The tokens of the longest reply so far.
 
     Raises:
-        ValueError: The price is none, or money is limited without one.
+        ValueError: Money is limited, and there is no price.
     """
 
-    def __init__(
-        self,
-        price: Price | None = None,
-        *,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-        max_cost: float | None = None,
-        expected: Callable[[Metric, Sample], Counter[str]] = lambda _metric, _sample: Counter(),
-    ) -> None:
-        check_price(price)
-        if max_cost is not None and price is None:
+    def __init__(self, limits: Limits, price: Price | None, expected: Callable[[Metric, Sample], Counter[str]]) -> None:
+        if limits.max_cost is not None and price is None:
             raise ValueError(
                 "max_cost: needs a price; pass what a million prompt and reply tokens cost, such as price=(0.25, 2.0)"
             )
-        self._price = price or (0.0, 0.0)
-        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
-        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._expected = expected
+        self._price = price or (0.0, 0.0)
+        self._caps = limits.caps()
         self._spent: Counter[str] = Counter()
         self.growth = 1.0
         self.longest = 0
@@ -82,11 +46,11 @@ class Spending:
     @property
     def counts_tokens(self) -> bool:
         """Whether tokens are limited, or what they cost: then the first call goes alone, and tells what calls take."""
-        return not self._limits.keys() <= {"max_calls"}
+        return not self._caps.keys() <= {"max_calls"}
 
     def meter(self, metric: Metric, sample: Sample) -> Meter:
         """Return what counts one evaluation, and refuses calls that the run has no room for."""
-        return SpendingMeter(self, partial(self._expected, metric, sample)) if self._limits else Meter()
+        return SpendingMeter(self, partial(self._expected, metric, sample))
 
     def reserve(self, more: Counter[str]) -> None:
         """Reserve calls and tokens ("calls", "input", "output"), all or none.
@@ -100,7 +64,7 @@ class Spending:
             "max_tokens": spent["input"] + spent["output"],
             "max_cost": cost_of(self._price, spent["input"], spent["output"]),
         }
-        for name, limit in self._limits.items():
+        for name, limit in self._caps.items():
             if sums[name] > limit:
                 raise CannotScore("over_budget", f"{name}: the budget has no room for another evaluation")
         self._spent = spent

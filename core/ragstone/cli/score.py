@@ -4,8 +4,8 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -13,9 +13,9 @@ from typing import Any, cast
 import click
 
 from ragstone.batch.estimation import estimate
-from ragstone.batch.evaluate import evaluate
-from ragstone.batch.run import Interrupted, choose
-from ragstone.batch.runner import above_bar
+from ragstone.batch.progress import above_bar
+from ragstone.batch.rows import fitting_group
+from ragstone.batch.run import BatchRun, Interrupted
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
@@ -37,10 +37,11 @@ from ragstone.cli.options import (
 from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
 from ragstone.errors import JournalError
 from ragstone.judge_names import RegistryError
+from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
 from ragstone.metrics.names import GROUPS
 from ragstone.plain import printable, to_json
-from ragstone.report import MetricInfo, Report
+from ragstone.report import MetricInfo, MetricSummary, Report
 from ragstone.report.statistics import TIE
 from ragstone.report.tables import percent
 from ragstone.results.record import Record
@@ -63,7 +64,7 @@ _SECTIONS = {
     "What comes out": ("out", "no_texts", "report", "explain", "verbose", "as_json"),
     "When it fails": ("thresholds", "pass_rates"),
     "Limits and cost": (
-        *("concurrency", "requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost"),
+        *("max_concurrency", "requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost"),
         *("price", "call_timeout", "sample_timeout", "dry"),
     ),
     "Runs that go on": ("journal",),
@@ -115,7 +116,12 @@ _SECTIONS = {
 @field_option
 @group_option
 @click.option(
-    "--concurrency", type=click.IntRange(1), default=16, show_default=True, help="Judge calls in flight at most."
+    "--concurrency",
+    "max_concurrency",
+    type=click.IntRange(1),
+    default=Limits.max_concurrency,
+    show_default=True,
+    help="Judge calls in flight at most.",
 )
 @click.option(
     "--rpm",
@@ -174,24 +180,9 @@ def score(
     /,
     file: str,
     names: tuple[str, ...],
-    llm: str,
-    writer: str | None,
-    embedder: str | None,
-    asking: str,
-    settings: tuple[str, ...],
-    thresholds: tuple[str, ...],
-    pass_rates: tuple[str, ...],
-    fields: tuple[str, ...],
-    concurrency: int,
-    dry: bool,
-    price: tuple[float, float] | None,
     out: str | None,
     report: str | None,
-    explain: bool,
-    verbose: bool,
-    no_texts: bool,
-    as_json: bool,
-    **run_options: Any,  # noqa: ANN401 - of `evaluate`, by name
+    **given: Any,  # noqa: ANN401 - the other options by name, which click has checked
 ) -> None:
     """Score the samples in FILE (- reads standard input).
 
@@ -214,57 +205,93 @@ def score(
       141  standard output is closed, and neither --out nor
            --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
-    check_apart(
-        [
-            ("--out", None if out == "-" else out),
-            ("--report", report),
-            ("--journal", run_options["journal"]),
-        ],
-        [
-            ("the input FILE", file),
-            ("--llm", local_file(llm)),
-            ("--writer", local_file(writer)),
-            ("--embedder", local_file(embedder)),
-        ],
-    )
-    check_suffix("--out", out, ".jsonl", ".json")
-    check_suffix("--report", report, ".html", ".htm")
-    mapping = parse_keys("--field", "FIELD", fields, SAMPLE_FIELDS)
-    printed = {"--out -": out == "-", "--explain": explain, "--json": as_json}
-    check_one_prints(printed)
+    _check_files(file, out, report, given)
+    mapping = parse_keys("--field", "FIELD", given["fields"], SAMPLE_FIELDS)
+    check_one_prints({"--out -": out == "-", "--explain": given["explain"], "--json": given["as_json"]})
     rows = rows_of(file, mapping, naming="--field {field}={key}")
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
-    names, rows = (names, rows) if names else _chosen(rows)
-    options = parse_settings(settings, names, asking=asking)
-    own = own_names(list(options))
-    limits = parse_limits("--threshold", thresholds, list(own), least=-1.0)
-    for name, limit in limits.items():
-        options[own[name]]["threshold"] = limit  # so that each sample says whether it reaches it
-    rates = parse_limits("--pass-rate", pass_rates, list(own), least=0.0)
-    if without := [name for name in rates if name not in limits]:
-        raise click.UsageError(f"--pass-rate: {without[0]} has no threshold; add --threshold {without[0]}=X")
-    metrics = make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=concurrency, dry=dry)
-    if run_options["max_cost"] is not None and price is None:
+    names, rows = (names, rows) if names else _fitting(rows)
+    options = parse_settings(given["settings"], names, asking=given["asking"])
+    thresholds = Thresholds(given["thresholds"], given["pass_rates"], own_names(list(options)))
+    for name, limit in thresholds.limits.items():
+        options[own_names(list(options))[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+    models = {name: given[name] for name in ("llm", "writer", "embedder", "dry")}
+    metrics = make_metrics(options, **models, concurrency=given["max_concurrency"])
+    price = given["price"]
+    if given["max_cost"] is not None and price is None:
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
-    if dry:
+    if given["dry"]:
         ctx.exit(_show_estimate(rows, metrics, price))
     if report is not None:
         check_writable("--report", report, replaced=True)
-    run = _Run(explain=explain, verbose=verbose, print_needed=report is None and out in (None, "-"))
-    run_options |= {"max_concurrency": concurrency, "price": price, "llm": llm}
-    run_options["total"] = _count_lines(file)
-    run_options["name"] = "standard input" if file == "-" else Path(file).name
+    run = BatchRun(
+        rows,
+        metrics,
+        limits=Limits(**{each.name: given[each.name] for each in fields(Limits)}),
+        price=price,
+        journal=given["journal"],
+        group=given["group"],
+        name="standard input" if file == "-" else Path(file).name,
+        progress=True,
+        stop_on_give_up=True,
+    )
+    run.total = _count_lines(file)
+    shown = _Shown(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
     info = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-    with contextlib.closing(ResultsFile(out, info, texts=not no_texts)) as run.results:
-        result, ended = run.evaluate(rows, metrics, run_options)
-    run.say(to_json(result.figures()) if as_json else f"\n{result}", err=out == "-")
-    run.say_where(ended, run_options["journal"])
+    with contextlib.closing(ResultsFile(out, info, texts=not given["no_texts"])) as shown.results:
+        result, ended = shown.evaluated(run)
+    shown.say(to_json(result.figures()) if given["as_json"] else f"\n{result}", err=out == "-")
+    shown.say_where(ended, given["journal"])
     if report is not None:
         write_page("--report", report, result.html())
-        run.say(f"Report: {report}", err=True)
+        shown.say(f"Report: {report}", err=True)
     if ended is not None:
         raise ended
-    ctx.exit(run.status(result, limits, rates))
+    ctx.exit(shown.status(result, thresholds))
+
+
+def _check_files(file: str, out: str | None, report: str | None, given: Mapping[str, Any]) -> None:
+    models = [(f"--{name}", local_file(given[name])) for name in ("llm", "writer", "embedder")]
+    written = [("--out", None if out == "-" else out), ("--report", report), ("--journal", given["journal"])]
+    check_apart(written, [("the input FILE", file), *models])
+    check_suffix("--out", out, ".jsonl", ".json")
+    check_suffix("--report", report, ".html", ".htm")
+
+
+class Thresholds:
+    """What --threshold and --pass-rate ask of the scores.
+
+    Args:
+        thresholds: As they are given: X, METRIC=X or GROUP=X.
+        pass_rates: Likewise.
+        names: The names of what is scored.
+
+    Attributes:
+        limits: The threshold by the metric's name.
+
+    Raises:
+        click.UsageError: One is no number, or is of no metric that is scored; a pass rate has no threshold.
+    """
+
+    def __init__(self, thresholds: Sequence[str], pass_rates: Sequence[str], names: Collection[str]) -> None:
+        self.limits = parse_limits("--threshold", thresholds, list(names), least=-1.0)
+        self._rates = parse_limits("--pass-rate", pass_rates, list(names), least=0.0)
+        if without := [name for name in self._rates if name not in self.limits]:
+            raise click.UsageError(f"--pass-rate: {without[0]} has no threshold; add --threshold {without[0]}=X")
+
+    def unmet(self, summaries: Mapping[str, MetricSummary]) -> Iterator[str]:
+        """Yield a sentence for each that the scores do not meet."""
+        for name, rate in self._rates.items():
+            passed = summaries[name].passed
+            if passed is None or passed < rate - TIE:
+                share = "nothing was scored" if passed is None else f"{percent(passed)} reach {self.limits[name]:g}"
+                yield f"{name}: below the pass rate {rate:g}: {share}"
+        for name in [each for each in self.limits if each not in self._rates]:
+            limit, mean, sign = self.limits[name], summaries[name].mean, summaries[name].info.sign
+            if mean is None or sign * mean < sign * limit - TIE:
+                why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
+                side = "below" if sign > 0 else "above"
+                yield f"{name}: {side} the threshold {limit:g}: {why}"
 
 
 def parse_limits(option: str, given: Sequence[str], names: Sequence[str], *, least: float) -> dict[str, float]:
@@ -294,10 +321,10 @@ def parse_limits(option: str, given: Sequence[str], names: Sequence[str], *, lea
     return limits
 
 
-def _chosen(rows: Rows) -> tuple[tuple[str, ...], Rows]:
-    """Return the group of metrics that fits the rows, as said on standard error, and all the rows."""
+def _fitting(rows: Rows) -> tuple[tuple[str, ...], Rows]:
+    """The group of metrics that fits the rows, as said on standard error, and all the rows."""
     try:
-        group, line, rows = choose(rows)
+        group, line, rows = fitting_group(rows)
     except RegistryError as error:
         raise click.UsageError(f"--metric: {error}") from None
     if line:
@@ -323,24 +350,20 @@ def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Run:
+class _Shown:
     """What a run prints and writes on the way."""
 
     results: ResultsFile
 
-    def __init__(self, *, explain: bool, verbose: bool, print_needed: bool) -> None:
+    def __init__(self, explain: bool, verbose: bool, *, print_needed: bool) -> None:
         self._explain, self._verbose, self._print_needed = explain, verbose, print_needed
         self._lost: NotThere | None = None
 
-    def evaluate(
-        self, rows: Rows, metrics: Sequence[Metric], run_options: dict[str, Any]
-    ) -> tuple[Report, BaseException | None]:
-        """Return the report, and what ended the run before its time."""
-        options = {"stop_on_give_up": True, "progress": True, **run_options}
-        options |= {"on_result": self._on_result, "on_bad_row": _say_bad_row}
+    def evaluated(self, run: BatchRun) -> tuple[Report, BaseException | None]:
+        """Complete a run; its report, and what ended it before its time."""
         try:
             with _sigterm_as_ctrl_c():
-                return evaluate(rows, metrics, **cast("Any", options)), None
+                return run.evaluated(self), None
         except Interrupted as interrupted:
             return interrupted.report, self._lost or KeyboardInterrupt()
         except (JournalError, SourceError) as error:
@@ -349,7 +372,12 @@ class _Run:
                 raise
             return report, error
 
-    def _on_result(self, records: Sequence[Record]) -> None:
+    def on_bad_row(self, row: BadLine) -> None:
+        """Say what is wrong with a row."""
+        _say_bad_row(row)
+
+    def on_result(self, records: Sequence[Record]) -> None:
+        """Write a sample's records, and print what is to be printed of them."""
         if self._explain:
             sample = records[0].sample
             lines = [] if sample is None else list(sample_lines(sample, contexts=self._verbose))
@@ -379,8 +407,8 @@ class _Run:
         if self.results.begun and not self.results.named:
             self.say(f"Results: {self.results.out}\nNext: ragstone explain {self.results.out}", err=True)
 
-    def status(self, result: Report, limits: Mapping[str, float], rates: Mapping[str, float]) -> int:
-        """Say what was wrong, and return the exit status."""
+    def status(self, result: Report, thresholds: Thresholds) -> int:
+        """Say what was wrong; the exit status."""
         if not result.aggregates().rows:
             self.say(_NO_SAMPLE, err=True)
             return 2
@@ -391,17 +419,7 @@ class _Run:
             lacking = all(inputs.issuperset(summary.failures) for summary in summaries.values())
             way_out = "" if lacking else " `ragstone doctor` tries the judge."
             wrong.append(f"Nothing could be scored; the table says why.{way_out}")
-        for name, rate in rates.items():
-            passed = summaries[name].passed
-            if passed is None or passed < rate - TIE:
-                share = "nothing was scored" if passed is None else f"{percent(passed)} reach {limits[name]:g}"
-                wrong.append(f"{name}: below the pass rate {rate:g}: {share}")
-        for name in [each for each in limits if each not in rates]:
-            limit, mean, sign = limits[name], summaries[name].mean, summaries[name].info.sign
-            if mean is None or sign * mean < sign * limit - TIE:
-                why = "nothing was scored" if mean is None else f"its mean is {mean:.6g}"
-                side = "below" if sign > 0 else "above"
-                wrong.append(f"{name}: {side} the threshold {limit:g}: {why}")
+        wrong += thresholds.unmet(summaries)
         if result.bad_rows:
             wrong.append(f"{len(result.bad_rows)} line(s) held no sample; see above.")
         for line in wrong:

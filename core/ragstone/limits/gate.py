@@ -14,6 +14,7 @@ from ragstone.judge import DecisionReply, LLMReply, Meter
 from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, prompt_tokens
 from ragstone.judging.refusals import read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
+from ragstone.limits.limits import Limits
 from ragstone.outcome import Usage, known_sum
 
 _TRIES = 6
@@ -114,17 +115,14 @@ class RequestGate:
     one that says that the text was moderated.
 
     Args:
-        max_concurrency: Calls to judges in flight at most, and to embedders as many.
-        requests_per_minute: Calls to judges at most, spread evenly.
-        tokens_per_minute: Tokens of judges at most: estimated before the call, corrected by what the judge says.
-        call_timeout: Seconds that one call may be in flight, all of its tries together. None: 120, and no limit for a
-            judge or embedder that says `in_turn`.
+        limits: Those of calls at once, of rates and of one call's time count here.
         first_alone: Whether calls to judges wait for the first reply: it tells what calls take. After one that fails,
             twice as many go out.
         share_replies: Whether one reply serves all requests that are the same. Draws never share.
         replies: Where replies are kept beyond this run.
 
     Attributes:
+        closed: Whether no further call begins.
         llm_calls: Calls made to judges, each try counted.
         embed_calls: Calls made to embedders, likewise.
         calls_done: Calls that have ended, of both.
@@ -135,27 +133,25 @@ class RequestGate:
 
     def __init__(
         self,
-        max_concurrency: int = 16,
+        limits: Limits,
         *,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
-        call_timeout: float | None = None,
         first_alone: bool = False,
         share_replies: bool = True,
         replies: Replies | None = None,
     ) -> None:
         self._judges = ConcurrencyLimiter(
-            max_concurrency, requests_per_minute, tokens_per_minute, first_alone=first_alone
+            limits.max_concurrency, limits.requests_per_minute, limits.tokens_per_minute, first_alone=first_alone
         )
-        self._embedders = ConcurrencyLimiter(max_concurrency)
-        self._counts_tokens = tokens_per_minute is not None
-        self._call_timeout = call_timeout
+        self._embedders = ConcurrencyLimiter(limits.max_concurrency)
+        self._counts_tokens = limits.tokens_per_minute is not None
+        self._call_timeout = limits.call_timeout
         self._share_replies = share_replies
         self._replies = replies
         self._models: dict[tuple[str, int], _Model] = {}
         self._recent: dict[str, JudgeReply] = {}
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._begun_at: dict[object, float] = {}  # of the calls in flight
+        self.closed = False
         self.llm_calls = self.embed_calls = self.calls_done = self.calls_failed = 0
         self.input_tokens: int | None = 0
         self.output_tokens: int | None = 0
@@ -191,6 +187,7 @@ class RequestGate:
 
     def close(self) -> None:
         """Let no further call begin; those in flight end, then whoever waits gets `GateClosed`."""
+        self.closed = True
         self._judges.close()
         self._embedders.close()
 

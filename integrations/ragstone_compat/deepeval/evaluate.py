@@ -60,6 +60,8 @@ def evaluate(
     options = {**(async_config or {}), **(display_config or {}), **(error_config or {}), **options}
     check_names("evaluate", options, (*_WITH_EFFECT, *_WITHOUT))
     run_async = options.get("run_async", True)
+    most = options.get("max_concurrent", 20) if run_async else 1
+    limits = ragstone.Limits(max_concurrency=most, call_timeout=_CALL_SECONDS)
     cases = list(test_cases)
     measured: list[list[Any]] = [[] for _ in cases]
     for metric in metrics:
@@ -69,8 +71,7 @@ def evaluate(
             report = ragstone.evaluate(
                 [metric.sample_of(case) for case in cases],
                 metric.native() if run_async else metric.asked_alone().native(),
-                max_concurrency=options.get("max_concurrent", 20) if run_async else 1,
-                call_timeout=_CALL_SECONDS,
+                limits=limits,
                 progress="auto" if options.get("show_indicator", True) else False,
             )
             own = [copy(metric).set_outcome(record.outcome) for record in report]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import ragstone
-from ragstone import Report, Unscored
+from ragstone import Limits, Report, Unscored
 from ragstone.errors import RagstoneError
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset, EvaluationResult, rows_in
 from ragstone_compat.ragas.metrics import answer_relevancy, context_precision, context_recall, faithfulness
@@ -58,7 +58,8 @@ class _RagasRun:
         }
         run_config = options.get("run_config")
         if run_config is not None:
-            self.options |= {"max_concurrency": run_config.max_workers, "sample_timeout": run_config.timeout}
+            limits = Limits(max_concurrency=run_config.max_workers, sample_timeout=run_config.timeout)
+            self.options["limits"] = limits
 
     def result(self, report: Report) -> EvaluationResult:
         scores: list[dict[str, float]] = [{} for _ in self.dataset]

@@ -1,4 +1,4 @@
-"""The runner: what comes out when, how much is held, slow input, failures, time-outs, the journal, stopping."""
+"""The scheduler: what comes out when, how much is held, slow input, failures, time-outs, the journal, stopping."""
 
 import asyncio
 import gc
@@ -10,12 +10,15 @@ from typing import ClassVar
 
 import pytest
 
-from ragstone import ContextRelevancy, Metric, Sample, Score, SummarizationScore, Unscored
+from ragstone import ContextRelevancy, Limits, Metric, Sample, Score, SummarizationScore, Unscored
 from ragstone.batch import BadLine, Row
+from ragstone.batch.evaluations import Evaluations
 from ragstone.batch.journal import Journal
-from ragstone.batch.runner import Runner, Scored
+from ragstone.batch.rows import RunRows
+from ragstone.batch.scheduler import Scheduler
 from ragstone.errors import JournalError
 from ragstone.identity import NoKeyError
+from ragstone.judge import Meter
 from ragstone.limits.gate import RequestGate
 from ragstone.testing import FakeLLM
 
@@ -42,9 +45,16 @@ def number_of(text):
     return int(re.search(r"Summary (\d+)", text)[1])
 
 
-async def collect(rows, metrics, *, gate=None, **settings):
+def scheduler(rows, metrics, take, limits=None, journal=None):
+    limits = limits or Limits()
+    gate = RequestGate(limits, replies=journal)
+    evaluations = Evaluations(metrics, gate, lambda *_: Meter(), limits.sample_timeout, journal)
+    return Scheduler(RunRows(rows, None, None), evaluations, take, limits.max_concurrency)
+
+
+async def collect(rows, metrics, **settings):
     items = []
-    await Runner(rows, metrics, gate or RequestGate(), items.append, **settings).run()
+    await scheduler(rows, metrics, items.append, **settings).run()
     return items
 
 
@@ -54,8 +64,8 @@ def lines(items):
 
 def outcomes(items):
     """The outcomes, in the order of the input."""
-    scored = sorted((item for item in items if isinstance(item, Scored)), key=lambda item: item.row.line)
-    return [result.outcome for item in scored for result in item.records]
+    scored = sorted((item for item in items if not isinstance(item, BadLine)), key=lambda item: item.row.line)
+    return [record.outcome for item in scored for record in item.made()]
 
 
 def yes(request):
@@ -80,7 +90,7 @@ class Rounds(Metric):
 class TestReading:
     def test_a_window_of_rows_and_no_more(self):
         """Alive at any time are the window's and as many that a thread has read, whatever the length of the stream."""
-        window = 3
+        window = 16
         alive = peak = under_way = 0
 
         def gone():
@@ -105,7 +115,7 @@ class TestReading:
 
         llm = FakeLLM(lambda request: llm.requests.clear() or YES)  # it would hold them all
         gc.collect()
-        asyncio.run(Runner(rows(), [metric(llm)], RequestGate(), take, window=window).run())
+        asyncio.run(scheduler(rows(), [metric(llm)], take, Limits(max_concurrency=1)).run())
         assert peak <= 2 * window + 2  # and one in the hands of each side
         gc.collect()
         assert alive == 0
@@ -179,7 +189,7 @@ class TestFailures:
         llm = FakeLLM(Slow(lambda request: asyncio.sleep(100 if "Summary 2." in request.user else 1), yes))
 
         async def run(metrics, most):
-            items = await collect(different(40), metrics, gate=RequestGate(most), sample_timeout=5, flows=4)
+            items = await collect(different(40), metrics, limits=Limits(max_concurrency=most, sample_timeout=5))
             return outcomes(items), asyncio.all_tasks()
 
         found, _ = run_on_a_clock(run([metric(llm)], 2))
@@ -187,15 +197,15 @@ class TestFailures:
         assert (found[1].reason, found[1].usage.llm_calls) == ("timeout", 1)
         assert found[1].detail == "TimeoutError: its calls took more than 5 s (sample_timeout)"
         slow = Slow(2)
-        found, left = run_on_a_clock(run([Rounds(llm=FakeLLM(slow))], 12))
+        found, left = run_on_a_clock(run([Rounds(llm=FakeLLM(slow))], 1))
         assert [each.reason for each in found] == ["timeout"] * 40
-        assert (slow.cancelled, len(left)) == (120, 1)
+        assert (slow.cancelled, len(left)) == (40, 1)
 
 
 class TestJournal:
-    def scored(self, path, rows, metrics, **settings):
+    def scored(self, path, rows, metrics):
         with Journal(path) as journal:
-            return asyncio.run(collect(rows, metrics, gate=RequestGate(replies=journal), journal=journal, **settings))
+            return asyncio.run(collect(rows, metrics, journal=journal))
 
     def test_the_first_rounds_of_what_was_called_off_are_not_paid_again(self, tmp_path):
         asked, running = [], []
@@ -209,9 +219,8 @@ class TestJournal:
         async def main():
             running.append(asyncio.current_task())
             with Journal(tmp_path / "j.db") as journal:
-                return await collect(
-                    [row(1)], [Rounds(llm=FakeLLM(Slow(gate)))], gate=RequestGate(1, replies=journal), journal=journal
-                )
+                limits = Limits(max_concurrency=1)
+                return await collect([row(1)], [Rounds(llm=FakeLLM(Slow(gate)))], limits=limits, journal=journal)
 
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(main())
@@ -233,7 +242,7 @@ class TestJournal:
         full = type("Full", (Journal,), {method: fail})
         rounds = Rounds(llm=FakeLLM("yes"))
         with full(tmp_path / "j.db") as journal, pytest.raises(JournalError, match="room on the disk"):
-            asyncio.run(collect(different(50), [rounds], gate=RequestGate(replies=journal), journal=journal))
+            asyncio.run(collect(different(50), [rounds], journal=journal))
 
 
 class TestStopping:
@@ -249,10 +258,10 @@ class TestStopping:
 
         def take(item):
             items.append(item)
-            second.set() if len(items) == 1 else runner.stop()
+            second.set() if len(items) == 1 else run.stop()
 
         items = []
-        runner = Runner(slow(), [metric()], RequestGate(), take)
-        asyncio.run(runner.run())
+        run = scheduler(slow(), [metric()], take)
+        asyncio.run(run.run())
         assert lines(items) == [1, 2]
         third.set()  # the reader ends quietly: its loop is closed

@@ -1,0 +1,111 @@
+"""How far a run is: a bar on a terminal and in a notebook, a line now and then elsewhere."""
+
+import asyncio
+import sys
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from ragstone.limits.gate import RequestGate
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+_LINE_SECONDS = 30.0
+_SLOW_SECONDS = 20.0
+ProgressChoice = Literal[True, False, "auto"]
+
+
+class Progress:
+    """A bar on standard error or in a notebook, drawn anew each second; elsewhere a line each 30 seconds.
+
+    It is made on the run's event loop.
+
+    Args:
+        gate: Knows the calls and tokens.
+        total: Samples in all, if that is known.
+        choice: Whether to show anything; "auto": a bar on a terminal and in a notebook, no lines elsewhere.
+    """
+
+    def __init__(self, gate: RequestGate, total: int | None, choice: ProgressChoice) -> None:
+        self._gate = gate
+        self._total = total
+        self._done = self._unscored = 0
+        self._bar = self._drawn() if choice and (in_notebook() or is_terminal()) else None
+        self._beat: asyncio.TimerHandle | None = None
+        if self._bar is not None or choice is True:
+            self._later()
+
+    def done(self, unscored: int = 0) -> None:
+        """Say that one more row is done, with so many more outcomes unscored."""
+        self._done += 1
+        self._unscored += unscored
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts(), refresh=False)
+            self._bar.update()
+
+    def close(self) -> None:
+        """Draw it for the last time."""
+        if self._beat is not None:
+            self._beat.cancel()
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts(), refresh=False)
+            self._bar.close()
+
+    def _drawn(self) -> "tqdm[Any]":
+        from tqdm import auto  # also knows notebooks
+
+        form = "{n_fmt} samples [{elapsed}{postfix}]"
+        if self._total is not None:
+            form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
+        return auto.tqdm(total=self._total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
+
+    def _later(self) -> None:
+        seconds = _LINE_SECONDS if self._bar is None else 1.0
+        self._beat = asyncio.get_running_loop().call_later(seconds, self._say)
+
+    def _say(self) -> None:
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._facts())
+        else:
+            of = "" if self._total is None else f"/{self._total:,}"
+            write_line(f"{self._done:,}{of} samples, {self._facts()}")
+        self._later()
+
+    def _facts(self) -> str:
+        gate = self._gate
+        facts = [f"{gate.calls_done:,} calls done", f"{gate.in_flight} in flight"]
+        if gate.input_tokens is not None and gate.output_tokens is not None:
+            facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
+        facts.append(f"{self._unscored:,} unscored")
+        if slow := [seconds for seconds in gate.waits() if seconds >= _SLOW_SECONDS]:
+            which = "1 call waits" if len(slow) == 1 else f"{len(slow)} calls wait, the oldest"
+            facts.append(f"{which} for {max(slow):.0f} s")
+        return ", ".join(facts)
+
+
+def write_line(line: str) -> None:
+    """Write a line on standard error, above a bar that is drawn; where there is no such stream, nowhere."""
+    with above_bar(sys.stderr), suppress(OSError, AttributeError, ValueError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def above_bar(stream: TextIO) -> AbstractContextManager[object]:
+    """A context in which lines can be written to a stream without tearing a bar that is drawn."""
+    drawn = sys.modules.get("tqdm")
+    return nullcontext() if drawn is None else drawn.tqdm.external_write_mode(file=stream)
+
+
+def is_terminal() -> bool:
+    """Whether standard error is one."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
+
+
+def in_notebook() -> bool:
+    """Whether this runs in a kernel whose output is a notebook."""
+    interactive = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = interactive() if callable(interactive) else None
+    return shell is not None and hasattr(shell, "kernel")
