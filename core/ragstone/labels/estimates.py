@@ -266,16 +266,11 @@ def _by_residuals(
         return _wilson(data, tail)
     special = load_scipy("special")
     z, t = float(special.ndtri(tail)), float(special.stdtrit(max(1.0, data.n - 1.0), tail))
-    y, f, f_all, n = data.y, data.f, data.f_all, data.n
-    y_mean, f_mean = float(y.mean()), float(f.mean())
+    y, f_all, n = data.y, data.f_all, data.n
+    y_mean, f_mean = float(y.mean()), float(data.f.mean())
     yy, ff, yf = _sums(data)
     slope = 0.0 if alone else yf / ff
-    residual = y - y_mean - slope * (f - f_mean)
-    # The share that the judge does not explain.
-    left = min(1.0, float((residual**2).sum()) / yy + 1.0 / n) if yy > _NOTHING else 1.0
-    # Each from the line that the others give.
-    if not alone:
-        residual = residual / (1.0 - (f - f_mean) ** 2 / ff)
+    residual, left = _residuals(data, None if alone else slope)
     extra = _extra_labels(data, yy / n, y_mean, difference=difference)
     rare = 0.5 * _crowded(_most_common(y)[-1] if alone else _on_a_line(data), n, 10.0)
     # Of yes/no .5 of a residual more at each end: 0 where the line is highest, 1 where it is lowest.
@@ -300,14 +295,24 @@ def _by_residuals(
     lean = 0.0
     if squares > _NOTHING:
         skew = cubes / size / (squares / size) ** 1.5
-        lean = skew_share * skew * math.sqrt(of_residuals) * (2 * z * z + 1) / 6 / math.sqrt(n)
-        lean *= of_residuals / variance
+        lean = (
+            skew_share * skew * math.sqrt(of_residuals) * (2 * z * z + 1) / 6 / math.sqrt(n) * (of_residuals / variance)
+        )
     low, high = mean - margin + lean, mean + margin + lean
     if not yes_no or difference:
         below, above = _reach(data, tail)
         low, high = min(low, min(mean, y_mean) - below), max(high, max(mean, y_mean) + above)
     low, high = (min(1.0, max(0.0, end)) for end in (low, high))
     return min(high, max(low, mean)), low, high, (of_residuals, slope**2 * of_all)
+
+
+def _residuals(data: _Data, slope: float | None) -> "tuple[Numbers, float]":
+    """How far labels are from the line, each from the one that the others give, and the share that it leaves."""
+    yy, ff, _ = _sums(data)
+    off = data.f - data.f.mean()
+    residual = data.y - data.y.mean() - (slope or 0.0) * off
+    left = min(1.0, float((residual**2).sum()) / yy + 1.0 / data.n) if yy > _NOTHING else 1.0
+    return (residual if slope is None else residual / (1.0 - off**2 / ff)), left
 
 
 def _wilson(data: _Data, tail: float) -> tuple[float, float, float, _Parts]:
