@@ -100,6 +100,13 @@ def daemon(call: Sync[T], name: str = "ragstone-call") -> Future[T]:
     return done
 
 
+def start_thread(work: Callable[[], object], name: str) -> threading.Thread:
+    """Start a daemon thread with nothing of the app's context: no trace, no callbacks."""
+    thread = threading.Thread(target=contextvars.Context().run, args=(work,), name=name, daemon=True)
+    thread.start()
+    return thread
+
+
 async def in_daemon(call: Sync[T]) -> T:
     """Await a blocking call that `daemon` makes."""
     return await asyncio.wrap_future(daemon(call))

@@ -189,7 +189,7 @@ def test_an_outbox(tmp_path: Path, what: dict[str, object], removed: dict[str, l
             app.add(pending("waits", "ann"), mine=True)
             app.add(pending("old", at=10.0), mine=False)
             app.keep(score("scored", text=LONG, sample=pending("scored", "ann").sample), ["sink"])
-            app.say(said("nobody's"))
+            app.add_feedback(said("nobody's"))
         before = names()
         assert outbox.forget(**what) == removed  # type: ignore[arg-type]
         assert names() == [name for name in before if name not in removed["samples"]]
@@ -370,7 +370,7 @@ def test_what_a_process_wrote_that_delivers_nothing_goes_to_all_sinks_of_another
         writer.feedback("s1", "up")
         assert writer.flush(PATIENCE)
     with closing(Outbox(writer.outbox)) as outbox, outbox.transaction():  # type: ignore[arg-type]
-        outbox.say(Feedback(sample_id="s1", value="thumbs_down", comment="\ud83d", at=2.0))
+        outbox.add_feedback(Feedback(sample_id="s1", value="thumbs_down", comment="\ud83d", at=2.0))
         assert sum(outbox.contents().records.values()) == 2
     sinks = Said("a"), Said("b")
     with live(sinks=sinks, outbox=OUTBOX) as monitor:

@@ -3,20 +3,20 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
 
+from ragstone.background import start_thread
 from ragstone.live.alarms import Alarm, raise_alarms
-from ragstone.live.delivery import start_thread
 from ragstone.metrics.base import Metric
 from ragstone.metrics.setup import in_words, setup_of
 from ragstone.options import Finite, Text, checked_fields
 from ragstone.plain import printable
 from ragstone.results.database import Database
-from ragstone.results.record import Record, Watched
+from ragstone.results.record import Watched
 
 _log = logging.getLogger("ragstone.live")
 
@@ -68,7 +68,7 @@ class Watch:
 
     Args:
         database: Where outcomes are counted.
-        announce: Called with each alarm, to hand it to the sinks.
+        announce: Called with each alarm, to bring it to the sinks.
         on_alarm: The user's function.
         failed: Called with the part and the error when something fails.
     """
@@ -84,63 +84,34 @@ class Watch:
         self._announce = announce
         self._on_alarm = on_alarm
         self._failed = failed
-        self._new = threading.Event()  # set while there may be outcomes to count
-        self._ended = threading.Event()
-        self._counting = False
-        self._threads: list[threading.Thread] = []
+        self._threads = list[threading.Thread]()
 
-    def start(self) -> None:
-        """Count from now on, on a thread of its own: a database that hangs holds up nothing else."""
-        self._new.set()  # outcomes of earlier processes
-        self._threads.append(start_thread(self._run, "ragstone-alerts"))
-
-    def note(self, records: Sequence[Record]) -> None:
-        """Note that a sink has stored outcomes."""
-        if any(record.watched for record in records):
-            self._new.set()
-
-    def busy(self) -> bool:
-        """Whether outcomes wait to be counted, or are being counted."""
-        return self._new.is_set() or self._counting
-
-    def _run(self) -> None:
-        while not self._ended.is_set():
-            self._look()
-            self._new.wait()
-
-    def _look(self) -> None:
-        """Count what is new, and announce what nobody has announced. Where it fails, the next look does it."""
-        self._counting = True  # before it is no longer new: `busy` must not miss it
-        self._new.clear()
+    def count(self) -> None:
+        """Count the outcomes that are new, and announce alarms. Where it fails, the next time does it."""
         try:
             alarms = raise_alarms(self._database)
-            for alarm in alarms:
-                self._announce(alarm)
         except Exception as error:
             self._failed("alerts", error)
             return
-        finally:
-            self._counting = False
-        if alarms:
+        for alarm in alarms:
+            self._announce(alarm)
+            call = partial(self._call, alarm)
             try:
-                self._threads.append(start_thread(partial(self._call, alarms), "ragstone-alarm"))
+                self._threads.append(start_thread(call, "ragstone-alarm"))
             except RuntimeError:  # the interpreter is about to exit
-                self._call(alarms)
+                call()
 
     def end(self, timeout: float) -> None:
-        """Count no more; wait until the user's function has returned, or `timeout` seconds have passed."""
-        self._ended.set()
-        self._new.set()
+        """Wait until the user's function has returned, or `timeout` seconds have passed."""
         until = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
-    def _call(self, alarms: Sequence[Alarm]) -> None:
-        for alarm in alarms:
-            with suppress(Exception):  # of a log handler's or filter's
-                _log.warning("%s", printable(alarm, 1_000))
-            try:
-                if self._on_alarm is not None:
-                    self._on_alarm(alarm)
-            except BaseException as error:
-                self._failed("on_alarm", error)
+    def _call(self, alarm: Alarm) -> None:
+        with suppress(Exception):  # of a log handler's or filter's
+            _log.warning("%s", printable(alarm, 1_000))
+        try:
+            if self._on_alarm is not None:
+                self._on_alarm(alarm)
+        except BaseException as error:
+            self._failed("on_alarm", error)

@@ -12,8 +12,10 @@ from typing import Literal, get_args
 from ragstone.errors import describe
 from ragstone.plain import printable
 
-Status = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
-STATUSES: tuple[Status, ...] = get_args(Status)
+Fate = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
+"""What became of an evaluation: of one sample by one metric."""
+
+FATES: tuple[Fate, ...] = get_args(Fate)
 
 NO_ANSWER = "no_answer"
 """The reason of runs that ended well and whose answer stands under no usual name."""
@@ -106,7 +108,7 @@ class Stats:
     names: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
 
     def __str__(self) -> str:
-        what = [f"{n:,} {status}" for status in (*STATUSES, "pending") if (n := getattr(self, status))]
+        what = [f"{n:,} {status}" for status in (*FATES, "pending") if (n := getattr(self, status))]
         lines = [f"{self.samples:,} samples, {self.accepted:,} evaluations" + (f": {', '.join(what)}" if what else "")]
         if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
             listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
@@ -170,11 +172,10 @@ class Counters:
         self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
         self._accepted = 0
         self._samples = 0
-        self._by_status: Counter[tuple[Status, str]] = Counter()
+        self._by_status: Counter[tuple[Fate, str]] = Counter()
         self._skipped: Counter[str] = Counter()
         self._names: Counter[tuple[str, ...]] = Counter()
         self._errors: Counter[str] = Counter()
-        self._longest = 0
         self._cut = 0
         self._logged_at = -_SECONDS_BETWEEN_WARNINGS
         self._unlogged: Counter[str] = Counter()
@@ -185,7 +186,7 @@ class Counters:
             self._samples += 1
             self._accepted += evaluations
 
-    def settle(self, status: Status, reason: str, evaluations: int = 1) -> None:
+    def settle(self, status: Fate, reason: str, evaluations: int = 1) -> None:
         """Count what became of some; a negative number takes them back."""
         if evaluations:
             with self._lock:
@@ -222,12 +223,6 @@ class Counters:
             self._errors[place] += 1
         self.note(f"{place}: {describe(error, most=500)}")
 
-    def waiting(self, samples: int) -> None:
-        """Note how long the queue is."""
-        if samples > self._longest:
-            with self._lock:
-                self._longest = max(self._longest, samples)
-
     def pending(self) -> int:
         """Return how many evaluations have no status yet."""
         with self._lock:
@@ -238,11 +233,11 @@ class Counters:
         with self._lock:
             return self.pending() + self._cut
 
-    def stats(self, sinks: Mapping[str, SinkStats]) -> Stats:
-        """Return all counters of one moment."""
+    def stats(self, sinks: Mapping[str, SinkStats], *, in_hand: int, longest_queue: int, queued_bytes: int) -> Stats:
+        """All counters of one moment, with what the parts of the monitor say."""
         with self._lock:
             reasons: dict[str, dict[str, int]] = {}
-            sums = dict.fromkeys(STATUSES, 0)
+            sums = dict.fromkeys(FATES, 0)
             for (status, reason), n in sorted(self._by_status.items()):
                 sums[status] += n
                 if n and status != "scored":
@@ -254,7 +249,9 @@ class Counters:
                 reasons=reasons,
                 skipped=dict(+self._skipped),
                 errors=dict(self._errors),
-                longest_queue=self._longest,
+                in_hand=in_hand,
+                longest_queue=longest_queue,
+                queued_bytes=queued_bytes,
                 sinks=sinks,
                 advice={},
                 names=dict(self._names),

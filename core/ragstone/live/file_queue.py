@@ -5,27 +5,28 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from ragstone.live.counters import Counters, Status
-from ragstone.live.delivery import Delivery, Item
+from ragstone.live.counters import Counters, Fate
+from ragstone.live.delivery import Delivery, Outgoing
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Pending
-from ragstone.live.queue import Task, TaskQueue
+from ragstone.live.queue import MemoryQueue
 from ragstone.live.settings import Settings
 from ragstone.results.traffic import Feedback
 
 _BATCH = 500
 _SECONDS_FOR_LAST_BATCH = 5.0
 
-AfterWrite = Callable[[], object]
+Step = Generator[None, None, None]
+"""A change of the file: it runs to its `yield` inside the transaction, and on once that is on disk."""
 
 
-class FileQueue(TaskQueue):
-    """Keeps tasks in the outbox, and those that this process is to judge in memory, too.
+class FileQueue(MemoryQueue):
+    """Keeps samples in the outbox, and those that this process is to judge in memory, too.
 
     A new sample is written before it is judged, and its outcomes before they are delivered; one thread writes, many
     changes in a transaction. While the file cannot be used, all of that waits.
@@ -33,49 +34,38 @@ class FileQueue(TaskQueue):
     Args:
         settings: The monitor's.
         counters: Where the fate of each evaluation is counted.
-        deliveries: Where outcomes go, by the sink's name.
+        delivery: Where outcomes go.
         path: The outbox.
-        wake: Called when there is something to write.
     """
 
-    keeps = True
-    most_attempts = 11
+    keeps: ClassVar[bool] = True
+    most_attempts: ClassVar[int] = 11
 
-    def __init__(
-        self,
-        settings: Settings,
-        counters: Counters,
-        deliveries: Mapping[str, Delivery],
-        path: Path,
-        wake: Callable[[], object],
-    ) -> None:
-        super().__init__(settings.queue, counters, deliveries)
+    def __init__(self, settings: Settings, counters: Counters, delivery: Delivery, path: Path) -> None:
+        super().__init__(settings.queue, counters, delivery)
         self._settings = settings
         self._waits = settings.waits
         self._path = path
-        self._wake = wake
         self._judges = settings.queue.workers > 0
         self._versions = dict(iter(settings.metrics))  # by name
-        self._new: deque[Task] = deque()
-        self._judged: deque[Task] = deque()
-        self._said: deque[Feedback] = deque()
+        self._new: deque[Pending] = deque()
+        self._judged: deque[Pending] = deque()
+        self._feedback: deque[Feedback] = deque()
         self._delivered: deque[int] = deque()
-        self._unwritten: tuple[deque[Any], ...] = (self._new, self._judged, self._said, self._delivered)
+        self._unwritten: tuple[deque[Any], ...] = (self._new, self._judged, self._feedback, self._delivered)
         self._writing = threading.Lock()
         self._outbox: Outbox | None = None
         self._use_at = self._look_at = self._adopt_at = -1.0
         self._asked = self._looked = 0  # how often
-        self._put_off_too = self._found = False
+        self._put_off_too = False
 
-    def done(self, task: Task) -> None:
-        """Write down a task's outcomes, for the sinks, and what is left of it."""
+    def done(self, task: Pending) -> None:
+        """Write down a sample's outcomes, for the sinks, and what is left of it."""
         self._judged.append(task)
         self._wake()
 
-    put_off = done
-
     def drop(self) -> bool:
-        """Drop the task that waited longest, also one that is not written yet."""
+        """Drop the sample that waited longest, also one that is not written yet."""
         with self._lock:
             if super().drop():
                 return True
@@ -86,11 +76,11 @@ class FileQueue(TaskQueue):
                 return True
         return False
 
-    def say(self, feedback: Feedback) -> None:
+    def add_feedback(self, feedback: Feedback) -> None:
         """Write down what a person said, for the sinks; RuntimeError where too much waits to be written."""
-        if len(self._said) >= self._waits.outcomes:
+        if len(self._feedback) >= self._waits.outcomes:
             raise RuntimeError("feedback: too much waits for the outbox, which cannot be written")
-        self._said.append(feedback)
+        self._feedback.append(feedback)
         self._wake()
 
     def delivered(self, rows: Sequence[int]) -> None:
@@ -105,8 +95,8 @@ class FileQueue(TaskQueue):
         self._wake()
 
     def has_more(self) -> bool:
-        """Whether the look that was asked for is still to come, or found something."""
-        return self._judges and (self._looked < self._asked or self._found)
+        """Whether the look that was asked for is still to come."""
+        return self._judges and self._looked < self._asked
 
     def busy(self) -> bool:
         """Whether something waits to be written, and can be."""
@@ -118,9 +108,9 @@ class FileQueue(TaskQueue):
             if mine:
                 self._write()
 
-    def end(self, left: Iterable[Task]) -> None:
+    def end(self, left: Iterable[Pending]) -> None:
         """Write down all that waits."""
-        with self._held() as mine:  # after a batch that is being written, which may make further tasks ready
+        with self._held() as mine:  # after a batch that is being written, which may make further samples ready
             super().end(left)
             if mine:
                 self._use_at = -1.0
@@ -150,14 +140,14 @@ class FileQueue(TaskQueue):
         with outbox.transaction():
             outbox.adopt()
             in_outbox = outbox.records()
-            for name, delivery in self._deliveries.items():
-                delivery.in_outbox = in_outbox.get(name, 0)
+            for name, sink in self._delivery.sinks.items():
+                sink.in_outbox = in_outbox.get(name, 0)
             self.in_file = self._evaluations(outbox, mine=True)
 
     def _evaluations(self, outbox: Outbox, *, mine: bool) -> int:
         return sum(n for (name, _), n in outbox.waiting(mine=mine).items() if name in self._versions)
 
-    def _add(self, task: Task) -> None:
+    def _add(self, task: Pending) -> None:
         self._new.append(task)
         self._wake()
 
@@ -180,41 +170,40 @@ class FileQueue(TaskQueue):
     def _write(self) -> bool:
         """Write a batch, all or nothing, and look what others left; False where the file cannot be used."""
         now, asked = time.monotonic(), self._asked
-        if now < self._use_at:
-            self._looked, self._found = asked, False
-            return False
+        usable = now >= self._use_at
         looks = self._judges and not self.ended.is_set() and (now >= self._look_at or self._looked < asked)
-        if not (looks or any(self._unwritten)):
-            return True
-        then: list[AfterWrite] = []
-        try:
-            outbox = self._opened()
-            # Before a batch is taken: what these took is in it, and is not handed to them again.
-            behind = {name: each for name, each in self._deliveries.items() if each.behind and not each.waiting()}
-            with self._lock:
-                batches = [[each[i] for i in range(min(len(each), _BATCH))] for each in self._unwritten]
-            new, judged, said, rows = batches
-            with outbox.transaction():
-                then += [self._written(task, outbox) for task in new]
-                then += [self._finished(task, outbox) for task in judged]
-                for feedback in said:
-                    outbox.say(feedback)
-                outbox.delivered(rows)
-                if looks:
-                    then.append(self._look(outbox, {} if len(self._delivered) > len(rows) else behind))
-        except Exception as error:
-            self._use_at = time.monotonic() + self._waits.outbox
-            self._looked, self._found = asked, False
-            self._counters.failed("outbox", error)
-            return False
-        for go_on in then:
-            go_on()
-        for each, batch in zip(self._unwritten[1:], batches[1:], strict=True):
-            for _ in batch:
-                each.popleft()
-        if looks:
+        if usable and (looks or any(self._unwritten)):
+            try:
+                self._write_batch(looks=looks)
+            except Exception as error:
+                usable = False
+                self._use_at = time.monotonic() + self._waits.outbox
+                self._counters.failed("outbox", error)
+        if looks or not usable:
             self._looked = asked
-        return True
+        return usable
+
+    def _write_batch(self, *, looks: bool) -> None:
+        outbox = self._opened()
+        # Before a batch is taken: what these took is in it, and is not handed to them again.
+        behind = [name for name, sink in self._delivery.sinks.items() if sink.behind and not sink.waiting()]
+        with self._lock:
+            batches = [[each[i] for i in range(min(len(each), _BATCH))] for each in self._unwritten]
+        new, judged, feedback, rows = batches
+        steps = [self._write_new(task, outbox) for task in new] + [self._write_judged(task, outbox) for task in judged]
+        if looks:
+            steps.append(self._look(outbox, behind if len(self._delivered) == len(rows) else []))
+        with outbox.transaction():
+            for each in feedback:
+                outbox.add_feedback(each)
+            outbox.delivered(rows)
+            for step in steps:
+                next(step)
+        for step in steps:
+            next(step, None)
+        for written, batch in zip(self._unwritten[1:], batches[1:], strict=True):
+            for _ in batch:
+                written.popleft()
 
     def _opened(self) -> Outbox:
         if self._outbox is None:
@@ -223,75 +212,69 @@ class FileQueue(TaskQueue):
         return self._outbox
 
     def _fall_behind(self) -> None:
-        for delivery in self._deliveries.values():
-            delivery.behind = True
+        for sink in self._delivery.sinks.values() if self._judges else ():
+            sink.behind = True
 
-    def _written(self, task: Task, outbox: Outbox) -> AfterWrite:
+    def _write_new(self, task: Pending, outbox: Outbox) -> Step:
         """Write down a new sample, as this process's or, where it does not judge, as anybody's."""
         mine = self._judges and not self.ended.is_set()
-        status: Status = "spooled"
+        fate: Fate = "spooled"
         reason = "outbox"
         try:
             if not outbox.add(task, mine=mine):
                 gone = outbox.is_forgotten(task)
-                status, reason = ("dropped", "forgotten") if gone else ("duplicate", "in_outbox")
+                fate, reason = ("dropped", "forgotten") if gone else ("duplicate", "in_outbox")
         except sqlite3.DataError:  # larger than SQLite keeps
-            status, reason = "dropped", "too_large"
+            fate, reason = "dropped", "too_large"
+        yield
+        with self._lock:
+            if not task.todo:  # it was dropped meanwhile
+                self.done(task)
+                return
+            self._new.popleft()
+        if mine and fate == "spooled":
+            self._ready.put(task)
+        else:
+            self._not_added(task, fate, reason)
 
-        def written() -> None:
-            with self._lock:
-                if not task.todo:  # it was dropped meanwhile
-                    self.done(task)
-                    return
-                self._new.popleft()
-            if mine and status == "spooled":
-                self._ready.put(task)
-            else:
-                self._not_added(task, status, reason)
-
-        return written
-
-    def _not_added(self, task: Task, status: Status, reason: str) -> None:
+    def _not_added(self, task: Pending, fate: Fate, reason: str) -> None:
         self._count(task, -1)
-        self._counters.settle(status, reason, len(task.todo))
+        self._counters.settle(fate, reason, len(task.todo))
 
-    def _finished(self, task: Task, outbox: Outbox) -> AfterWrite:
-        """Write down the outcomes of a task, and what of it is still to be done."""
-        if rest := [*task.retries, *task.todo, *task.foreign]:
+    def _write_judged(self, task: Pending, outbox: Outbox) -> Step:
+        """Write down the outcomes of a sample, and what of it is still to be done."""
+        if task.left:
             first, longest = self._waits.judge
-            wait = min(longest, first * 2**task.attempts) if task.retries else 0.0
-            attempts = task.attempts + bool(task.retries)
-            outbox.put_off(Pending(task.sample, task.sample_id, task.submitted_at, rest, task.origin, attempts), wait)
+            outbox.put_off(task, min(longest, first * 2**task.attempts) if task.retries else 0.0)
         else:
             outbox.remove(task.sample_id)
-        kept = [(record, outbox.keep(record, list(self._deliveries))) for record in task.records]
+        kept = [(record, outbox.keep(record, list(self._delivery.sinks))) for record in task.records]
+        yield
+        for record, rows in kept:
+            for name, sink in self._delivery.sinks.items():
+                if name in rows:
+                    sink.put([Outgoing(rows[name], record)])
+                else:
+                    sink.left_out()
+        self._settle(task)
+        self._counters.settle("spooled", "outbox", len(task.todo))
+        self.in_file += len(task.retries) + len(task.todo)
+        if task.todo:
+            self._look_at = -1.0
 
-        def written() -> None:
-            for record, rows in kept:
-                for sink, row in rows:
-                    self._deliveries[sink].put([Item(row, record)])
-                for delivery in self._deliveries.values() if not rows else ():
-                    delivery.left_out()
-            self._settle(task)
-            self._counters.settle("spooled", "outbox", len(task.todo))
-            self.in_file += len(task.retries) + len(task.todo)
-            if task.todo:
-                self._look_at = -1.0
-
-        return written
-
-    def _look(self, outbox: Outbox, behind: Mapping[str, Delivery]) -> AfterWrite:
+    def _look(self, outbox: Outbox, behind: Sequence[str]) -> Step:
         """Claim samples without an owner, and outcomes that a sink has not taken yet."""
-        now, options = time.monotonic(), self._options
+        now, options, sinks = time.monotonic(), self._options, self._delivery.sinks
+        asked = self._looked < self._asked
         put_off, self._put_off_too = self._put_off_too, False
         self._look_at = now + self._waits.looks
-        if now >= self._adopt_at or self._looked < self._asked:
+        if now >= self._adopt_at or asked:
             self._adopt_at = now + self._waits.adoptions
             if outbox.adopt():
                 self._fall_behind()
-        if outbox.share_feedback(list(self._deliveries)):
+        if outbox.share_feedback(list(sinks)):
             self._fall_behind()
-        most, most_bytes = options.size - self._tasks, options.bytes - self._bytes
+        most, most_bytes = options.size - self.samples, options.bytes - self.bytes
         claimed = outbox.claim(
             max(0, min(most, _BATCH)) if most_bytes > 0 else 0,
             sorted(self._versions),
@@ -300,42 +283,35 @@ class FileQueue(TaskQueue):
             first_too=not self._ready.qsize(),
             put_off_too=put_off,
         )
-        most = self._waits.outcomes
-        undelivered = {name: [Item(row, record) for row, record in outbox.undelivered(name, most)] for name in behind}
-        in_file = self._evaluations(outbox, mine=False) if self._looked < self._asked else None
-        in_outbox = outbox.records() if any(each.behind for each in self._deliveries.values()) else {}
+        undelivered = {name: outbox.undelivered(name, self._waits.outcomes) for name in behind}
+        in_file = self._evaluations(outbox, mine=False) if asked else None
+        in_outbox = outbox.records() if any(sink.behind for sink in sinks.values()) else {}
+        yield
+        for task, left_by_us in claimed:
+            self._add_claimed(task, left_by_us=left_by_us)
+        if in_file is not None:
+            self.in_file = in_file
+        for name, records in undelivered.items():
+            sinks[name].catch_up([Outgoing(row, record) for row, record in records])
+        for name, sink in sinks.items():
+            sink.in_outbox = in_outbox.get(name, 0) if sink.behind else 0
+        if claimed or any(undelivered.values()):
+            self._look_at = -1.0
 
-        def written() -> None:
-            for pending, left_by_us in claimed:
-                self._claimed(pending, left_by_us=left_by_us)
-            if in_file is not None:
-                self.in_file = in_file
-            for name, items in undelivered.items():
-                behind[name].behind = False
-                behind[name].put(items)
-                behind[name].behind = len(items) == most
-            for name, delivery in self._deliveries.items():
-                delivery.in_outbox = in_outbox.get(name, 0) if delivery.behind else 0
-            self._found = bool(claimed) or any(each.behind for each in self._deliveries.values())
-            if claimed or any(undelivered.values()):
-                self._look_at = -1.0
-
-        return written
-
-    def _claimed(self, pending: Pending, *, left_by_us: bool) -> None:
+    def _add_claimed(self, task: Pending, *, left_by_us: bool) -> None:
         """Queue what this monitor has a metric for, of another version if need be; leave the rest to others."""
-        todo = [
-            choice if choice[:2] in self._settings.metrics else choice._replace(version=self._versions[choice.metric])
-            for choice in pending.todo
-            if choice.metric in self._versions
-        ]
-        foreign = [choice for choice in pending.todo if choice.metric not in self._versions]
-        self.in_file = max(0, self.in_file - len(todo))
+        todo, task.todo = task.todo, []
+        for choice in todo:
+            if choice.metric not in self._versions:
+                task.foreign.append(choice)
+            elif choice[:2] in self._settings.metrics:
+                task.todo.append(choice)
+            else:
+                task.todo.append(choice._replace(version=self._versions[choice.metric]))
+        self.in_file = max(0, self.in_file - len(task.todo))
         if left_by_us:
-            self._counters.settle("spooled", "outbox", -len(todo))
+            self._counters.settle("spooled", "outbox", -len(task.todo))
         else:
-            self._counters.accept(len(todo))
-        sample_id, at, attempts = pending.sample_id, pending.submitted_at, pending.attempts
-        task = Task(pending.sample, sample_id, at, todo, pending.origin, attempts, foreign=foreign)
+            self._counters.accept(len(task.todo))
         self._count(task)
         self._ready.put(task)

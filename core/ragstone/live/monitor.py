@@ -186,7 +186,7 @@ class Monitor:
         is counted as dropped, and the log says why.
         """
         try:
-            self._pipeline.submit(sample)
+            self._pipeline.intake.submit(sample)
         except Exception as error:  # never the app's trouble
             self.failed("submit", error)
 
@@ -202,7 +202,7 @@ class Monitor:
             if "id" not in self._settings.keep:
                 raise ValueError('feedback: needs "id" in keep=, to find the sample')
             normalised = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
-            self._pipeline.feedback(normalised.model_copy(update={"comment": self._kept(comment)}))
+            self._pipeline.intake.feedback(normalised.model_copy(update={"comment": self._kept(comment)}))
         except Exception as error:  # never the app's trouble
             self.failed("feedback", error)
 
@@ -230,7 +230,7 @@ class Monitor:
 
     def failed(self, place: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""
-        self._pipeline.failed(place, error)
+        self._pipeline.intake.failed(place, error)
 
     def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
         """Wait until every sample is scored and every sink has its outcomes, blocking.
@@ -255,11 +255,11 @@ class Monitor:
 
     def pause(self) -> None:
         """Judge nothing further; samples are taken all the same, until the queue is full."""
-        self._pipeline.workers.allowed.clear()
+        self._pipeline.judging.allowed.clear()
 
     def resume(self) -> None:
         """Judge again after `pause`."""
-        self._pipeline.workers.allowed.set()
+        self._pipeline.judging.allowed.set()
 
     def stats(self) -> Stats:
         """Return what became of this process's samples so far."""

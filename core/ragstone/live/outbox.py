@@ -148,11 +148,12 @@ class Outbox:
         """Leave a sample for later: to whoever comes first when `wait` seconds have passed."""
         if self.is_forgotten(left):
             return
+        attempts = left.attempts + bool(left.retries)
         self._connection.execute(
             "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET body = excluded.body, metrics = excluded.metrics, owner = NULL, "
             "left_by = excluded.left_by, attempts = excluded.attempts, not_before = excluded.not_before",
-            (left.sample_id, _metrics(left), self.owner.name, left.attempts, time.time() + wait, left.to_json()),
+            (left.sample_id, _metrics(left), self.owner.name, attempts, time.time() + wait, left.to_json()),
         )
 
     def adopt(self) -> bool:
@@ -211,17 +212,17 @@ class Outbox:
 
     # --- records ----------------------------------------------------------------------------------------------
 
-    def keep(self, record: Record, sinks: Sequence[str]) -> list[tuple[str, int]]:
-        """Write an outcome down for each sink; return sink and row number. One of a forgotten sample is for none."""
-        if self._is_forgotten(record.sample_id, record.submitted_at, record.sample, record.user_id):
-            return []
-        body = encode(record)
-        insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
-        return [
-            (sink, self._connection.execute(insert, (sink, self.owner.name, body)).lastrowid or 0) for sink in sinks
-        ]
+    def keep(self, record: Record, sinks: Sequence[str]) -> dict[str, int]:
+        """Write an outcome down for each sink; its row number by sink. One of a forgotten sample is for none."""
+        rows: dict[str, int] = {}
+        if not self._is_forgotten(record.sample_id, record.submitted_at, record.sample, record.user_id):
+            body = encode(record)
+            insert = "INSERT INTO records (sink, owner, body) VALUES (?, ?, ?)"
+            for sink in sinks:
+                rows[sink] = self._connection.execute(insert, (sink, self.owner.name, body)).lastrowid or 0
+        return rows
 
-    def say(self, feedback: Feedback) -> None:
+    def add_feedback(self, feedback: Feedback) -> None:
         """Write down what a person said."""
         insert = "INSERT INTO records (sink, body) VALUES (?, ?)"
         self._connection.execute(insert, (_ANY_SINK, to_json(feedback)))
@@ -340,7 +341,7 @@ def _first(
 
 def _metrics(pending: Pending) -> str:
     """Return the column by which samples are found: their metrics by name and version."""
-    return json.dumps([[choice.metric, choice.version] for choice in pending.todo])
+    return json.dumps([[choice.metric, choice.version] for choice in pending.left])
 
 
 def _start(name: str) -> str:

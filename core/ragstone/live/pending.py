@@ -1,14 +1,16 @@
-"""Samples that wait to be scored, as the outbox keeps them."""
+"""Samples that wait to be scored, in memory and as the outbox keeps them."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from sys import getsizeof
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from ragstone.plain import to_json
-from ragstone.results.record import sample_fields
+from ragstone.live.counters import Fate
+from ragstone.plain import is_list, is_mapping, to_json
+from ragstone.results.record import Record, sample_fields
 from ragstone.sample import Sample
 
 
@@ -37,15 +39,20 @@ class Choice(NamedTuple):
 
 @dataclass(slots=True)
 class Pending:
-    """A sample with the metrics that are still to score it.
+    """A sample, the metrics that are still to score it, and what came of the others.
 
     Attributes:
         sample: A snapshot.
         sample_id: Its id.
-        submitted_at: When the app handed it over, in seconds since 1970 (UTC).
+        submitted_at: When the app submitted it, in seconds since 1970 (UTC).
         todo: The metrics that are still to score it.
         origin: What the sinks noted at that moment.
         attempts: How often it was tried before.
+        records: The outcomes so far. These and what follows are not written to the outbox.
+        retries: The metrics whose judge failed, to be tried again later.
+        settled: What the evaluations are to be counted as once the queue has their outcomes, with the reason.
+        foreign: The metrics that another monitor is to score it by.
+        size: The bytes that its texts take.
     """
 
     sample: Sample
@@ -54,15 +61,31 @@ class Pending:
     todo: list[Choice]
     origin: Mapping[str, str] = field(default_factory=dict[str, str])
     attempts: int = 0
+    records: list[Record] = field(default_factory=list[Record], init=False)
+    retries: list[Choice] = field(default_factory=list[Choice], init=False)
+    settled: list[tuple[Fate, str]] = field(default_factory=list[tuple[Fate, str]], init=False)
+    foreign: list[Choice] = field(default_factory=list[Choice], init=False)
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        sample = self.sample
+        texts = [sample.user_input, sample.response, sample.reference, *sample.retrieved_contexts]
+        texts += [turn.content for turn in sample.history]
+        self.size = sum(map(getsizeof, texts)) + _size(sample.metadata)
+
+    @property
+    def left(self) -> list[Choice]:
+        """The metrics that are still to score it, here or elsewhere, now or later."""
+        return [*self.retries, *self.todo, *self.foreign]
 
     def to_json(self) -> str:
-        """Return what the outbox keeps: the sample, its origin and its metrics, all in ASCII. Never raises."""
+        """Write what the outbox keeps: the sample, its origin and what is left of it, all in ASCII. Never raises."""
         sample = sample_fields(self.sample)
-        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": self.todo})
+        return to_json({"sample": sample, "submitted_at": self.submitted_at, "origin": self.origin, "todo": self.left})
 
     @classmethod
     def from_json(cls, sample_id: str, text: str, attempts: int) -> "Pending":
-        """Return what the outbox kept.
+        """Read what the outbox kept.
 
         Raises:
             ValueError: The text is something else.
@@ -71,6 +94,13 @@ class Pending:
             return _ADAPTER.validate_python({**json.loads(text), "sample_id": sample_id, "attempts": attempts})
         except (RecursionError, TypeError) as error:
             raise ValueError(f"not a sample of the outbox: {error}") from None
+
+
+def _size(value: Any) -> int:  # noqa: ANN401 - of JSON
+    """Count the bytes that a plain value takes, but for the containers themselves."""
+    if is_mapping(value):
+        return sum(map(getsizeof, value)) + sum(map(_size, value.values()))
+    return sum(map(_size, value)) if is_list(value) else getsizeof(value)
 
 
 _ADAPTER = TypeAdapter(Pending)

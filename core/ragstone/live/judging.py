@@ -1,4 +1,4 @@
-"""The threads that judge: one evaluation at a time, from a task in the queue to its records."""
+"""Judging: threads that take samples from the queue and score them, within the budget and their time."""
 
 import threading
 import time
@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from ragstone.background import CALLS, Calls
+from ragstone.background import CALLS, Calls, start_thread
 from ragstone.errors import CannotScore
 from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
 from ragstone.live.budget import Account, BudgetMeter
 from ragstone.live.counters import Counters
-from ragstone.live.delivery import start_thread
-from ragstone.live.pending import Choice
-from ragstone.live.queue import Task, TaskQueue
+from ragstone.live.pending import Choice, Pending
+from ragstone.live.queue import MemoryQueue
 from ragstone.live.redaction import storable
 from ragstone.live.settings import Settings
 from ragstone.live.trace import facts_of
+from ragstone.live.waiting import POLL, wait_while
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.metrics.setup import setup_of
@@ -59,7 +59,7 @@ def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock, wanted: Calla
 class _Evaluation:
     """A sample that a thread scores by one metric."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Pending) -> None:
         self.task = task
         self.choice = task.todo[0]
         self.started = time.monotonic()
@@ -67,14 +67,21 @@ class _Evaluation:
         self.calls = Calls()
 
 
-class Workers:
-    """Threads that take tasks from the queue and score them, one evaluation at a time.
+class Judging:
+    """The part of a monitor that scores samples: threads that take them from the queue, one evaluation at a time each.
 
     Args:
+        settings: The monitor's.
+        counters: Where failures are counted.
+        queue: Where samples wait, and where they go back with their outcomes.
         database: Where earlier processes have kept outcomes, if anywhere.
+
+    Attributes:
+        allowed: Cleared by a pause: no further sample is taken.
+        evaluations: Those that are being made.
     """
 
-    def __init__(self, settings: Settings, counters: Counters, queue: TaskQueue, database: Database | None) -> None:
+    def __init__(self, settings: Settings, counters: Counters, queue: MemoryQueue, database: Database | None) -> None:
         budget = settings.budget
         self._account = None if budget is None else Account(budget, settings.waits.clock, database)
         self._settings = settings
@@ -83,11 +90,11 @@ class Workers:
         self._queue = queue
         self._stopped = threading.Event()
         self._computing = threading.Lock()
-        self._alive = 0  # threads that take tasks
+        self._alive = 0  # threads that take samples
+        self.evaluations: set[_Evaluation] = set()
         self._hanging: set[_Evaluation] = set()
-        self.allowed = threading.Event()  # cleared by a pause: no further task is taken
+        self.allowed = threading.Event()
         self.allowed.set()
-        self.evaluations: set[_Evaluation] = set()  # that are being made
 
     def start(self) -> None:
         """Start the threads that are missing, unless too many hang; RuntimeError where no more can be had."""
@@ -96,6 +103,33 @@ class Workers:
         while not self._stopped.is_set() and self._alive < number and len(self._hanging) <= most:
             start_thread(self._run, "ragstone-judge")
             self._alive += 1
+
+    def busy(self) -> bool:
+        """Whether samples are to be judged, or what was judged is to be stored."""
+        return bool(self._counters.pending() or self._queue.busy())
+
+    def flush(self, over: Callable[[], bool], *, put_off: bool) -> bool:
+        """Wait until all is judged, what others left in the queue's store too; False when the time is over before."""
+        while wait_while(self.busy, over):
+            self._queue.ask(put_off=put_off)
+            if not wait_while(self._queue.has_more, over):
+                break
+            if not self.busy():
+                return True
+        return False
+
+    def close(self, seconds: float) -> None:
+        """Judge nothing more, and give the queue what is left; wait so long for what threads had just taken."""
+        self._stopped.set()
+        self.allowed.set()
+        cut = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
+        for evaluation in cut:
+            evaluation.calls.cancel()
+        self._queue.end([evaluation.task for evaluation in cut])
+        until = time.monotonic() + seconds
+        while self._counters.pending() and time.monotonic() < until:
+            time.sleep(POLL)
+            self._queue.maintain()
 
     def check_timeouts(self) -> None:
         """Give up evaluations that take too long, and start threads in place of those that hang in them."""
@@ -111,27 +145,19 @@ class Workers:
             self._computing = threading.Lock()  # the other one may never be free again
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
-            outcome = unscored(self._metric(evaluation.choice), error, Meter())
-            self._note(evaluation.task, evaluation.choice, outcome)
-            self._hand_on(evaluation.task)
+            self._note(evaluation, unscored(self._metric(evaluation.choice), error, Meter()), Meter())
+            self._queue.done(evaluation.task)
         self.start()
 
     def _ends(self, evaluation: _Evaluation) -> bool:
-        """Return True to the first who ends it, the thread or the clock: that one says what came of it."""
+        """Whether the caller ended it first, of the thread and the clock: then it says what came of it."""
         try:
             self.evaluations.remove(evaluation)
         except KeyError:
             return False
         return True
 
-    def stop(self) -> list[Task]:
-        """Take no further task, and return those that were being judged: what their threads find out is too late."""
-        self._stopped.set()
-        self.allowed.set()
-        cut = [evaluation for evaluation in self.evaluations.copy() if self._ends(evaluation)]
-        for evaluation in cut:
-            evaluation.calls.cancel()
-        return [evaluation.task for evaluation in cut]
+    # --- on its threads ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         self._read_account()
@@ -159,26 +185,22 @@ class Workers:
             self._stopped.wait(wait)
             wait = min(2 * wait, longest)
 
-    def _work_on(self, task: Task) -> bool:
-        """Do all that is left to do in a task; False when it took so long that the task was given to others."""
+    def _work_on(self, task: Pending) -> bool:
+        """Do all that is left to do of a sample; False when it took so long that the sample was given to others."""
         while task.todo and not self._stopped.is_set():
             evaluation = _Evaluation(task)
             self.evaluations.add(evaluation)
             CALLS.set(evaluation.calls)
-            if self._stopped.is_set() and self._ends(evaluation):  # since `stop` looked at what is being made
+            if self._stopped.is_set() and self._ends(evaluation):  # since `close` looked at what is being made
                 break
             outcome = self._evaluate(evaluation)
             if not self._ends(evaluation):
                 self._hanging.discard(evaluation)  # another thread may be started, where too many hung
                 return False
             with self._computing:
-                self._note(task, evaluation.choice, outcome, evaluation.meter)
-        self._hand_on(task)
+                self._note(evaluation, outcome, evaluation.meter)
+        self._queue.done(task)
         return True
-
-    def _hand_on(self, task: Task) -> None:
-        left = task.todo or task.retries or task.foreign
-        (self._queue.put_off if left else self._queue.done)(task)
 
     # --- one evaluation ---------------------------------------------------------------------------------------
 
@@ -201,8 +223,9 @@ class Workers:
             detail = f"{type(error).__name__} was raised in the judge"
             return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
-    def _note(self, task: Task, choice: Choice, outcome: Outcome, meter: Meter | None = None) -> None:
-        """Note in the task what came of an evaluation."""
+    def _note(self, evaluation: _Evaluation, outcome: Outcome, meter: Meter) -> None:
+        """Note with the sample what came of an evaluation."""
+        task, choice = evaluation.task, evaluation.choice
         task.todo.remove(choice)
         limit = meter.refused_by if isinstance(meter, BudgetMeter) else None
         if limit is not None:
@@ -226,7 +249,7 @@ class Workers:
             if limit is None:
                 task.settled[-1] = "dropped", "no_record"
 
-    def _record(self, task: Task, choice: Choice, outcome: Outcome) -> Record:
+    def _record(self, task: Pending, choice: Choice, outcome: Outcome) -> Record:
         store_text, metadata = self._settings.store_text, task.sample.metadata
         record = Record(
             sample_id=task.sample_id,
