@@ -64,12 +64,17 @@ def test_the_worker_finishes(tmp_path):
 def test_killed_between_delivered_and_forgotten():
     """The sink has the outcomes, the outbox does not know yet: they are delivered again, over the first ones."""
     code = """
-from ragstone.live.file_queue import FileQueue
-FileQueue.delivered = lambda self, rows: None
-monitor = live()
+class Holding(SQLiteSink):
+    def write(self, records):
+        soon(lambda: undelivered() == 30)
+        if not held.in_transaction:
+            held.execute("BEGIN IMMEDIATE")
+        super().write(records)
+
+held = sqlite3.connect(OUTBOX, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
+monitor = live(sinks=Holding(RESULTS))
 submit(monitor, range(30))
 soon(lambda: len(results()) == 30)
-soon(lambda: not waiting())
 say("kept")
 hear()
 """

@@ -20,9 +20,11 @@ TABLE = (
     "CREATE TABLE tallies (metric TEXT NOT NULL, watched TEXT NOT NULL, tally TEXT NOT NULL, "
     "raised DOUBLE PRECISION, announced BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (metric, watched))"
 )
-_MOST_AT_ONCE = 1_000  # outcomes that are counted in one transaction
+# Outcomes that are counted in one transaction.
+_MOST_AT_ONCE = 1_000
 _MOST_LOWEST = 10
-_APART = 86_400.0  # seconds: scores of one conversation that are further apart count again
+# Seconds: scores of one conversation that are further apart count again.
+_APART = 86_400.0
 # Whoever writes this row has it until its transaction ends: one process counts at a time.
 ALONE = (
     "INSERT INTO tallies (metric, watched, tally) VALUES ('', '', '') "
@@ -92,7 +94,8 @@ class Alarm(BaseModel, frozen=True):
 
     metric: str
     below: float
-    at: Annotated[float, Field(ge=0, le=253_402_300_799)]  # the end of the year 9999: the last year of a calendar
+    # The end of the year 9999: the last year of a calendar.
+    at: Annotated[float, Field(ge=0, le=253_402_300_799)]
     samples: int
     mean: float
     recent_samples: int
@@ -143,7 +146,7 @@ class Tally:
         """
         import numpy as np
 
-        from ragstone.live.betting import ALPHA, bet, bets_against, evidence  # loads numpy
+        from ragstone.live.betting import ALPHA, bet, bets_against, evidence
 
         span = watched.high - watched.low
         mean = (watched.below - watched.low) / span
@@ -163,7 +166,8 @@ class Tally:
         return raised
 
     def _follow(self, value: float, at: float, below: float) -> None:
-        if self.recent_total >= below * self.recent:  # nothing lacks: a drop begins here, if one does
+        if self.recent_total >= below * self.recent:
+            # Nothing lacks: a drop begins here, if one does.
             self.since, self.until, self.recent, self.recent_total = at, at, 0, 0.0
         # A clock may go back.
         self.since, self.until, self.recent = min(self.since, at), max(self.until, at), self.recent + 1
@@ -175,7 +179,7 @@ def raise_alarms(database: Database) -> list[Alarm]:
 
     Each alarm is returned once, to one of all processes.
     """
-    _count(database)
+    _count_outcomes(database)
     with database.transaction() as connection:
         connection.execute(ALONE)
         alarms = [_alarm(connection, *row) for row in connection.execute(_TO_ANNOUNCE).fetchall()]
@@ -186,7 +190,7 @@ def raise_alarms(database: Database) -> list[Alarm]:
 def count_new(database: Database) -> str:
     """Count what is new; where it cannot be, return since when nothing was counted, and why, in a sentence."""
     try:
-        _count(database)
+        _count_outcomes(database)
     except RagstoneError as error:
         with database.reading() as connection:
             ((since,),) = connection.execute(_NOT_COUNTED).fetchall()
@@ -216,7 +220,7 @@ def alerts_in(database: Database, *, reset: bool = False) -> list[tuple[str, str
     return found
 
 
-def _count(database: Database) -> None:
+def _count_outcomes(database: Database) -> None:
     """Count what is new. An alert that has raised an alarm counts nothing.
 
     Of a group (a conversation, where none is named) it counts the first score, and no other for a day: bets stay fair
@@ -225,10 +229,10 @@ def _count(database: Database) -> None:
     counted = _MOST_AT_ONCE
     while counted == _MOST_AT_ONCE:
         with database.transaction() as connection:
-            counted = _count_some(connection)
+            counted = _count_batch(connection)
 
 
-def _count_some(connection: Transaction) -> int:
+def _count_batch(connection: Transaction) -> int:
     connection.execute(ALONE)
     rows = [tuple(row) for row in connection.execute(_NEW, {"most": _MOST_AT_ONCE}).fetchall()]
     alerts: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -256,7 +260,8 @@ def _count_scores(connection: Transaction, metric: str, text: str, scores: Seque
     if raised is not None:
         return
     tally = Tally(**json.loads(stored))
-    with suppress(ValueError, TypeError):  # a hand has changed what is watched
+    with suppress(ValueError, TypeError):
+        # A hand has changed what is watched.
         raised = time.time() if tally.count(scores, Watched(*json.loads(text))) else None
         connection.execute(_WRITE, {**names, "tally": json.dumps(asdict(tally)), "raised": raised})
 

@@ -98,7 +98,8 @@ class Watch:
             call = partial(self._call, alarm)
             try:
                 self._threads.append(start_thread(call, "ragstone-alarm"))
-            except RuntimeError:  # the interpreter is about to exit
+            except RuntimeError:
+                # The interpreter is about to exit.
                 call()
 
     def end(self, timeout: float) -> None:
@@ -108,7 +109,8 @@ class Watch:
             thread.join(max(0.0, until - time.monotonic()))
 
     def _call(self, alarm: Alarm) -> None:
-        with suppress(Exception):  # of a log handler's or filter's
+        with suppress(Exception):
+            # A log handler or filter may raise.
             _log.warning("%s", printable(alarm, 1_000))
         try:
             if self._on_alarm is not None:

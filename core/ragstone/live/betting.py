@@ -24,11 +24,12 @@ ALPHA = 0.04
 """The probability that an alert ever raises a false alarm: under .05, so that a count of such alarms is, too."""
 
 _BETWEEN = 50
-_SMALLEST = 0.25  # for a drop of .02 at a standard deviation of .3
+# For a drop of .02 at a standard deviation of .3.
+_SMALLEST = 0.25
 
 
 def share(k: int) -> float:
-    """Return what the k-th of endlessly many has of 1, k from 1.
+    """Compute the share of 1 that the k-th of endlessly many has, k from 1.
 
     Example:
         >>> [round(share(k), 3) for k in (1, 2, 3, 60)]

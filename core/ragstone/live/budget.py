@@ -12,7 +12,8 @@ from ragstone.options import NotNegative, checked
 from ragstone.results.database import Database
 
 _SECONDS = {"minute": 60, "day": 86_400}
-_REMEMBERED = 1_500  # minutes, more than a day of them, and days
+# Minutes, more than a day of them, and days.
+_REMEMBERED = 1_500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +159,8 @@ class BudgetMeter(ReservingMeter):
         self._account = account
         self._key = key
         self._at = account.clock()
-        self._first = 0  # calls of the first round
+        # Calls of the first round.
+        self._first = 0
 
     def ended(self) -> None:
         """Give back what was reserved and not taken, or count what was taken beyond it."""
@@ -175,6 +177,7 @@ class BudgetMeter(ReservingMeter):
         self.refused_by = self._account.spend(more, self._at)
         if self.refused_by is None:
             return
-        if self._cost:  # broken off half-way: the next ones reserve as much before they begin
+        if self._cost:
+            # Broken off half-way: the next ones reserve as much before they begin.
             self._account.growth[self._key] = (self._reserved["calls"] + more["calls"]) / self._first
         raise CannotScore("over_budget", f"{self.refused_by}: the budget has no room for another evaluation")

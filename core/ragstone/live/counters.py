@@ -23,7 +23,8 @@ NO_ANSWER = "no_answer"
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
 _MOST_NAMES = 20
-_FEW = 10  # samples, of which sampling may choose none
+# Samples, of which sampling may choose none.
+_FEW = 10
 _LONGEST_WARNING = 2_000
 _log = logging.getLogger("ragstone.live")
 
@@ -126,7 +127,7 @@ class Stats:
 
 
 def no_answer(runs: int, names: tuple[str, ...], advice: str) -> str:
-    """Say how many runs had no answer, the names that were there, and what to do, NAME being the last of them.
+    """Write how many runs had no answer, the names that were there, and what to do, NAME being the last of them.
 
     Example:
         >>> print(no_answer(12, ("data", "told"), 'Name it: fields={"response": "NAME"}'))
@@ -169,7 +170,8 @@ class Counters:
     """The counters of one process. Safe to use from any thread and from a signal handler."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # re-entrant: a signal handler may submit while we count
+        # Re-entrant: a signal handler may submit while we count.
+        self._lock = threading.RLock()
         self._accepted = 0
         self._samples = 0
         self._by_status: Counter[tuple[Fate, str]] = Counter()
@@ -214,7 +216,8 @@ class Counters:
 
     def warn(self, text: str) -> None:
         """Log a warning."""
-        with suppress(Exception):  # of a log handler's or filter's
+        with suppress(Exception):
+            # A log handler or filter may raise.
             _log.warning("%s", printable(text, _LONGEST_WARNING))
 
     def failed(self, place: str, error: BaseException) -> None:
@@ -224,12 +227,12 @@ class Counters:
         self.note(f"{place}: {describe(error, most=500)}")
 
     def pending(self) -> int:
-        """Return how many evaluations have no status yet."""
+        """Count the evaluations that have no fate yet."""
         with self._lock:
             return self._accepted - sum(self._by_status.values())
 
     def remaining(self) -> int:
-        """Return how many are pending, or were cut off by closing."""
+        """Count those that are pending, or were cut off by closing."""
         with self._lock:
             return self.pending() + self._cut
 

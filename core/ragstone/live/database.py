@@ -3,23 +3,20 @@
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from ragstone.live import alarms, forgetting, outcomes
 from ragstone.live.feedback import TABLE as FEEDBACK
 from ragstone.live.feedback import write_feedback
 from ragstone.live.health import TABLE as HEALTH
-from ragstone.live.health import write_health
+from ragstone.live.health import Health, write_health
 from ragstone.live.sink import Sink, SinkError
 from ragstone.plain import clean_key, restored_text
 from ragstone.results.database import Database
+from ragstone.results.record import Record
 from ragstone.results.sqlite import SqliteFile
 from ragstone.results.tables import results_database
-
-if TYPE_CHECKING:
-    from ragstone.live.health import Health
-    from ragstone.results.record import Record
-    from ragstone.results.traffic import Feedback
+from ragstone.results.traffic import Feedback
 
 RESULTS = results_database(SinkError, *outcomes.TABLES, FEEDBACK, HEALTH, forgetting.TABLE, alarms.TABLE)
 
@@ -35,7 +32,7 @@ class DatabaseSink(Sink):
     database: Database  # pyright: ignore[reportIncompatibleVariableOverride] - a database sink always has one
     patience: ClassVar[float] = 15.0
 
-    def write(self, records: "Sequence[Record]") -> None:
+    def write(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none.
 
         Raises:
@@ -48,7 +45,7 @@ class DatabaseSink(Sink):
                 forgotten = outcomes.write_outcomes(connection, records)
             self.forgotten += forgotten
 
-    def health(self, health: "Health") -> None:
+    def health(self, health: Health) -> None:
         """Keep a process's counters in place of its earlier ones.
 
         Raises:
@@ -57,7 +54,7 @@ class DatabaseSink(Sink):
         with self.database.transaction() as connection:
             write_health(connection, health)
 
-    def feedback(self, feedback: "Sequence[Feedback]") -> None:
+    def feedback(self, feedback: Sequence[Feedback]) -> None:
         """Keep what people said of answers.
 
         Raises:
@@ -69,12 +66,12 @@ class DatabaseSink(Sink):
             self.forgotten += forgotten
 
     def has(self, sample_id: str) -> bool:
-        """Return whether an outcome of a sample is there."""
+        """Whether an outcome of a sample is there."""
         with self.database.reading() as connection:
             return outcomes.has_outcome(connection, sample_id)
 
     def samples_of(self, user: str) -> set[str]:
-        """Return the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
+        """Find the ids of a user's samples, also where `keep` left the user out and the sample is stored."""
         with self.database.reading() as connection:
             return set(map(restored_text, outcomes.samples_of(connection, user)))
 
@@ -180,7 +177,7 @@ class SQLSink(DatabaseSink):
     patience = 30.0
 
     def __init__(self, url: str) -> None:
-        from ragstone.results.postgres import ServerDatabase  # loads psycopg
+        from ragstone.results.postgres import ServerDatabase
 
         self._url = url
         self.database = ServerDatabase(url, RESULTS, self.patience)

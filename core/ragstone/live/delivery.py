@@ -20,7 +20,8 @@ from ragstone.results.record import Record
 from ragstone.results.traffic import Feedback
 
 _BATCH = 200
-_SECONDS_BETWEEN_BATCHES = 0.05  # a busy monitor hands over many outcomes at once, not one by one
+# A busy monitor hands over many outcomes at once, not one by one.
+_SECONDS_BETWEEN_BATCHES = 0.05
 _STRIKES = 3
 
 
@@ -232,7 +233,8 @@ class SinkQueue:
             self._items.clear()
 
     def _cut_off(self, items: Iterable[Outgoing]) -> None:
-        lost = sum(item.row is None for item in items)  # the outbox has the others
+        # The outbox has the others.
+        lost = sum(item.row is None for item in items)
         self._lost += lost
         self._cut += lost
 

@@ -1,15 +1,12 @@
 """Feedback on answers in a database: a row each, of which a sample's latest counts."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ragstone.live.forgetting import not_forgotten
 from ragstone.live.outcomes import upsert
 from ragstone.plain import clean_key, clean_real, clean_text
+from ragstone.results.database import Transaction
 from ragstone.results.traffic import Feedback
-
-if TYPE_CHECKING:
-    from ragstone.results.database import Transaction
 
 TABLE = (
     "CREATE TABLE feedback (sample_id TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, value TEXT NOT NULL, comment TEXT, "
@@ -18,7 +15,7 @@ TABLE = (
 _WRITE = upsert("feedback", Feedback.model_fields, ["sample_id", "at"])
 
 
-def write_feedback(connection: "Transaction", feedback: Sequence[Feedback]) -> int:
+def write_feedback(connection: Transaction, feedback: Sequence[Feedback]) -> int:
     """Write feedback on samples that were not forgotten since; return how many were."""
     rows = [
         {

@@ -47,7 +47,8 @@ class FileQueue(MemoryQueue):
         self._waits = settings.waits
         self._path = path
         self._judges = settings.queue.workers > 0
-        self._versions = dict(iter(settings.metrics))  # by name
+        # By name, the version that this process has.
+        self._versions = dict(iter(settings.metrics))
         self._new: deque[Pending] = deque()
         self._judged: deque[Pending] = deque()
         self._feedback: deque[Feedback] = deque()
@@ -56,8 +57,9 @@ class FileQueue(MemoryQueue):
         self._writing = threading.Lock()
         self._outbox: Outbox | None = None
         self._use_at = self._look_at = self._adopt_at = -1.0
-        self._asked = self._looked = 0  # how often
-        self._put_off_too = False
+        # How often the file was asked for more, and up to which time it was looked into.
+        self._asked = self._looked = 0
+        self._put_off_too = self._found = False
 
     def done(self, task: Pending) -> None:
         """Write down a sample's outcomes, for the sinks, and what is left of it."""
@@ -95,8 +97,8 @@ class FileQueue(MemoryQueue):
         self._wake()
 
     def has_more(self) -> bool:
-        """Whether the look that was asked for is still to come."""
-        return self._judges and self._looked < self._asked
+        """Whether the look that was asked for is still to come, or the last one found something."""
+        return self._judges and (self._looked < self._asked or self._found)
 
     def busy(self) -> bool:
         """Whether something waits to be written, and can be."""
@@ -110,7 +112,8 @@ class FileQueue(MemoryQueue):
 
     def end(self, left: Iterable[Pending]) -> None:
         """Write down all that waits."""
-        with self._held() as mine:  # after a batch that is being written, which may make further samples ready
+        with self._held() as mine:
+            # A batch that was being written may have made further samples ready.
             super().end(left)
             if mine:
                 self._use_at = -1.0
@@ -125,7 +128,8 @@ class FileQueue(MemoryQueue):
             self._write_all()
             for task in self._new:
                 self._counters.cut_off(len(task.todo))
-            for task in self._judged:  # its row is as it was: the next start does it again
+            for task in self._judged:
+                # Its row is as it was: the next start does it again.
                 self._counters.settle("spooled", "outbox", n := len(task.settled) + len(task.todo))
                 self.in_file += n
             with suppress(Exception):
@@ -176,7 +180,7 @@ class FileQueue(MemoryQueue):
             try:
                 self._write_batch(looks=looks)
             except Exception as error:
-                usable = False
+                usable = self._found = False
                 self._use_at = time.monotonic() + self._waits.outbox
                 self._counters.failed("outbox", error)
         if looks or not usable:
@@ -208,7 +212,8 @@ class FileQueue(MemoryQueue):
     def _opened(self) -> Outbox:
         if self._outbox is None:
             self._outbox = Outbox(self._path, self._waits.locked)
-            self._fall_behind()  # what an earlier process could not deliver
+            # What an earlier process could not deliver.
+            self._fall_behind()
         return self._outbox
 
     def _fall_behind(self) -> None:
@@ -224,11 +229,13 @@ class FileQueue(MemoryQueue):
             if not outbox.add(task, mine=mine):
                 gone = outbox.is_forgotten(task)
                 fate, reason = ("dropped", "forgotten") if gone else ("duplicate", "in_outbox")
-        except sqlite3.DataError:  # larger than SQLite keeps
+        except sqlite3.DataError:
+            # Larger than SQLite keeps.
             fate, reason = "dropped", "too_large"
         yield
         with self._lock:
-            if not task.todo:  # it was dropped meanwhile
+            if not task.todo:
+                # It was dropped meanwhile.
                 self.done(task)
                 return
             self._new.popleft()
@@ -287,6 +294,7 @@ class FileQueue(MemoryQueue):
         in_file = self._evaluations(outbox, mine=False) if asked else None
         in_outbox = outbox.records() if any(sink.behind for sink in sinks.values()) else {}
         yield
+        self._found = bool(claimed)
         for task, left_by_us in claimed:
             self._add_claimed(task, left_by_us=left_by_us)
         if in_file is not None:

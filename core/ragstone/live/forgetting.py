@@ -12,15 +12,17 @@ from ragstone.results.database import Transaction
 Row = TypeVar("Row", bound=Mapping[str, Any])
 TABLE = "CREATE TABLE forgotten (name TEXT PRIMARY KEY, at DOUBLE PRECISION NOT NULL)"
 _NOTE = "INSERT INTO forgotten VALUES (:name, :at) ON CONFLICT (name) DO UPDATE SET at = excluded.at"
-_AHEAD = 60.0  # seconds: a note of a later time is of a clock that was wrong
-_REMEMBERED = 30 * 86_400.0  # seconds; no process has a sample in hand for so long
+# Seconds; a note of a later time is of a clock that was wrong.
+_AHEAD = 60.0
+# Seconds; no process has a sample in hand for so long.
+_REMEMBERED = 30 * 86_400.0
 
 
 def note_forgotten(connection: Transaction, ids: Iterable[str], user: str = "") -> None:
     """Note that what was submitted so far of these samples, or of a user, is forgotten. Digests are stored."""
     now = time.time()
     connection.execute("DELETE FROM forgotten WHERE at < :at", {"at": now - _REMEMBERED})
-    names = [_digest(each) for each in ids] + ([_digest(clean_text(user), b"user")] if user else [])
+    names = [_digest_of_name(each) for each in ids] + ([_digest_of_name(clean_text(user), b"user")] if user else [])
     for name in sorted(names):
         connection.execute(_NOTE, {"name": name, "at": now})
 
@@ -34,14 +36,14 @@ def not_forgotten(connection: Transaction, rows: Sequence[Row], at: str = "submi
         return list(rows)
     kept: list[Row] = []
     for row in rows:
-        names = _digest(row["sample_id"]), _digest(user_of(row), b"user")
+        names = _digest_of_name(row["sample_id"]), _digest_of_name(user_of(row), b"user")
         if all(row[at] > noted.get(name, -1.0) for name in names):
             kept.append(row)
     return kept
 
 
 def user_of(row: Mapping[str, Any]) -> str:
-    """Return whose a row is: by its column, else by the sample's metadata; "" where neither says."""
+    """Find whose a row is: by its column, else by the sample's metadata; "" where neither says."""
     return row.get("user_id") or clean_text(facts_in(row.get("sample") or "")[2])
 
 
@@ -54,9 +56,10 @@ def facts_in(body: str) -> tuple[str, float, str]:
         at = values.get("submitted_at") or values.get("at") or time.time()
         user = values.get("user_id") or sample.get("metadata", {}).get("user_id") or ""
         return str(sample_id), float(at), str(user)
-    except (AttributeError, TypeError, ValueError, RecursionError):  # it is damaged
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        # It is damaged.
         return "", time.time(), ""
 
 
-def _digest(name: str, kind: bytes = b"") -> str:
+def _digest_of_name(name: str, kind: bytes = b"") -> str:
     return blake2b(name.encode(), digest_size=16, person=kind).hexdigest()

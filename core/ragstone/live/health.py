@@ -3,15 +3,12 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.live.outcomes import upsert
 from ragstone.plain import clean_key
-
-if TYPE_CHECKING:
-    from ragstone.results.database import Transaction
+from ragstone.results.database import Transaction
 
 TABLE = (
     "CREATE TABLE health (process TEXT PRIMARY KEY, at DOUBLE PRECISION, started_at DOUBLE PRECISION, counts TEXT, "
@@ -47,19 +44,20 @@ _COUNTERS = ("counts", "reasons")
 _WRITE = upsert("health", _NAMES, ["process"])
 
 
-def write_health(connection: "Transaction", health: Health) -> None:
+def write_health(connection: Transaction, health: Health) -> None:
     """Write a process's counters in place of its earlier ones."""
     cells = health.model_dump()
     counters = {name: json.dumps(cells[name]) for name in _COUNTERS}
     connection.execute(_WRITE, {**cells, **counters, "process": clean_key(health.process)})
 
 
-def read_health(connection: "Transaction") -> list[Health]:
-    """Return how all monitors stand."""
+def read_health(connection: Transaction) -> list[Health]:
+    """Read how all monitors stand."""
     found: list[Health] = []
     for row in connection.execute(f"SELECT {', '.join(_NAMES)} FROM health").fetchall():  # noqa: S608 - names of ours
         cells = dict(zip(_NAMES, row, strict=True))
-        with suppress(ValueError, TypeError, RecursionError):  # a hand has changed it
+        with suppress(ValueError, TypeError, RecursionError):
+            # A hand has changed it.
             counters = {name: json.loads(cells[name]) for name in _COUNTERS}
             found.append(Health.model_validate({**cells, **counters}))
     return found

@@ -63,7 +63,7 @@ class Intake:
         self._counters.accept(open_)
         reason = "no_sample"
         try:
-            sample = _made_of(sample) if isinstance(sample, dict) else sample
+            sample = _sample_of_fields(sample) if isinstance(sample, dict) else sample
             sample_id = self._id_of(sample)
             reason = "where_failed"
             chosen = settings.sampling.choose(settings.choices, sample, sample_id)
@@ -87,7 +87,8 @@ class Intake:
         except Exception as error:
             self.failed(_PARTS.get(reason, "submit"), error)
             self._counters.settle("dropped", reason, open_)
-        except BaseException:  # Ctrl-C while we wait for room
+        except BaseException:
+            # Ctrl-C while we wait for room.
             self._counters.settle("dropped", "interrupted", open_)
             raise
 
@@ -140,15 +141,17 @@ class Intake:
             if self._settings.queue.when_full == "drop_oldest":
                 if not self._queue.drop():
                     raise _LeftOut("dropped", "queue_full")
-            elif running_loop() is not None:  # it would stop for everybody
+            elif running_loop() is not None:
+                # It would stop for everybody.
                 raise _LeftOut("dropped", "would_block_loop")
             else:
                 time.sleep(POLL)
         self._queue.put(task)
 
 
-def _made_of(fields: dict[str, Any]) -> Sample:
+def _sample_of_fields(fields: dict[str, Any]) -> Sample:
     try:
         return Sample(**fields)
     except ValidationError as error:
-        raise ValueError(first_problem(error)) from None  # its own text quotes the app's
+        # Its own text quotes the app's.
+        raise ValueError(first_problem(error)) from None

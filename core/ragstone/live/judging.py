@@ -44,7 +44,8 @@ def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock, wanted: Calla
             alone = computing.acquire(timeout=_LONGEST_COMPUTING)
             try:
                 round_ = next(flow) if replies is None else flow.send(replies)
-                if not round_:  # a piece of a long text is split: the app's threads come next
+                if not round_:
+                    # A piece of a long text is split: the app's threads come next.
                     time.sleep(_SECONDS_FOR_APP)
             finally:
                 if alone:
@@ -90,7 +91,8 @@ class Judging:
         self._queue = queue
         self._stopped = threading.Event()
         self._computing = threading.Lock()
-        self._alive = 0  # threads that take samples
+        # Threads that take samples.
+        self._alive = 0
         self.evaluations: set[_Evaluation] = set()
         self._hanging: set[_Evaluation] = set()
         self.allowed = threading.Event()
@@ -142,7 +144,8 @@ class Judging:
                 self._hanging.discard(evaluation)
                 continue
             evaluation.calls.cancel()
-            self._computing = threading.Lock()  # the other one may never be free again
+            # The other one may never be free again.
+            self._computing = threading.Lock()
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
             self._note(evaluation, unscored(self._metric(evaluation.choice), error, Meter()), Meter())
@@ -170,7 +173,8 @@ class Judging:
             try:
                 if not self._work_on(task):
                     return
-            except BaseException as error:  # ours, not the judge's: the thread lives on
+            except BaseException as error:
+                # It is ours, not the judge's: the thread lives on.
                 self._counters.failed("worker", error)
 
     def _read_account(self) -> None:
@@ -191,11 +195,13 @@ class Judging:
             evaluation = _Evaluation(task)
             self.evaluations.add(evaluation)
             CALLS.set(evaluation.calls)
-            if self._stopped.is_set() and self._ends(evaluation):  # since `close` looked at what is being made
+            if self._stopped.is_set() and self._ends(evaluation):
+                # It was stopped since `close` looked at what is being made.
                 break
             outcome = self._evaluate(evaluation)
             if not self._ends(evaluation):
-                self._hanging.discard(evaluation)  # another thread may be started, where too many hung
+                # Another thread may be started, where too many hung.
+                self._hanging.discard(evaluation)
                 return False
             with self._computing:
                 self._note(evaluation, outcome, evaluation.meter)
@@ -219,7 +225,8 @@ class Judging:
             return run(flow, metric.models, evaluation.meter)
         except Exception as error:
             return unscored(metric, error, evaluation.meter)
-        except BaseException as error:  # what ends threads, raised by a judge: this one lives on
+        except BaseException as error:
+            # A judge raised what ends threads: this one lives on.
             detail = f"{type(error).__name__} was raised in the judge"
             return unscored(metric, CannotScore("cancelled", detail), evaluation.meter)
 
@@ -231,7 +238,8 @@ class Judging:
         if limit is not None:
             task.settled.append(("over_budget", limit))
             if not outcome.usage.llm_calls:
-                return  # it has no outcome
+                # It has no outcome.
+                return
         elif isinstance(outcome, Score):
             task.settled.append(("scored", "scored"))
         elif task.attempts + 1 < self._queue.most_attempts and outcome.reason in ("judge_error", "timeout"):
@@ -244,7 +252,8 @@ class Judging:
             task.settled.append(("unscored", outcome.reason))
         try:
             task.records.append(self._record(task, choice, outcome))
-        except Exception as error:  # a metric or judge of the user's whose name, version or model is no text
+        except Exception as error:
+            # A metric or judge of the user's whose name, version or model is no text.
             self._counters.failed("record", error)
             if limit is None:
                 task.settled[-1] = "dropped", "no_record"

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
 
 from pydantic import BeforeValidator, InstanceOf
 
+from ragstone.background import in_daemon
 from ragstone.judge import LLM, Embedder, Judge
 from ragstone.live.alarms import Alarm
 from ragstone.live.alerts import Alert
@@ -117,7 +118,7 @@ class Monitor:
         alerts: Alert | Sequence[Alert] = (),
         on_alarm: Callable[[Alarm], object] | None = None,
     ) -> None:
-        made = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
+        every = metrics_from(metrics, llm=llm, writer=writer, embedder=embedder)
         checked("sampling", sampling, InstanceOf[Sampling] | None)
         checked("queue", queue, InstanceOf[Queue] | None)
         sampling, queue = sampling or Sampling(), queue or Queue()
@@ -126,7 +127,7 @@ class Monitor:
         keep = frozenset(checked("keep", keep, set[Fact]))
         check_function("redact", redact)
         check_function("on_alarm", on_alarm)
-        by_key = _by_key("metrics", made, attrgetter("name", "version"))
+        by_key = _by_key("metrics", every, attrgetter("name", "version"))
         if sinks is None:
             from ragstone.live.database import SQLiteSink
 
@@ -135,10 +136,10 @@ class Monitor:
         path = _outbox_path(outbox)
         if path is None and not queue.workers:
             raise ValueError('queue: workers=0 needs a file through which another process judges: outbox="PATH"')
-        self.__setstate__(
+        self._use(
             Settings(
                 metrics=by_key,
-                choices=sampling.choices(made),
+                choices=sampling.choices(every),
                 sinks=several,
                 sampling=sampling,
                 queue=queue,
@@ -148,31 +149,42 @@ class Monitor:
                 store_text=store_text,
                 keep=keep,
                 group=None if group is None else group_name(group),
-                alerts=_alerts(checked("alerts", alerts, _Alerts), made, several),
+                alerts=_watched(checked("alerts", alerts, _Alerts), every, several),
                 on_alarm=on_alarm,
                 waits=self.waits,
             )
         )
-        for judge in {judge for metric in made for judge in metric.models}:
+        for judge in {judge for metric in every for judge in metric.models}:
             if getattr(judge, "async_only", False):
                 warnings.warn(_ASYNC_ONLY.format(type(judge).__name__), stacklevel=2)
-        _pysbd.load()  # imported late, in a thread of ours, a fork meanwhile would leave it half-imported
+        # Imported late, in a thread of ours, a fork meanwhile would leave it half-imported.
+        _pysbd.load()
+
+    def _use(self, settings: Settings) -> None:
+        self._settings = settings
+        self._advice: dict[str, str] = {}
+        # By the process: a forked one starts with a queue of its own.
+        self._pipelines: dict[int, Pipeline] = {}
+
+    @classmethod
+    def _of(cls, settings: Settings) -> "Monitor":
+        monitor = cls.__new__(cls)
+        cls._use(monitor, settings)
+        return monitor
 
     @property
     def _pipeline(self) -> Pipeline:
-        """Return this process's part. One of before a fork stays, untouched: what it holds open is the parent's."""
+        """What this process has. One of before a fork stays, untouched: what it holds open is the parent's."""
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
         return pipeline if pipeline is not None else self._pipelines.setdefault(pid, Pipeline(self._settings))
 
     def judging(self, workers: int) -> "Monitor":
-        """Return this monitor, or where it leaves judging to others (`workers=0`) one like it that judges itself."""
+        """Make one that judges itself: this one, or where it leaves judging to others (`workers=0`) one like it."""
         settings = self._settings
         if settings.queue.workers:
             return self
-        monitor = Monitor.__new__(Monitor)
-        monitor.__setstate__(replace(settings, queue=replace(settings.queue, workers=workers)))
-        return monitor
+        return self._of(replace(settings, queue=replace(settings.queue, workers=workers)))
 
     @property
     def outbox(self) -> Path | None:
@@ -187,7 +199,8 @@ class Monitor:
         """
         try:
             self._pipeline.intake.submit(sample)
-        except Exception as error:  # never the app's trouble
+        except Exception as error:
+            # It is never the app's trouble.
             self.failed("submit", error)
 
     def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
@@ -203,7 +216,8 @@ class Monitor:
                 raise ValueError('feedback: needs "id" in keep=, to find the sample')
             normalised = Feedback(sample_id=sample_id, value=cast("str", thumb(value)), comment=comment, at=time.time())
             self._pipeline.intake.feedback(normalised.model_copy(update={"comment": self._kept(comment)}))
-        except Exception as error:  # never the app's trouble
+        except Exception as error:
+            # It is never the app's trouble.
             self.failed("feedback", error)
 
     def _kept(self, comment: str | None) -> str | None:
@@ -262,7 +276,7 @@ class Monitor:
         self._pipeline.judging.allowed.set()
 
     def stats(self) -> Stats:
-        """Return what became of this process's samples so far."""
+        """Count what became of this process's samples so far."""
         return replace(self._pipeline.stats(), advice=self._advice)
 
     @asynccontextmanager
@@ -271,7 +285,7 @@ class Monitor:
     ) -> AsyncGenerator[None, None]:
         """Close the monitor when a web app ends: `FastAPI(lifespan=monitor.lifespan)`, or within a lifespan of yours.
 
-        At the app's start, what an earlier process left in the outbox is taken up.
+        At the app's start, the monitor goes on with what an earlier process left in the outbox.
 
         Args:
             app: What a server hands over; not used.
@@ -287,9 +301,8 @@ class Monitor:
             ...         pass
             >>> asyncio.run(serve())
         """
-        from ragstone.background import in_daemon  # loads asyncio
-
-        del app  # a server hands itself over
+        # A server hands itself over.
+        del app
         self._pipeline.begin()
         try:
             yield
@@ -304,22 +317,18 @@ class Monitor:
         self.close()
 
     def __copy__(self) -> "Monitor":
-        return self  # frameworks copy what holds a handler; its queue and counters are one
+        # Frameworks copy what holds a handler; its queue and counters are one.
+        return self
 
     def __deepcopy__(self, memo: object) -> "Monitor":
         return self
 
-    def __getstate__(self) -> Settings:
-        return self._settings
-
-    def __setstate__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._advice: dict[str, str] = {}
-        self._pipelines: dict[int, Pipeline] = {}  # another process starts with a queue of its own
+    def __reduce__(self) -> "tuple[Callable[[Settings], Monitor], tuple[Settings]]":
+        return self._of, (self._settings,)
 
 
 def _by_key(name: str, items: Sequence[T], key: Callable[[T], Any]) -> dict[Any, T]:
-    """Return things by what tells them apart; refuse two alike."""
+    """Find things by what tells them apart; refuse two alike."""
     by_key = {key(item): item for item in items}
     if len(by_key) < len(items):
         twice = next(each for each in by_key if sum(key(item) == each for item in items) > 1)
@@ -327,8 +336,8 @@ def _by_key(name: str, items: Sequence[T], key: Callable[[T], Any]) -> dict[Any,
     return by_key
 
 
-def _alerts(alerts: Sequence[Alert], metrics: Sequence[Metric], sinks: Sequence[Sink]) -> dict[str, Watched]:
-    """Return the lowest mean and the bounds of each metric that an alert watches, or refuse what cannot be watched."""
+def _watched(alerts: Sequence[Alert], metrics: Sequence[Metric], sinks: Sequence[Sink]) -> dict[str, Watched]:
+    """Find the lowest mean and the bounds of each metric that an alert watches; refuse what cannot be watched."""
     by_name = {metric.name: metric for metric in metrics}
     if alerts and all(sink.database is None for sink in sinks):
         raise ValueError("alerts: need a sink with a database, such as SQLiteSink(PATH)")

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 # Names of OpenTelemetry's conventions for generative AI. They are still in development
 # (github.com/open-telemetry/semantic-conventions-genai, read in November 2026), and the package that holds them in
 # Python pins the API's version, so they are written down here.
-FACTS = {  # of the run; the conventional names where there are any
+# Of the run; the conventional names where there are any.
+FACTS = {
     "run_id": "ragstone.run.id", "run_name": "ragstone.run.name", "tags": "ragstone.run.tags",
     "user_id": "user.id", "thread_id": "gen_ai.conversation.id",
 }  # fmt: skip
 
 _SCOPE = "ragstone"
-_BOUNDARIES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # the default ones go up to 10,000
+# The default ones go up to 10,000.
+_BOUNDARIES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 class OpenTelemetrySink(Sink):
@@ -108,8 +110,9 @@ class OpenTelemetrySink(Sink):
         from opentelemetry._logs import LogRecord, SeverityNumber
 
         for record in records:
-            outcome, context = record.outcome, _context(record.origin)
-            labels: dict[str, str | float] = {  # what may be averaged together
+            outcome, context = record.outcome, _span_context(record.origin)
+            # What may be averaged together.
+            labels: dict[str, str | float] = {
                 "gen_ai.evaluation.name": clean_text(outcome.metric),
                 "gen_ai.evaluation.evaluator.version": clean_text(outcome.version),
                 "ragstone.judge.model": clean_text(record.judge),
@@ -139,7 +142,8 @@ class OpenTelemetrySink(Sink):
                     timestamp=max(0, int(clean_real(record.scored_at) * 1e9)),
                     context=context,
                     severity_number=severity,
-                    attributes={**labels, **attributes},  # clean: an exporter drops the one that it cannot encode
+                    # They are clean: an exporter drops one that it cannot encode.
+                    attributes={**labels, **attributes},
                     event_name="gen_ai.evaluation.result",
                 )
             )
@@ -151,7 +155,7 @@ class OpenTelemetrySink(Sink):
         self._logger.emit(
             LogRecord(
                 timestamp=int(alarm.at * 1e9),
-                context=_context({}),
+                context=_span_context({}),
                 severity_number=SeverityNumber.ERROR,
                 body=str(alarm),
                 attributes={
@@ -164,7 +168,7 @@ class OpenTelemetrySink(Sink):
         )
 
 
-def _context(origin: Mapping[str, str]) -> "Context":
+def _span_context(origin: Mapping[str, str]) -> "Context":
     """Return a context in which the app's span is the current one, or one without any."""
     from opentelemetry.context import Context
     from opentelemetry.trace import (
@@ -175,8 +179,10 @@ def _context(origin: Mapping[str, str]) -> "Context":
         set_span_in_context,
     )
 
-    span = INVALID_SPAN_CONTEXT  # not whatever is current here, which is not the app's
-    with suppress(KeyError, ValueError):  # no span, or ids of another kind
+    # Whatever is current here is not the app's.
+    span = INVALID_SPAN_CONTEXT
+    with suppress(KeyError, ValueError):
+        # There may be no span, or ids of another kind.
         flags = TraceFlags(int(origin["trace_flags"], 16))
         span = SpanContext(int(origin["trace_id"], 16), int(origin["span_id"], 16), is_remote=True, trace_flags=flags)
     return set_span_in_context(NonRecordingSpan(span), Context())

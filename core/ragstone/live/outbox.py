@@ -28,7 +28,8 @@ from ragstone.sample import Sample
 __all__ = ["Contents", "Outbox", "OutboxError"]
 
 _UNREADABLE = -1
-_ANY_SINK = "all sinks of whoever delivers"  # where what people said waits; a monitor that only writes knows no other
+# What people said waits under this name, as a monitor that only writes knows no sink.
+_ANY_SINK = "all sinks of whoever delivers"
 
 
 class OutboxError(RuntimeError):
@@ -37,7 +38,7 @@ class OutboxError(RuntimeError):
 
 _SCHEMA = DatabaseSchema(
     noun="outbox",
-    mark=0x7261674F,  # "ragO"
+    mark=0x7261674F,
     version=3,
     tables=(
         """CREATE TABLE samples (
@@ -91,7 +92,8 @@ class Outbox:
 
     def __init__(self, path: Path, patience: float = 5.0) -> None:
         self._file = SqliteFile(path, _SCHEMA, patience)
-        self._connection: sqlite3.Connection  # of the transaction
+        # Of the transaction.
+        self._connection: sqlite3.Connection
         with self._file.transaction():
             pass
         try:
@@ -126,7 +128,7 @@ class Outbox:
             "ON CONFLICT (id) DO NOTHING",
             (
                 pending.sample_id,
-                _metrics(pending),
+                _metrics_column(pending),
                 name if mine else None,
                 None if mine else name,
                 pending.to_json(),
@@ -139,7 +141,7 @@ class Outbox:
         return self._is_forgotten(pending.sample_id, pending.submitted_at, pending.sample)
 
     def remove(self, sample_id: str) -> None:
-        """Forget a sample of this process's that needs no more judging, also one that it left to others just now."""
+        """Remove a sample of this process's that needs no more judging, also one that it left to others just now."""
         self._connection.execute(
             "DELETE FROM samples WHERE id = ? AND coalesce(owner, left_by) = ?", (sample_id, self.owner.name)
         )
@@ -153,7 +155,7 @@ class Outbox:
             "INSERT INTO samples (id, metrics, left_by, attempts, not_before, body) VALUES (?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET body = excluded.body, metrics = excluded.metrics, owner = NULL, "
             "left_by = excluded.left_by, attempts = excluded.attempts, not_before = excluded.not_before",
-            (left.sample_id, _metrics(left), self.owner.name, attempts, time.time() + wait, left.to_json()),
+            (left.sample_id, _metrics_column(left), self.owner.name, attempts, time.time() + wait, left.to_json()),
         )
 
     def adopt(self) -> bool:
@@ -190,7 +192,7 @@ class Outbox:
         Returns:
             Each with whether it was this process that left it.
         """
-        me, names, now = self.owner.name, [_start(name) for name in metrics], time.time()
+        me, names, now = self.owner.name, [_start_in_column(name) for name in metrics], time.time()
         known = " OR ".join(["instr(metrics, ?)"] * len(names))
         cursor = self._connection.execute(
             "SELECT seq, id, body, attempts, left_by FROM samples "  # noqa: S608 - of question marks
@@ -198,12 +200,13 @@ class Outbox:
             f"AND ({known}) ORDER BY not_before, seq LIMIT ?",
             (now, now + longest, put_off_too, me, *names, most),
         )
-        rows = _first(cursor, most_bytes, first_too=first_too)
+        rows = _first_rows(cursor, most_bytes, first_too=first_too)
         claimed: list[tuple[Pending, bool]] = []
         for seq, sample_id, body, attempts, left_by in rows:
             try:
                 pending = Pending.from_json(sample_id, body, attempts)
-            except ValueError:  # kept for whoever wants to look, and never taken again
+            except ValueError:
+                # Kept for whoever wants to look, and never taken again.
                 self._connection.execute("UPDATE samples SET attempts = ? WHERE seq = ?", (_UNREADABLE, seq))
                 continue
             self._connection.execute("UPDATE samples SET owner = ? WHERE seq = ?", (me, seq))
@@ -234,7 +237,7 @@ class Outbox:
         return self._connection.execute("DELETE FROM records WHERE sink = ?", (_ANY_SINK,)).rowcount > 0
 
     def delivered(self, seqs: Sequence[int]) -> None:
-        """Forget records that their sinks have taken."""
+        """Remove records that their sinks have taken."""
         self._connection.executemany("DELETE FROM records WHERE seq = ?", [(seq,) for seq in seqs])
 
     def undelivered(self, sink: str, most: int) -> list[tuple[int, Record | Feedback]]:
@@ -248,7 +251,8 @@ class Outbox:
             try:
                 values = json.loads(body) if body.startswith('{"sample_id"') else None
                 record = decode(body) if values is None else Feedback.model_validate(values)
-            except ValueError:  # kept for whoever wants to look
+            except ValueError:
+                # Kept for whoever wants to look.
                 self._connection.execute("UPDATE records SET sink = 'unreadable: ' || sink WHERE seq = ?", (seq,))
                 continue
             self._connection.execute("UPDATE records SET owner = ? WHERE seq = ?", (self.owner.name, seq))
@@ -258,7 +262,7 @@ class Outbox:
     # --- all of it --------------------------------------------------------------------------------------------
 
     def contents(self) -> Contents:
-        """Return what the file holds."""
+        """Count what the file holds."""
         run, me = self._connection.execute, {"me": self.owner.name}
         samples, elsewhere, unreadable = run(
             "SELECT count(*), coalesce(sum(owner IS NOT NULL AND owner != :me), 0), coalesce(sum(attempts < 0), 0) "
@@ -275,7 +279,7 @@ class Outbox:
         return Contents(samples, elsewhere, unreadable, metrics, records, {sink: n for sink, n, _ in by_sink}, oldest)
 
     def waiting(self, *, mine: bool) -> dict[tuple[str, str], int]:
-        """Return how many samples no process has in hand, or only this one, by the metrics that are to score them."""
+        """Count the samples that no process has in hand, or only this one, by the metrics that are to score them."""
         metrics: dict[tuple[str, str], int] = {}
         for text, n in self._connection.execute(
             "SELECT metrics, count(*) FROM samples WHERE (owner IS NULL OR (:mine AND owner = :me)) AND attempts >= 0 "
@@ -287,7 +291,7 @@ class Outbox:
         return metrics
 
     def records(self) -> dict[str, int]:
-        """Return how many outcomes are not delivered, but for those that another process has, by the sink's name."""
+        """Count the outcomes that are not delivered, but for those that another process has, by the sink's name."""
         count = "SELECT sink, count(*) FROM records WHERE owner IS NULL OR owner = ? GROUP BY sink"
         return dict(self._connection.execute(count, (self.owner.name,)).fetchall())
 
@@ -310,7 +314,8 @@ class Outbox:
                 removed[table] = [row[1] for row in of]
             names.update(clean_key(each) for each in (*removed["samples"], *removed["records"]))
             note_forgotten(self._connection, names, user)
-        self._file.vacuum("samples", "records")  # also of what was there and had been scored
+        # Also of what was there and had been scored.
+        self._file.vacuum("samples", "records")
         return removed
 
     def _is_forgotten(self, sample_id: str, at: float, sample: Sample | None, user: str | None = None) -> bool:
@@ -319,19 +324,20 @@ class Outbox:
         return not not_forgotten(self._connection, [row])
 
     def close(self) -> None:
-        """Let go of the file and of the process's name in it."""
+        """Close the file, and free the process's name in it."""
         self._file.close()
         self.owner.close()
 
 
-def _first(
+def _first_rows(
     cursor: sqlite3.Cursor, most_bytes: float, *, first_too: bool
 ) -> list[tuple[int, str, str, int, str | None]]:
     """Return the first rows, until their bodies have so many bytes together."""
     rows: list[tuple[int, str, str, int, str | None]] = []
     size = 0
     for row in cursor:
-        size += len(row[2])  # it is all ASCII
+        # The text is all ASCII.
+        size += len(row[2])
         if size > most_bytes and (rows or not first_too):
             break
         rows.append(row)
@@ -339,11 +345,11 @@ def _first(
     return rows
 
 
-def _metrics(pending: Pending) -> str:
+def _metrics_column(pending: Pending) -> str:
     """Return the column by which samples are found: their metrics by name and version."""
     return json.dumps([[choice.metric, choice.version] for choice in pending.left])
 
 
-def _start(name: str) -> str:
+def _start_in_column(name: str) -> str:
     """Return how a metric of that name, and no other, stands in the column."""
     return f"[{json.dumps(name)}, "

@@ -20,7 +20,8 @@ from ragstone.live.waiting import wait_while
 
 _TICK = 0.25
 _SECONDS_BETWEEN_REPORTS = 60.0
-_SECONDS_TO_GIVE_BACK = 1.0  # for what a thread had just taken in hand
+# For what a thread had just taken in hand.
+_SECONDS_TO_GIVE_BACK = 1.0
 _SECONDS_FOR_LAST_CALL = 1.0
 _MOST_SECONDS_TO_DELIVER = 5.0
 
@@ -67,9 +68,11 @@ class Pipeline:
     def start(self) -> None:
         """Start the threads, unless they run. Where no more can be had it raises, and the next call tries again."""
         if self._started_at is not None or not self._starting.acquire(blocking=False):
-            return  # they run, or another thread is at it
+            # They run, or another thread is at it.
+            return
         try:
-            if self._settings.queue.workers:  # else another process judges and delivers
+            if self._settings.queue.workers:
+                # Else another process judges and delivers.
                 self.delivery.start()
             self.judging.start()
             start_thread(self._maintain, "ragstone-monitor")
@@ -126,14 +129,16 @@ class Pipeline:
                 return self._left()
             try:
                 self._wait(until)
-            finally:  # also on Ctrl-C
+            finally:
+                # Also on Ctrl-C.
                 self._end(min(_MOST_SECONDS_TO_DELIVER, max(0.0, until - time.monotonic())))
                 self._warn_of_rest("closed")
         return self._left()
 
     def at_exit(self) -> None:
         """Keep or count what is left: no judge can be asked any more, and no thread started."""
-        if self.intake.closed or self._pid != os.getpid():  # a forked child runs its parent's exit hooks, too
+        if self.intake.closed or self._pid != os.getpid():
+            # A forked child runs its parent's exit hooks, too.
             return
         self.intake.closed = True
         self._end(1.0)
@@ -155,7 +160,8 @@ class Pipeline:
         waiting = sum(sink.waiting for sink in stats.sinks.values())
         cut, undelivered = stats.reasons.get("dropped", {}).get("closed", 0), self._left().undelivered - waiting
         rest: list[str] = []
-        if self._settings.queue.workers and (self.queue.in_file or waiting):  # else another process goes on with them
+        if self._settings.queue.workers and (self.queue.in_file or waiting):
+            # Else another process goes on with them.
             go_on = f"the next start goes on with them, or: ragstone live worker --outbox {path}"
             rest.append(f"{self.queue.in_file:,} evaluations and {waiting:,} outcomes wait in {path}; {go_on}")
         if cut or undelivered:

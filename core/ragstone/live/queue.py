@@ -51,7 +51,8 @@ class MemoryQueue:
     def put(self, task: Pending) -> None:
         """Add a new sample. Returns at once."""
         with self._lock:
-            if self.ended.is_set():  # it was on its way when the monitor was closed
+            if self.ended.is_set():
+                # It was on its way when the monitor was closed.
                 self._counters.cut_off(len(task.todo))
                 return
             self._count(task)

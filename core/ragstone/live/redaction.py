@@ -16,7 +16,8 @@ Redact = Callable[[str], str]
 
 _DEPTH = 6
 _ITEMS = 1_000
-_TRIES = 4  # one in some ten thousand needs a second
+# One try in some ten thousand needs a second.
+_TRIES = 4
 _QUOTED, _SHORTEST = 24, 8
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -44,9 +45,9 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         >>> snapshot(sample, "1", lambda text: text.replace("555-0100", "[phone]")).response
         'Call [phone].'
     """
-    clean = None if redact is None else _checked(redact)
+    clean = None if redact is None else _redacting(redact)
     text: Callable[[object], str] = _exact if clean is None else clean
-    metadata = as_dict(_each_text(_plain(sample.metadata), text))
+    metadata = as_dict(_each_text(_plain_metadata(sample.metadata), text))
     if isinstance(error := metadata.get("error"), str):
         metadata["error"] = without_keys(error[:LONGEST])
     fields: dict[str, Any] = {"id": sample_id, "metadata": metadata}
@@ -60,7 +61,8 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
     for name in ("user_input", "response", "reference"):
         if (value := getattr(sample, name)) is not None:
             fields[name] = text(value)
-    return Sample.model_construct(**fields) if clean is None else Sample(**fields)  # a user's text is checked
+    # A user's text is checked.
+    return Sample.model_construct(**fields) if clean is None else Sample(**fields)
 
 
 def _exact(value: object) -> str:
@@ -68,16 +70,18 @@ def _exact(value: object) -> str:
         return value
     if not issubclass(type(value), str):
         raise TypeError(f"is {type(value).__name__}, not text (str)")
-    return str.__str__(cast("str", value))  # not a subclass's own idea of its text
+    # A subclass may have its own idea of its text.
+    return str.__str__(cast("str", value))
 
 
-def _checked(redact: Callable[[str], object]) -> Callable[[object], str]:
+def _redacting(redact: Callable[[str], object]) -> Callable[[object], str]:
     def clean(value: object) -> str:
         text = _exact(value)
         try:
             redacted = redact(text)
         except Exception as error:
-            raise RedactionFailed(f"redact raised {type(error).__name__}") from None  # its text may be the secret
+            # Its text may be the secret.
+            raise RedactionFailed(f"redact raised {type(error).__name__}") from None
         if not isinstance(redacted, str):
             raise RedactionFailed(f"redact returned {type(redacted).__name__}, not text (str)")
         return _exact(redacted)
@@ -85,8 +89,8 @@ def _checked(redact: Callable[[str], object]) -> Callable[[object], str]:
     return clean
 
 
-def _plain(metadata: object) -> object:
-    """Return it as plain values; the app may change it meanwhile: then look again, a few times."""
+def _plain_metadata(metadata: object) -> object:
+    """Make metadata plain values. The app may change it meanwhile: then look again, a few times."""
     for _ in range(_TRIES):
         if is_mapping(plain := to_plain(metadata, depth=_DEPTH, left=[_ITEMS])):
             return plain

@@ -55,25 +55,43 @@ class Queue:
 
 @dataclass(frozen=True, kw_only=True)
 class Waits:
-    """Seconds between tries and looks, and what is held meanwhile. Of a pair, the first doubles up to the second."""
+    """Seconds between tries and looks, and what is held meanwhile. Of a pair, the first doubles up to the second.
 
-    judge: tuple[float, float] = (30.0, 3_600.0)  # after its failure; eleven tries last about four hours
-    sink: tuple[float, float] = (0.1, 5.0)  # after its failure
-    outbox: float = 1.0  # after its failure
-    locked: float = 5.0  # while another process holds the outbox
-    looks: float = 1.0  # into the outbox
-    adoptions: float = 15.0  # of what ended processes left in it
-    outcomes: int = 10_000  # in memory, for a sink
-    hanging: int = 8  # threads for each worker, beyond which judging stands still
-    clock: Callable[[], float] = time.time  # of the budget's minutes and days
+    Attributes:
+        judge: After its failure; eleven tries last about four hours.
+        sink: After its failure.
+        outbox: After its failure.
+        locked: While another process holds the outbox.
+        looks: Between looks into the outbox.
+        adoptions: Between looks for what ended processes left in it.
+        outcomes: How many may wait in memory for a sink.
+        hanging: How many threads may hang for each worker, before judging stands still.
+        clock: Of the budget's minutes and days.
+    """
+
+    judge: tuple[float, float] = (30.0, 3_600.0)
+    sink: tuple[float, float] = (0.1, 5.0)
+    outbox: float = 1.0
+    locked: float = 5.0
+    looks: float = 1.0
+    adoptions: float = 15.0
+    outcomes: int = 10_000
+    hanging: int = 8
+    clock: Callable[[], float] = time.time
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options of a `Monitor`, checked."""
+    """The options of a `Monitor`, checked.
+
+    Attributes:
+        metrics: By name and version.
+        choices: The metrics with their rates.
+        alerts: What they watch, by the metric's name.
+    """
 
     metrics: Mapping[tuple[str, str], Metric]
-    choices: Sequence[Choice]  # of the metrics, with their rates
+    choices: Sequence[Choice]
     sinks: Sequence[Sink]
     sampling: Sampling
     queue: Queue
@@ -83,6 +101,6 @@ class Settings:
     store_text: bool
     keep: frozenset[str]
     group: str | None
-    alerts: Mapping[str, Watched]  # by metric
+    alerts: Mapping[str, Watched]
     on_alarm: Callable[[Alarm], object] | None
     waits: Waits

@@ -3,17 +3,14 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ragstone.errors import RagstoneError
+from ragstone.live.alarms import Alarm
 from ragstone.live.health import Health
 from ragstone.live.sampling import check_function
-
-if TYPE_CHECKING:
-    from ragstone.live.alarms import Alarm
-    from ragstone.results.database import Database
-    from ragstone.results.record import Record
-    from ragstone.results.traffic import Feedback
+from ragstone.results.database import Database
+from ragstone.results.record import Record
+from ragstone.results.traffic import Feedback
 
 
 class SinkError(RagstoneError):
@@ -28,17 +25,17 @@ class Sink(ABC):
     call, and is opened anew in a forked process.
 
     Attributes:
-        name: What tells it from the monitor's other sinks, in `stats()` and in the outbox.
+        name: What distinguishes it from the monitor's other sinks, in `stats()` and in the outbox.
         database: Where a monitor's alerts count, and a budget reads what was spent today, if the sink has one.
         forgotten: How many outcomes it was given and did not keep, as their sample or user was forgotten meanwhile.
     """
 
     name: str
     forgotten: int = 0
-    database: "Database | None" = None
+    database: Database | None = None
 
     @abstractmethod
-    def write(self, records: "Sequence[Record]") -> None:
+    def write(self, records: Sequence[Record]) -> None:
         """Keep the records, all or none. One that is there already, by `Record.key`, is replaced.
 
         Raises:
@@ -48,14 +45,14 @@ class Sink(ABC):
     def health(self, health: Health) -> None:  # noqa: B027 - may be left as it is
         """Keep a process's counters in place of its earlier ones. Most sinks have no use for them."""
 
-    def feedback(self, feedback: "Sequence[Feedback]") -> None:  # noqa: B027 - may be left as it is
+    def feedback(self, feedback: Sequence[Feedback]) -> None:  # noqa: B027 - may be left as it is
         """Keep what people said of answers, beside their outcomes. One of the same sample and time is replaced.
 
         Raises:
             Exception: It could not be kept; it will be handed over again.
         """
 
-    def alarm(self, alarm: "Alarm") -> None:  # noqa: B027 - may be left as it is
+    def alarm(self, alarm: Alarm) -> None:  # noqa: B027 - may be left as it is
         """Take note of an alarm that an alert has raised.
 
         Raises:
@@ -67,7 +64,7 @@ class Sink(ABC):
         return None
 
     def close(self) -> None:  # noqa: B027 - may be left as it is
-        """Let go of what is open. A later `write` opens it again."""
+        """Close what is open. A later `write` opens it again."""
 
 
 class CallableSink(Sink):
@@ -77,7 +74,7 @@ class CallableSink(Sink):
 
     Args:
         function: Takes a list of `Record`; what it returns is not looked at. Not async: no event loop runs there.
-        name: What tells it from the monitor's other sinks; by default "call:" and the function's name.
+        name: What distinguishes it from the monitor's other sinks; by default "call:" and the function's name.
 
     Attributes:
         function: The function.
@@ -97,7 +94,7 @@ class CallableSink(Sink):
         (['a'], 'call:list.extend')
     """
 
-    def __init__(self, function: "Callable[[list[Record]], object]", name: str | None = None) -> None:
+    def __init__(self, function: Callable[[list[Record]], object], name: str | None = None) -> None:
         check_function("function", function)
         self.function = function
         self.name = name or f"call:{getattr(function, '__qualname__', type(function).__qualname__)}"
@@ -105,7 +102,7 @@ class CallableSink(Sink):
     def __repr__(self) -> str:
         return f"CallableSink({self.name!r})"
 
-    def write(self, records: "Sequence[Record]") -> None:
+    def write(self, records: Sequence[Record]) -> None:
         """Call the function with the records, unless there are none.
 
         Raises:

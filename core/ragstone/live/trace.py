@@ -18,7 +18,8 @@ Fact = Literal["id", "run_id", "run_name", "tags", "user_id", "thread_id"]
 
 _KEYS: Mapping[Fact, tuple[str, ...]] = {
     "run_id": ("run_id",),
-    "run_name": ("run_name", "name"),  # as an app names it, and as frameworks do
+    # As an app names it, and as frameworks do.
+    "run_name": ("run_name", "name"),
     "tags": ("tags",),
     "user_id": ("user_id",),
     "thread_id": ("thread_id", "session_id", "conversation_id"),
@@ -72,18 +73,19 @@ def current_trace() -> Trace | None:
 
 
 def own_id(metadata: Mapping[str, object]) -> str | None:
-    """Return the id that the app gives a sample that begins now: by the block, else by a run's metadata or tags."""
+    """Find the id that the app gives a sample that begins now: by the block, else by a run's metadata or tags."""
     trace = _current.get()
     if trace is None:
         name = metadata.get(TRACE_KEY)
         return name if isinstance(name, str) and name else None
-    with _numbering:  # the runs of a batch begin on several threads
+    with _numbering:
+        # The runs of a batch begin on several threads.
         trace.samples = number = trace.samples + 1
     return trace.id if number == 1 else f"{trace.id}/{number}"
 
 
 def facts_of(metadata: Mapping[str, object], keep: Collection[str]) -> dict[Fact, object]:
-    """Return what an outcome keeps of a sample's metadata, by the fields of a record.
+    """Find what an outcome keeps of a sample's metadata, by the fields of a record.
 
     Example:
         >>> facts_of({"name": "rag", "tags": {"team": "a"}, "session_id": 7}, ["run_name", "tags", "thread_id"])

@@ -3,19 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ragstone.live.alarms import Alarm, alerts_in, count_new
 from ragstone.live.health import read_health
+from ragstone.live.outbox import Contents
 from ragstone.live.outcomes import outcomes_by_reason
 from ragstone.report.tables import Tabular, count, moment
-
-if TYPE_CHECKING:
-    from ragstone.live.outbox import Contents
-    from ragstone.results.database import Database
+from ragstone.results.database import Database
 
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
-_COUNTED = ("scored", "unscored", "spooled")  # as outcomes, or as what waits
+# As outcomes, or as what waits.
+_COUNTED = ("scored", "unscored", "spooled")
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,18 +78,18 @@ class Traffic(Tabular):
             yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."
 
     def conclusion(self) -> str:
-        """Return how many alarms stand; "" where none does."""
+        """Say how many alarms stand; "" where none does."""
         n = len(self.alarms)
         return f"{n} alarm{'s' if n > 1 else ''}: a metric's mean has fallen below what was wanted." if n else ""
 
     def data(self) -> dict[str, object]:
-        """Return what a page shows of it: the alarms apart, in a box of their own."""
+        """Write it as JSON for a page: the alarms apart, in a box of their own."""
         alarms = list(map(str, self.alarms))
         remarks = [each for each in self.remarks() if each not in alarms]
         return {**super().data(), "alarms": alarms, "remarks": remarks}
 
 
-def read_traffic(name: str, database: "Database", outbox: "Contents | None" = None) -> Traffic:
+def read_traffic(name: str, database: Database, outbox: Contents | None = None) -> Traffic:
     """Read how live scoring stands. What alerts have not counted yet is counted before.
 
     Raises:

@@ -38,7 +38,7 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
     if as_json:
         click.echo(to_json([dict(zip(_NAMES, each, strict=True)) for each in every]))
     elif every:
-        rows = [_cells(*each) for each in every]
+        rows = [_alert_cells(*each) for each in every]
         click.echo("\n".join(text_table(("metric", "by", "below", "samples", "mean", ""), rows)))
         for alarm in raised:
             click.echo(printable(alarm, 1_000))
@@ -50,7 +50,9 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
         ctx.exit(1)
 
 
-def _cells(metric: str, by: str, below: float, samples: int, total: float, alarm: Alarm | None) -> tuple[str, ...]:
+def _alert_cells(
+    metric: str, by: str, below: float, samples: int, total: float, alarm: Alarm | None
+) -> tuple[str, ...]:
     mean = f"{total / samples:.3f}" if samples else ""
     return (
         printable(metric, 100),

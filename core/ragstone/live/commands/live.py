@@ -4,7 +4,7 @@ import click
 
 from ragstone.live.commands.alarms import alarms
 from ragstone.live.commands.samples import feedback, forget
-from ragstone.live.commands.traffic import report, stats
+from ragstone.live.commands.traffic import live_report, stats
 from ragstone.live.commands.worker import worker
 
 
@@ -13,5 +13,5 @@ def live() -> None:
     """Work for an app's monitor, beside the app."""
 
 
-for _command in (alarms, feedback, forget, report, stats, worker):
+for _command in (alarms, feedback, forget, live_report, stats, worker):
     live.add_command(_command)

@@ -44,7 +44,7 @@ def forget(
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Name exactly one of --older-than, --user and
     --id. Monitors may go on; what they have in hand of these samples is not kept either. An id is named as reports show
-    it, where NUL and half characters are escapes.
+    it, where NUL and lone surrogates are escapes.
     """
     if sum(map(bool, (older_than, user, sample_id))) != 1:
         raise click.UsageError("say what to forget: exactly one of --older-than, --user and --id")

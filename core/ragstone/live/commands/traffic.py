@@ -38,14 +38,14 @@ def stats(db: str, outbox: str | None, as_json: bool) -> None:
     click.echo(to_json(traffic) if as_json else str(traffic))
 
 
-@click.command(short_help="Make a report's page with alarms and what was not scored.")
+@click.command("report", short_help="Make a report's page with alarms and what was not scored.")
 @click.argument("db", metavar="DB")
 @_outbox_option
 @click.option("--since", metavar="TIME", help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, allow_dash=True), help="Where the page goes. Default: DB-report.html."
 )
-def report(db: str, outbox: str | None, since: str | None, out: str | None) -> None:
+def live_report(db: str, outbox: str | None, since: str | None, out: str | None) -> None:
     """Make the page of `ragstone report DB`, with alarms, what waits and what was not scored in front."""
     out = out or unused(f"{Path(database_file(db) or 'ragstone').stem}-report.html")
     check_apart([("--out", None if out == "-" else out)], [("DB", database_file(db)), ("--outbox", outbox)])

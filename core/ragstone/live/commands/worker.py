@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
     from ragstone.live.outbox import Contents
 
-_LOOK = 0.1  # seconds between two looks at the monitor
-_PATIENCE = 30.0  # seconds in which something must have been done, where nothing is in hand
+# Seconds between two looks at the monitor.
+_LOOK = 0.1
+# Seconds in which something must have been done, where nothing is in hand.
+_PATIENCE = 30.0
 _FAILURES_OF_THE_JUDGE = ("judge_error", "timeout", "over_budget", "cancelled")
 _WAYS = {
     "again": "run this again when it takes them",
@@ -43,7 +45,8 @@ _WAYS = {
     "sql": "ragstone live worker --outbox {} --db {} (with the password if it has one)",
     "unreadable": "there is no way, they cannot be read",
 }
-_MOST_WAITING = 100  # samples taken at once: several workers on one outbox share what is left
+# Samples taken at once: several workers on one outbox share what is left.
+_MOST_WAITING = 100
 
 
 @click.command(short_help="Score what a monitor left in its outbox.")
@@ -102,7 +105,7 @@ def worker(
         click.echo(printable(f"{outbox}: nothing in it"))
         return
     if monitor is not None:
-        imported = _imported(monitor, path)
+        imported = _imported_monitor(monitor, path)
         its_monitor = imported.judging(options["workers"])
         of_monitor = options.keys() if its_monitor is imported else options.keys() - {"workers"}
         for option in ctx.command.params:
@@ -110,7 +113,7 @@ def worker(
             if chosen and option.name in of_monitor:
                 raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
     else:
-        its_monitor = _made(path, left, follow=follow, **options)
+        its_monitor = _monitor_of_options(path, left, follow=follow, **options)
     ended = _work(its_monitor, follow=follow)
     left, stats = _contents(path), its_monitor.stats()
     for line in _why_left(left, ended, stats, outbox):
@@ -134,14 +137,14 @@ def worker(
 
 
 def _contents(path: Path, *, make: bool = False) -> "Contents":
-    """Return what an outbox holds, an empty one if it is to be made; rows of processes that are no more are freed."""
+    """Count what an outbox holds, an empty one if it is to be made; rows of processes that are no more are freed."""
     with opened_outbox(path, make=make) as outbox, outbox.transaction():
         outbox.adopt()
         return outbox.contents()
 
 
-def _imported(spec: str, path: Path) -> Monitor:
-    """Return the app's monitor."""
+def _imported_monitor(spec: str, path: Path) -> Monitor:
+    """Import the app's monitor."""
     import_from_here(spec)
     try:
         monitor = load_entry_point(spec, call=True)
@@ -156,7 +159,7 @@ def _imported(spec: str, path: Path) -> Monitor:
     return monitor
 
 
-def _made(
+def _monitor_of_options(
     path: Path,
     contents: "Contents",
     *,
@@ -171,7 +174,7 @@ def _made(
     store_text: bool,
     workers: int,
 ) -> Monitor:
-    """Return a monitor of the command's options."""
+    """Make a monitor of the command's options."""
     wanted = tuple(dict.fromkeys(names or (name for name, _ in contents.metrics)))
     if unknown := [name for name in wanted if name not in (*metric_names(), *names)]:
         raise click.UsageError(
@@ -187,7 +190,8 @@ def _made(
     )
     sink = database_sink(db, "--db ", new=True)
     try:
-        with closing(sink), sink.database.transaction():  # before a judge is paid for what it would not take
+        with closing(sink), sink.database.transaction():
+            # It is tried before a judge is paid for what it would not take.
             pass
     except SinkError as error:
         raise NotThere(f"--db {error}") from None
@@ -221,7 +225,8 @@ def _work(monitor: Monitor, *, follow: bool) -> str:
             before = done
             time.sleep(1.0 if follow else _LOOK)
         still = 0
-        while asked and still < 3:  # between two evaluations of a sample none is in hand
+        while asked and still < 3:
+            # Between two evaluations of a sample none is in hand.
             still = 0 if monitor.stats().in_hand else still + 1
             time.sleep(_LOOK / 3)
         monitor.close()
