@@ -3,7 +3,7 @@
 import shlex
 import signal
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from ragstone.cli.options import (
 from ragstone.judge_names import NullJudge, RegistryError, load_entry_point
 from ragstone.live import Monitor, Queue, Stats
 from ragstone.live.commands.options import database_sink, opened_outbox
+from ragstone.live.database import DatabaseSink
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
 from ragstone.metrics.names import metric_names
@@ -104,36 +105,32 @@ def worker(
     if not (left.samples or left.records or follow):
         click.echo(printable(f"{outbox}: nothing in it"))
         return
-    if monitor is not None:
-        imported = _imported_monitor(monitor, path)
-        its_monitor = imported.judging(options["workers"])
-        of_monitor = options.keys() if its_monitor is imported else options.keys() - {"workers"}
-        for option in ctx.command.params:
-            chosen = ctx.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
-            if chosen and option.name in of_monitor:
-                raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
+    if monitor is None:
+        scoring = _monitor_of_options(path, left, options, follow=follow)
     else:
-        its_monitor = _monitor_of_options(path, left, follow=follow, **options)
-    ended = _work(its_monitor, follow=follow)
-    left, stats = _contents(path), its_monitor.stats()
+        scoring = _monitor_of_app(ctx, monitor, path, options)
+    ended = _work(scoring, follow=follow)
+    left, stats = _contents(path), scoring.stats()
     for line in _why_left(left, ended, stats, outbox):
         click.echo(printable(line, 1_000), err=True)
-    reasons = stats.reasons.get("unscored", {})
+    unscored = stats.reasons.get("unscored", {})
     open_ = sum(left.metrics.values()) + sum(left.records.values())
-    if as_json:
-        numbers = {"scored": stats.scored, "unscored": reasons, "over_budget": stats.over_budget, "left": open_}
-        click.echo(to_json(numbers))
-    else:
-        listed = ", ".join(f"{reason} {n:,}" for reason, n in reasons.items())
-        unscored = f"unscored {stats.unscored:,}" + (f" ({listed})" if listed else "")
-        over_budget = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
-        click.echo(f"scored {stats.scored:,}, {unscored}{over_budget}, left {open_:,}")
+    click.echo(_summary(stats, unscored, open_, as_json=as_json))
     if ended == "interrupted":
         ctx.exit(130)
-    failed = sum(reasons.get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
+    failed = sum(unscored.get(reason, 0) for reason in _FAILURES_OF_THE_JUDGE)
     lost = sum(sink.lost for sink in stats.sinks.values())
     wrong = open_ or left.unreadable or failed or lost or stats.over_budget or stats.dropped
     ctx.exit(int(bool(wrong) and not (follow and ended == "terminated")))
+
+
+def _summary(stats: Stats, unscored: Mapping[str, int], open_: int, *, as_json: bool) -> str:
+    if as_json:
+        return to_json({"scored": stats.scored, "unscored": unscored, "over_budget": stats.over_budget, "left": open_})
+    reasons = ", ".join(f"{reason} {n:,}" for reason, n in unscored.items())
+    listed = f" ({reasons})" if reasons else ""
+    over_budget = f", over budget {stats.over_budget:,}" if stats.over_budget else ""
+    return f"scored {stats.scored:,}, unscored {stats.unscored:,}{listed}{over_budget}, left {open_:,}"
 
 
 def _contents(path: Path, *, make: bool = False) -> "Contents":
@@ -143,8 +140,8 @@ def _contents(path: Path, *, make: bool = False) -> "Contents":
         return outbox.contents()
 
 
-def _imported_monitor(spec: str, path: Path) -> Monitor:
-    """Import the app's monitor."""
+def _monitor_of_app(ctx: click.Context, spec: str, path: Path, options: Mapping[str, Any]) -> Monitor:
+    """Import the app's monitor, which says all that options would say."""
     import_from_here(spec)
     try:
         monitor = load_entry_point(spec, call=True)
@@ -156,26 +153,19 @@ def _imported_monitor(spec: str, path: Path) -> Monitor:
     if monitor.outbox is None or monitor.outbox.resolve() != path.resolve():
         has = "it has none" if monitor.outbox is None else f"its outbox is {monitor.outbox}"
         raise click.UsageError(f"--monitor {spec}: {has}; --outbox names {path.absolute()}")
-    return monitor
+    judging = monitor.judging(options["workers"])
+    said = options.keys() if judging is monitor else options.keys() - {"workers"}
+    for option in ctx.command.params:
+        chosen = ctx.get_parameter_source(str(option.name)) is click.core.ParameterSource.COMMANDLINE
+        if chosen and option.name in said:
+            raise click.UsageError(f"{option.opts[0]}: --monitor says that already; leave one of them out")
+    return judging
 
 
-def _monitor_of_options(
-    path: Path,
-    contents: "Contents",
-    *,
-    follow: bool,
-    names: Sequence[str],
-    llm: str,
-    writer: str | None,
-    embedder: str | None,
-    asking: str,
-    settings: Sequence[str],
-    db: str,
-    store_text: bool,
-    workers: int,
-) -> Monitor:
+def _monitor_of_options(path: Path, contents: "Contents", given: Mapping[str, Any], *, follow: bool) -> Monitor:
     """Make a monitor of the command's options."""
-    wanted = tuple(dict.fromkeys(names or (name for name, _ in contents.metrics)))
+    names, llm, embedder = given["names"], given["llm"], given["embedder"]
+    wanted: tuple[str, ...] = tuple(dict.fromkeys(names or (name for name, _ in contents.metrics)))
     if unknown := [name for name in wanted if name not in (*metric_names(), *names)]:
         raise click.UsageError(
             f"samples wait for {unknown[0]}, which ragstone does not have; name the app's monitor, which does "
@@ -183,25 +173,29 @@ def _monitor_of_options(
         )
     if not wanted and follow:
         raise click.UsageError(f"{path} is empty: say what to score by (--metric, or --monitor MODULE:NAME)")
-    options = parse_settings(settings, wanted, asking=asking)
+    options = parse_settings(given["settings"], wanted, asking=given["asking"])
     check_apart(
-        [("--db", database_file(db))],
+        [("--db", database_file(given["db"]))],
         [("--outbox", str(path)), ("--llm", local_file(llm)), ("--embedder", local_file(embedder))],
     )
-    sink = database_sink(db, "--db ", new=True)
-    try:
-        with closing(sink), sink.database.transaction():
-            # It is tried before a judge is paid for what it would not take.
-            pass
-    except SinkError as error:
-        raise NotThere(f"--db {error}") from None
+    sink = _writable(given["db"])
+    queue = Queue(size=_MOST_WAITING, workers=given["workers"])
     metrics = (
-        make_metrics(options, llm=llm, writer=writer, embedder=embedder, concurrency=4 * workers)
+        make_metrics(options, llm=llm, writer=given["writer"], embedder=embedder, concurrency=4 * queue.workers)
         if wanted
         else [_Nothing(llm=NullJudge())]
     )
-    queue = Queue(size=_MOST_WAITING, workers=workers)
-    return Monitor(metrics, sinks=sink, outbox=path, store_text=store_text, queue=queue)
+    return Monitor(metrics, sinks=sink, outbox=path, store_text=given["store_text"], queue=queue)
+
+
+def _writable(name: str) -> DatabaseSink:
+    """Make a database's sink, and refuse one that takes nothing, before a judge is paid."""
+    sink = database_sink(name, "--db ", new=True)
+    try:
+        with closing(sink), sink.database.transaction():
+            return sink
+    except SinkError as error:
+        raise NotThere(f"--db {error}") from None
 
 
 class _Nothing(ContextRelevancy):
