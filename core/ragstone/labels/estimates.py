@@ -273,14 +273,10 @@ def _by_residuals(
     residual, left = _residuals(data, None if alone else slope)
     extra = _extra_labels(data, yy / n, y_mean, difference=difference)
     rare = 0.5 * _crowded(_most_common(y)[-1] if alone else _on_a_line(data), n, 10.0)
-    # Of yes/no .5 of a residual more at each end: 0 where the line is highest, 1 where it is lowest.
+    shift_share, skew_share, quantile = left, 0.5, t
     if yes_no:
         extra, rare, shift_share, skew_share, quantile = 0.5, 0.0, 1.0, 0.3, z
-        line = y_mean + slope * (np.array([1.0, 0.0]) - f_mean)
-        ends = np.array([0.0, 1.0]) - np.minimum(np.maximum(line, 0.0), 1.0)
-    else:
-        shift_share, skew_share, quantile = left, 0.5, t
-        ends = np.array([-y_mean, 1.0 - y_mean]) * math.sqrt(left)
+    ends = _residuals_at_ends(data, slope, left, yes_no=yes_no)
     size = n + 2.0 * extra
     shift = extra * float(ends.sum()) / size * shift_share
     squares = float(((residual - shift) ** 2).sum()) + extra * float(((ends - shift) ** 2).sum())
@@ -313,6 +309,15 @@ def _residuals(data: _Data, slope: float | None) -> "tuple[Numbers, float]":
     residual = data.y - data.y.mean() - (slope or 0.0) * off
     left = min(1.0, float((residual**2).sum()) / yy + 1.0 / data.n) if yy > _NOTHING else 1.0
     return (residual if slope is None else residual / (1.0 - off**2 / ff)), left
+
+
+def _residuals_at_ends(data: _Data, slope: float, left: float, *, yes_no: bool) -> "Numbers":
+    """How far labels of 0 and of 1 would be from the line: of yes/no where it is highest, and where it is lowest."""
+    mean = float(data.y.mean())
+    if not yes_no:
+        return np.array([-mean, 1.0 - mean]) * math.sqrt(left)
+    line = mean + slope * (np.array([1.0, 0.0]) - float(data.f.mean()))
+    return np.array([0.0, 1.0]) - np.minimum(np.maximum(line, 0.0), 1.0)
 
 
 def _wilson(data: _Data, tail: float) -> tuple[float, float, float, _Parts]:
