@@ -25,9 +25,10 @@ from ragstone import (
     Sample,
     SummarizationScore,
 )
+from ragstone.metrics.names import metric_names
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..support.judges import drive, truth  # noqa: TID252
+from ..support.judges import all_metrics, drive, truth  # noqa: TID252
 
 PINNED = {
     "summarization_score": ("3", "265af9a693c49bc3"),
@@ -127,8 +128,10 @@ def test_so_has_a_changed_prompt_on_history(metric):
     assert found == PINNED_WITH_HISTORY[metric.name]
 
 
-def test_no_option_is_forgotten():
+def test_no_metric_and_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
+    assert {metric.name for metric in OPTIONS} == set(metric_names())
+    assert {metric.name for metric in all_metrics(truth)} == {*metric_names(), "polite"}
     shows_not = {
         "llm", "writer", "parts", "threshold", "asking", "scoring", "embedder", "language", "splitter",
         "length_penalty", "coeff", "max_input_tokens", "max_characters", "instructions", "marks",

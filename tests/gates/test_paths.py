@@ -7,22 +7,26 @@ from pathlib import Path
 import pytest
 
 PAGES = ("AGENTS.md", "CONTRIBUTING.md")
-MADE_LATER = (".venv/", ".nox/")
+PATH = re.compile(r"(?!\.venv|\.nox)[\w./*-]+(/|\.(py|md|toml))")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_path_and_each_name_is_there(repository: Path, page: str) -> None:
+    """A path stands below the root, the library, the integrations, or a folder that its line has named before."""
     text = re.sub(r"^```.*?^```$", "", (repository / page).read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
-    named = re.findall(r"`([^`\n]+)`", text)
-    paths = [
-        each for each in named if re.fullmatch(r"[\w./*-]+(/|\.(py|md|toml))", each) and not each.startswith(MADE_LATER)
-    ]
-    bases = [repository / base for base in (".", "core/ragstone", "integrations")]
-    assert len(paths) > 10
-    assert [path for path in paths if not any(any(base.glob(path.rstrip("/"))) for base in bases)] == []
-    for name in named:
-        if re.fullmatch(r"ragstone(\.\w+)+", name):
-            pkgutil.resolve_name(name)
+    missing, found = [], 0
+    for line in text.splitlines():
+        bases = [repository, repository / "core" / "ragstone", repository / "integrations"]
+        for named in re.findall(r"`([^`]+)`", line):
+            if re.fullmatch(r"ragstone(\.\w+)+", named):
+                pkgutil.resolve_name(named)
+            elif PATH.fullmatch(named):
+                there = [path for base in bases for path in base.glob(named.rstrip("/"))]
+                bases += [path for path in there if path.is_dir()]
+                found += bool(there)
+                missing += [] if there else [named]
+    assert missing == []
+    assert found > 10
 
 
 @pytest.mark.parametrize("page", PAGES)

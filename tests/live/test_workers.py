@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from ragstone import BaseLLM, ContextRelevancy, LLMReply, LLMRequest, Metric, Monitor, Sample, Unscored
+from ragstone import ContextRelevancy, Metric, Monitor, Sample, Unscored
 from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 from ragstone.text import split_sentences
 
+from ..support.judges import AsyncLLM  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Held, Kept, Second, adds_up, live, metric, ours, sample, submit, yes
 from .live_app import ran, rows
@@ -377,16 +378,6 @@ def test_blocking_stops_no_event_loop() -> None:
 
 
 def test_a_judge_with_an_async_half_alone_is_warned_of() -> None:
-    class Async(BaseLLM):
-        model = "async"
-
-        async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-            return LLMReply('{"ids": [1]}')
-
-    class Both(Async):
-        def generate(self, request: LLMRequest, /) -> LLMReply:
-            return LLMReply('{"ids": [1]}')
-
-    with pytest.warns(UserWarning, match="Async has async methods only: a monitor calls them on its own event loop"):
-        live(ContextRelevancy(llm=Async()))
-    live(ContextRelevancy(llm=Both()))
+    with pytest.warns(UserWarning, match="AsyncLLM has async methods only: a monitor calls them on its own event loop"):
+        live(ContextRelevancy(llm=AsyncLLM({"ids": [1]})))
+    live(ContextRelevancy(llm=FakeLLM({"ids": [1]})))
