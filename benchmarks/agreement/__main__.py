@@ -14,7 +14,7 @@ from typing import cast
 import click
 
 from ragstone import LLM, Embedder
-from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, make_embedder, make_llm, parse_settings
+from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, NotThere, connected_embedder, connected_llm, parse_settings
 from ragstone.judge_names import is_local
 from ragstone.metrics.names import metric_names
 
@@ -89,7 +89,7 @@ def _score(
         return
     llm = _embedded(judge, threads) if local else _elsewhere(judge, calls)
     wanted = local or embedder is not None or embeds(scored, settings)
-    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
+    vectors = connected_embedder(embedder, judge, llm, max_concurrency=calls) if wanted else None
     try:
         score_folder(data, scored, out, settings, llm, vectors, _of_floors())
     except (JudgeError, KeyboardInterrupt):
@@ -128,7 +128,7 @@ def _write(out: Path) -> None:
 
 def _elsewhere(judge: str, calls: int) -> LLM:
     try:
-        return make_llm(judge, max_concurrency=calls)
+        return connected_llm(judge, max_concurrency=calls)
     except click.ClickException as error:
         raise type(error)(error.message.replace("--llm", "--judge", 1)) from None
 

@@ -37,7 +37,7 @@ from ragstone import (
     Unscored,
     evaluate,
 )
-from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, make_embedder, make_llm
+from ragstone.cli.options import EMBEDDER_HELP, JUDGE_HELP, connected_embedder, connected_llm
 from ragstone.text import language_of, split_sentences
 
 # How many rows of a language each metric scores, unless asked for all. A judge that is asked one by one has about 2, 5,
@@ -211,8 +211,8 @@ def main(
     calls: int,
 ) -> None:
     """Score the set, and write the page and the figures."""
-    llm = make_llm(judge, max_concurrency=calls)
-    vectors = make_embedder(embedder, judge, llm, max_concurrency=calls)
+    llm = connected_llm(judge, max_concurrency=calls)
+    vectors = connected_embedder(embedder, judge, llm, max_concurrency=calls)
     out.mkdir(parents=True, exist_ok=True)
     chosen = [row for row in read_rows() if not languages or row.language in {"en", *languages}]
     scored: list[Scored] = []

@@ -6,7 +6,7 @@ import pytest
 from click import ClickException
 
 from ragstone import ContextRelevancy, Sample, judge_names
-from ragstone.cli.options import make_embedder, make_llm
+from ragstone.cli.options import connected_embedder, connected_llm
 from ragstone.errors import without_keys
 from ragstone.live import Monitor, Queue, SQLiteSink
 from ragstone.testing import FakeLLM
@@ -18,11 +18,11 @@ NOBODY = "http://127.0.0.1:9"
 
 
 def llm(spec):
-    return make_llm(spec, max_concurrency=4)
+    return connected_llm(spec, max_concurrency=4)
 
 
 def embedder(spec, llm_spec="", judge=None):
-    return make_embedder(spec, llm_spec, judge, max_concurrency=4)
+    return connected_embedder(spec, llm_spec, judge, max_concurrency=4)
 
 
 def test_a_server_names_its_model_or_is_told_which(server):

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 import click
 
 from ragstone._version import __version__
-from ragstone.cli.options import check_name, embedder_option, llm_option, make_embedder, make_llm
+from ragstone.cli.options import check_model_name, connected_embedder, connected_llm, embedder_option, llm_option
 from ragstone.errors import describe, without_keys
 from ragstone.judge import DecisionModel, DecisionRequest, Judge, LLMRequest, Question
 from ragstone.plain import printable
@@ -27,8 +27,8 @@ def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
 
     Exit status: 0 when both answer, 1 when one does not, 2 when a name is none.
     """
-    check_name("--llm", llm)
-    check_name("--embedder", embedder or llm)
+    check_model_name("--llm", llm)
+    check_model_name("--embedder", embedder or llm)
     click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
     for what, packages in _wanted_packages().items():
         click.echo(f"{what}: {', '.join(map(_version, packages))}")
@@ -71,7 +71,7 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
 
 
 def _judge(spec: str) -> str:
-    llm: Judge = make_llm(spec, max_concurrency=1)
+    llm: Judge = connected_llm(spec, max_concurrency=1)
     if isinstance(llm, DecisionModel):
         asked = DecisionRequest("doctor.ask", {"text": "Water."}, {"1": Question("Is it wet?", ("yes", "no"))})
         shares = llm.decide(asked).probabilities["1"]
@@ -89,6 +89,6 @@ def _judge(spec: str) -> str:
 
 
 def _embedder(spec: str | None, llm: str) -> str:
-    embedder = make_embedder(spec, llm, max_concurrency=1)
+    embedder = connected_embedder(spec, llm, max_concurrency=1)
     rows = embedder.embed(["Is water wet?", "Does water make wet?"])
     return f"{embedder.model} answers with {rows.shape[1]} dimensions"

@@ -103,11 +103,11 @@ class _Commands(click.Group):
             vars(error)["message"] = without_keys(error.message)
             raise
         except (JournalError, NoKeyError) as error:
-            raise _failure(f"--journal {error}") from error
+            raise _error_of(f"--journal {error}") from error
         except GroupError as error:
-            raise _failure(f"--{error}") from error
+            raise _error_of(f"--{error}") from error
         except (RagstoneError, ImportError) as error:
-            raise _failure(str(error)) from error
+            raise _error_of(str(error)) from error
         except KeyboardInterrupt:
             ctx.exit(_SIGINT_STATUS)
         except OSError as error:
@@ -116,21 +116,21 @@ class _Commands(click.Group):
             if error.errno == errno.EPIPE:
                 discard(sys.stderr)
                 ctx.exit(_SIGPIPE_STATUS)
-            raise _failure(_message(error)) from error
+            raise _error_of(_message(error)) from error
 
 
 def _missing(name: str, error: ImportError) -> click.Command:
     """Return a command that says which package it needs."""
 
     def fail(**_: object) -> None:
-        raise _failure(f"{name}: {error}")
+        raise _error_of(f"{name}: {error}")
 
     anything = click.Argument(["anything"], nargs=-1, type=click.UNPROCESSED)
     settings = {"ignore_unknown_options": True}
     return click.Command(name, settings, fail, [anything], short_help=f"Needs more packages: {error}")
 
 
-def _failure(message: str) -> NotThere:
+def _error_of(message: str) -> NotThere:
     return NotThere(without_keys("\n".join(printable(line, 1_000) for line in message.splitlines())))
 
 

@@ -75,13 +75,13 @@ def _known(
     names = (value,) if isinstance(value, str) else value
     try:
         for name in metric_names.metrics_of(names) if names is value else names:
-            metric_class(name)
+            metric_class_here(name)
     except judge_names.RegistryError as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return value
 
 
-def metric_class(name: str) -> type[Metric]:
+def metric_class_here(name: str) -> type[Metric]:
     """Return the class of a metric, which may be in the current folder."""
     import_from_here(name)
     return metric_names.metric_class(name)
@@ -197,13 +197,13 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
         raise NotThere(f"{option} {name}: {error}") from error
 
 
-def check_name(option: str, name: str) -> None:
+def check_model_name(option: str, name: str) -> None:
     """Refuse what is no name of a judge or an embedder."""
     with _explained(option, name):
         judge_names.check_name(name)
 
 
-def make_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
+def connected_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
     """Return the judge that an option names: loaded, or with a server that answers."""
     with _explained(option, name):
         _check_reached(name)
@@ -213,7 +213,7 @@ def make_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
         return llm
 
 
-def make_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
+def connected_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
     """Return the embedder that `--embedder` names, or the one that goes with the judge."""
     with _explained("--embedder", name or f"of {llm_name}"):
         if name is not None or llm is None:
@@ -272,11 +272,13 @@ def make_metrics(
 ) -> list[Metric]:
     """Return the metrics, over one judge; in a dry run over one that is never asked."""
     asks = any(metric_names.metric_class(name).needs_llm for name in options)
-    judge = _stand_in("--llm", llm) if dry or not asks else make_llm(llm, max_concurrency=concurrency)
+    judge = _stand_in("--llm", llm) if dry or not asks else connected_llm(llm, max_concurrency=concurrency)
     writes: LLM | None = None
     if writer is not None and asks:
         writes = (
-            _stand_in("--writer", writer) if dry else make_llm(writer, max_concurrency=concurrency, option="--writer")
+            _stand_in("--writer", writer)
+            if dry
+            else connected_llm(writer, max_concurrency=concurrency, option="--writer")
         )
     made: Embedder | None = None
     metrics: list[Metric] = []
@@ -284,7 +286,7 @@ def make_metrics(
         own = None
         if gets_embedder(metric_names.metric_class(name), judge, named=embedder is not None):
             if made is None and not dry:
-                made = make_embedder(embedder, llm, judge, max_concurrency=concurrency)
+                made = connected_embedder(embedder, llm, judge, max_concurrency=concurrency)
             elif made is None:
                 made = judge_names.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
             own = made

@@ -236,7 +236,7 @@ def score(
         stop_on_give_up=True,
     )
     run.total = _count_lines(file)
-    shown = _Shown(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
+    shown = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
     info = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
     with contextlib.closing(ResultsFile(out, info, texts=not given["no_texts"])) as shown.results:
         result, ended = shown.evaluated(run)
@@ -350,7 +350,7 @@ def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Shown:
+class _RunOutput:
     """What a run prints and writes on the way."""
 
     results: ResultsFile
