@@ -9,6 +9,8 @@ from ragstone.judge import Embedder, Judge
 from ragstone.judge_names import RegistryError, check_name, is_embedded
 from ragstone.metrics.models import embedder_of, judge_of
 
+GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""Grades are words, because a number may be two tokens."""
 _DEFAULT = "openai:gpt-5-mini"
 _DEFAULT_EMBEDDER = "openai:text-embedding-3-small"
 

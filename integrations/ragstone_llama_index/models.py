@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ragstone.adapters.chat_models import (
     LeavesOut,
+    as_one_text,
     as_rows,
     member,
     read_reply,
@@ -111,7 +112,7 @@ class LlamaIndexLLM(LeavesOut, LlamaIndexModel[LLM]):
         if llm.metadata.is_chat_model:
             messages = _chat_messages(llm, request)
             return to_reply(await llm.achat(messages) if awaited else llm.chat(messages), request)
-        prompt = _prompt(request)
+        prompt = as_one_text(request)
         return to_reply(await llm.acomplete(prompt) if awaited else llm.complete(prompt), request)
 
 
@@ -119,10 +120,6 @@ def _chat_messages(llm: LLM, request: LLMRequest) -> list[ChatMessage]:
     instructions = ChatMessage(role=llm.metadata.system_role, content=request.system)
     data = ChatMessage(role=MessageRole.USER, content=spelled_out(request))
     return [instructions, data] if request.system else [data]
-
-
-def _prompt(request: LLMRequest) -> str:
-    return "\n\n".join(part for part in (request.system, spelled_out(request)) if part)
 
 
 def to_reply(response: ChatResponse | CompletionResponse, request: LLMRequest) -> LLMReply:

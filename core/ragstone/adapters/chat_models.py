@@ -138,6 +138,11 @@ def without_system(request: LLMRequest) -> LLMRequest:
     return replace(request, system="", user=f"{request.system}\n\n{request.user}") if request.system else request
 
 
+def as_one_text(request: LLMRequest) -> str:
+    """Instructions, data and the reply's schema as one text, for a model that takes no messages."""
+    return without_system(replace(request, user=spelled_out(request))).user
+
+
 def refuses_system(message: str, request: LLMRequest) -> bool:
     """Whether an error's message says that the judge takes no system message, in words that the prompt has not.
 

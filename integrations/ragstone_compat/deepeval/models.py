@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property, partial
 from inspect import signature
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from ragstone.adapters.chat_models import is_constrained, spelled_out, without_system
+from ragstone.adapters.chat_models import as_one_text, is_constrained
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
 from ragstone_compat.missing import refuse_name
@@ -101,9 +100,8 @@ class _Own:
         self.model = own.get_model_name()
 
     def _asked(self, ask: Callable[..., Any], request: LLMRequest) -> Any:  # noqa: ANN401 - text, an object, or awaitable
-        prompt = without_system(replace(request, user=spelled_out(request))).user
         takes_schema = is_constrained(request) and "schema" in signature(ask).parameters
-        return ask(prompt, **({"schema": _type_of(request.schema)} if takes_schema else {}))
+        return ask(as_one_text(request), **({"schema": _type_of(request.schema)} if takes_schema else {}))
 
 
 class _AsyncJudge(_Own, BaseLLM):

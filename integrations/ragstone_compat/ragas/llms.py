@@ -1,9 +1,8 @@
 """Judges by ragas' names."""
 
-from dataclasses import replace
 from typing import Any
 
-from ragstone.adapters.chat_models import spelled_out, without_system
+from ragstone.adapters.chat_models import as_one_text
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
 from ragstone_compat.shared import check_names
@@ -30,8 +29,8 @@ class BaseRagasLLM(BaseLLM):
         # The user's own code has this package.
         from langchain_core.prompt_values import StringPromptValue
 
-        prompt = without_system(replace(request, user=spelled_out(request))).user
-        return LLMReply(self.generate_text(StringPromptValue(text=prompt)).generations[0][0].text)
+        prompt = StringPromptValue(text=as_one_text(request))
+        return LLMReply(self.generate_text(prompt).generations[0][0].text)
 
 
 class LangchainLLMWrapper(BaseRagasLLM):

@@ -25,9 +25,8 @@ from ragstone.judge import Judge
 from ragstone.sample import SampleField
 from ragstone_compat.deepeval.metrics.native import RelevantShare, Uncontradicted
 from ragstone_compat.deepeval.test_case import LLMTestCase
-from ragstone_compat.shared import judge_by_name
+from ragstone_compat.shared import GRADES, judge_by_name
 
-_GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _FIELDS: Mapping[str, SampleField] = {
     "input": "user_input",
     "actual_output": "response",
@@ -291,12 +290,12 @@ class GEval(BaseMetric):
             raise ValueError("evaluation_params: name context or retrieval_context, not both")
         rubric = sorted(self.rubric or [Rubric((0, 0), "not at all"), Rubric((10, 10), "fully")])
         low, high = rubric[0].score_range[0], rubric[-1].score_range[1]
-        choices = {_GRADES[grade]: (grade - low) / (high - low) for grade in range(low, high + 1)}
+        choices = {GRADES[grade]: (grade - low) / (high - low) for grade in range(low, high + 1)}
         lines = [self.criteria or "", *(self.evaluation_steps or ()), _CALLED]
         if self.strict_mode:
             choices = {"yes": 1.0, "no": 0.0}
         else:
-            spans = [" to ".join(dict.fromkeys(_GRADES[end] for end in each.score_range)) for each in rubric]
+            spans = [" to ".join(dict.fromkeys(GRADES[end] for end in each.score_range)) for each in rubric]
             lines += [f"{span}: {each.expected_outcome}" for span, each in zip(spans, rubric, strict=True)]
         question = f"{self.name}: {'is it met' if self.strict_mode else 'how far is it met'}?"
         text = "\n".join([question, *lines])

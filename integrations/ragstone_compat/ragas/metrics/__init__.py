@@ -13,8 +13,7 @@ from ragstone_compat.ragas.metrics.base import MetricResult as MetricResult
 from ragstone_compat.ragas.metrics.base import MetricWithEmbeddings as MetricWithEmbeddings
 from ragstone_compat.ragas.metrics.base import MetricWithLLM as MetricWithLLM
 from ragstone_compat.ragas.metrics.base import SingleTurnMetric as SingleTurnMetric
-
-_GRADES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+from ragstone_compat.shared import GRADES
 
 
 _TRIES = ("max_retries",)
@@ -145,7 +144,7 @@ class SimpleCriteriaScore(AspectCritic):
     points = 10.0
     sets: ClassVar[Mapping[str, object]] = {
         **AspectCritic.sets,
-        "choices": {word: grade / 10 for grade, word in enumerate(_GRADES)},
+        "choices": {word: grade / 10 for grade, word in enumerate(GRADES)},
     }
 
 
