@@ -77,7 +77,7 @@ FIELD_NAMES: Mapping[SampleField, Names] = {
 """The keys under which LangChain's chains, tutorials and evaluators keep each field; the first that is there counts."""
 
 _NO_ANSWERS = {*QUESTIONS, *CONTEXTS, *REFERENCES}
-# Names of a question where none of those is there.
+# Further names of a question, where none of the usual ones is there.
 _QUESTIONS_TOO = (*QUESTIONS, "prompt", "request", "topic", "message", "text", "content")
 # Names in inputs of a text that is to be summed up.
 _ORIGINALS = ("text", "document", "source", "article", "original")

@@ -321,7 +321,7 @@ def _sources(run: Run, reading: Reading) -> Sequence[NodeOrText]:
         if each.kind == "rerank":
             found = _without_nodes(found, each.inputs)
         elif each.kind == "synthesis" and (given or not nodes_in(each.output)):
-            # Else all of it was written on the way.
+            # Where all of its nodes were written on the way, what was found before stays.
             chosen, found, given = [*chosen, *given], [], ()
         found += given
     return chosen + found

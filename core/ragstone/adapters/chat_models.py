@@ -35,7 +35,7 @@ _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _READ = ("prompt_tokens", "input_tokens", "prompt_token_count")
 _WRITTEN = ("completion_tokens", "output_tokens", "candidates_token_count")
 _ENDED = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
-# as chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock say it
+# Chat templates (Gemma, Mistral), OpenAI, Gemini and Bedrock refuse a system message in these words.
 NO_SYSTEM = re.compile(
     r"(?:not|n't) support (?:the )?['\"`]?system\b['\"`]?(?: (?:role|message|prompt|instruction)s?)?"
     r"|system['\"`]? ?(?:role|message|prompt|instruction)s?(?: is| are)? not (?:yet )?(?:supported|enabled|allowed)"
@@ -85,7 +85,7 @@ class LeavesOut:
         if name in self._taken:
             self.left_out_once = {**self.left_out_once, name: why}
         elif name not in self._left_out:
-            # Another call, in flight at the same time, may have been faster.
+            # Otherwise another call, in flight at the same time, has noted it already.
             self.leave_out({name: why})
             _log.warning("%s refused %s, going on without: %s", printable(repr(self)), name, printable(why))
 
@@ -335,7 +335,7 @@ def _answer_logprobs(logprobs: object, answer: str) -> object:
         at += len(texts[first])
         first += 1
     spelled = _bare_token(_SPECIAL_TOKEN.sub("", "".join(texts[first:])), _TOKEN_AROUND + "".join(STOPS))
-    # some servers give the first tokens only
+    # Some servers give the first tokens only.
     return {"content": positions[first:]} if spelled and answer.casefold().startswith(spelled) else None
 
 

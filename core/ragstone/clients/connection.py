@@ -143,7 +143,7 @@ class Client:
             default_headers={
                 # A reply's size is then what is read of it.
                 "Accept-Encoding": "identity",
-                # else OPENAI_CUSTOM_HEADERS may bring another key
+                # Else OPENAI_CUSTOM_HEADERS may bring another key.
                 **({"Authorization": f"Bearer {self._access.key}"} if theirs else {}),
             },
         )
@@ -226,7 +226,7 @@ def _bounded_client(server: Access, most: int) -> Any:  # noqa: ANN401 - httpx's
                 await response.aclose()
             headers = response.headers.copy()
             if response.status_code == 429 and any(code.encode() in content for code in NO_QUOTA):
-                # patience brings none, and the package obeys this header
+                # Waiting brings no new quota, and the package obeys this header.
                 headers["x-should-retry"] = "false"
             return type(response)(
                 response.status_code,
