@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, cast
 
 from ragstone import (
@@ -73,6 +73,7 @@ class BaseMetric:
     """
 
     kind: ClassVar[Any] = None
+    _options: ClassVar[Mapping[str, object]] = {}
 
     threshold: float | None = 0.5
     model: Any = None
@@ -85,6 +86,10 @@ class BaseMetric:
 
     score = score_breakdown = reason = success = error = outcome = evaluation_model = verbose_logs = cast("Any", None)
     evaluation_cost: ClassVar[None] = None
+
+    def __init_subclass__(cls, kind: Any = None, **options: object) -> None:  # noqa: ANN401 - a class of metrics
+        if kind is not None:
+            cls.kind, cls._options = kind, options
 
     def __post_init__(self) -> None:
         self.threshold = 1.0 if self.strict_mode else self.threshold
@@ -122,7 +127,7 @@ class BaseMetric:
 
     def native(self) -> Metric:
         """Return ragstone's metric."""
-        return cast("Metric", self.kind(llm=self.judge))
+        return cast("Metric", self.kind(llm=self.judge, **self._options))
 
     @cached_property
     def judge(self) -> Judge:
@@ -182,32 +187,24 @@ class BaseMetric:
         return cast("float | None", self.score)
 
 
-class AnswerRelevancyMetric(BaseMetric):
+class AnswerRelevancyMetric(BaseMetric, kind=RelevantShare):
     """Share of the answer's statements that are relevant to the input (`RelevantShare`)."""
 
-    kind = RelevantShare
 
-
-class ContextualRelevancyMetric(BaseMetric):
+class ContextualRelevancyMetric(BaseMetric, kind=RelevantShare, of="retrieved_contexts"):
     """Share of the retrieved sentences that are relevant to the input (`RelevantShare`)."""
 
-    kind = partial(RelevantShare, of="retrieved_contexts")
 
-
-class ContextualPrecisionMetric(BaseMetric):
+class ContextualPrecisionMetric(BaseMetric, kind=ContextPrecision, against="reference"):
     """Whether what is useful for the expected output was retrieved first (`ragstone.ContextPrecision`)."""
 
-    kind = partial(ContextPrecision, against="reference")
 
-
-class ContextualRecallMetric(BaseMetric):
+class ContextualRecallMetric(BaseMetric, kind=ContextRecall):
     """Share of the expected output that the retrieved contexts support (`ragstone.ContextRecall`)."""
-
-    kind = ContextRecall
 
 
 @dataclass(kw_only=True, eq=False)
-class FaithfulnessMetric(BaseMetric):
+class FaithfulnessMetric(BaseMetric, kind=Uncontradicted):
     """Share of the answer's claims that the retrieved contexts do not contradict (`Uncontradicted`).
 
     Args:
@@ -215,7 +212,6 @@ class FaithfulnessMetric(BaseMetric):
         truths_extraction_limit: Without effect: claims are compared with the contexts themselves.
     """
 
-    kind = Uncontradicted
     penalize_ambiguous_claims: bool = False
     truths_extraction_limit: int | None = None
 
@@ -225,7 +221,7 @@ class FaithfulnessMetric(BaseMetric):
 
 
 @dataclass(kw_only=True, eq=False)
-class SummarizationMetric(BaseMetric):
+class SummarizationMetric(BaseMetric, kind=AlignmentCoverage):
     """The lower of a summary's truth to the input and its coverage of it (`ragstone.AlignmentCoverage`).
 
     Args:
@@ -234,7 +230,6 @@ class SummarizationMetric(BaseMetric):
         truths_extraction_limit: Without effect: claims are compared with the input itself.
     """
 
-    kind = AlignmentCoverage
     n: int = 5
     assessment_questions: Sequence[str] | None = None
     truths_extraction_limit: int | None = None
@@ -242,7 +237,7 @@ class SummarizationMetric(BaseMetric):
     def native(self) -> AlignmentCoverage:
         """Return ragstone's metric."""
         questions = self.assessment_questions or None
-        return self.kind(llm=self.judge, n_questions=self.n, assessment_questions=questions)
+        return AlignmentCoverage(llm=self.judge, n_questions=self.n, assessment_questions=questions)
 
 
 class Rubric(NamedTuple):
@@ -253,7 +248,7 @@ class Rubric(NamedTuple):
 
 
 @dataclass(eq=False)
-class GEval(BaseMetric):
+class GEval(BaseMetric, kind=Criterion):
     """A criterion of your own, graded from 0 to 10; higher is better.
 
         score = (grade - lowest grade) / (highest grade - lowest grade)
@@ -271,7 +266,6 @@ class GEval(BaseMetric):
         top_logprobs: Without effect.
     """
 
-    kind = Criterion
     name: str
     evaluation_params: Sequence[Enum] = ()
     criteria: str | None = None
