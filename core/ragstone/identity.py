@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from ragstone.judge import DecisionRequest, LLMRequest
+from ragstone.judge import DecisionRequest, JudgeRequest
 from ragstone.plain import fields_of, to_plain
 from ragstone.public import public_url
 from ragstone.sample import Sample
@@ -141,7 +141,7 @@ def outcome_key(sample: Sample | str, metric: "Metric | str", given: object = No
     return _key("outcome-2", [of_sample, of_metric, *more])
 
 
-def reply_key(request: LLMRequest | DecisionRequest, judge: str) -> str:
+def reply_key(request: JudgeRequest, judge: str) -> str:
     """Return the key of a reply to a request by the judge of a `judge_key`.
 
     All of the request is in it, the order of the schema's properties too: a judge writes in that order.

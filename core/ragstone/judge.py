@@ -43,6 +43,11 @@ class LLMRequest:
     sample_index: int = 0
     choices: tuple[str, ...] | None = None
 
+    @property
+    def texts_read(self) -> tuple[str, ...]:
+        """All that the judge reads."""
+        return self.system, self.user
+
 
 @dataclass(frozen=True, slots=True)
 class WriterRequest(LLMRequest):
@@ -164,6 +169,11 @@ class DecisionRequest:
     texts: Mapping[str, str]
     questions: Mapping[str, Question]
 
+    @property
+    def texts_read(self) -> tuple[str, ...]:
+        """All that the judge reads."""
+        return (*self.texts.values(), *(question.instruction for question in self.questions.values()))
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionReply:
@@ -183,6 +193,15 @@ class DecisionReply:
     probabilities: Mapping[str, Mapping[str, float] | None]
     input_tokens: int | None = None
     output_tokens: int | None = None
+
+    @property
+    def text(self) -> str:
+        """None: a decision model writes no text."""
+        return ""
+
+
+JudgeRequest = LLMRequest | DecisionRequest
+JudgeReply = LLMReply | DecisionReply
 
 
 @runtime_checkable
@@ -261,7 +280,7 @@ class Meter:
     def asking(self, round_: Sequence[object]) -> None:
         """Count the calls of a round that is about to be made."""
         for request in round_:
-            if isinstance(request, (LLMRequest, DecisionRequest)):
+            if isinstance(request, JudgeRequest):
                 self._llm_calls += 1
             else:
                 self._embed_calls += 1
@@ -283,7 +302,7 @@ class Meter:
     def answered(self, replies: Sequence[Any]) -> None:
         """Note the tokens of a round's replies."""
         for reply in replies:
-            if isinstance(reply, (LLMReply, DecisionReply)):
+            if isinstance(reply, JudgeReply):
                 self._read.append(reply.input_tokens)
                 self._written.append(reply.output_tokens)
 

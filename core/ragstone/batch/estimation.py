@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ragstone.batch.prices import Price, check_price, cost_of
 from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
-from ragstone.judging.flow import EmbedRequest, Request, advance, prompt_tokens
+from ragstone.judging.flow import EmbedRequest, Request, advance
 from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
@@ -232,7 +232,7 @@ def _reply(request: Request, cost: MetricEstimate) -> object:
         cost.embed_calls += 1
         return np.ones((len(request.texts), 4), dtype=np.float32)
     cost.calls += 1
-    cost.input_tokens += prompt_tokens(request)
+    cost.input_tokens += tokens(*request.texts_read)
     if isinstance(request, DecisionRequest):
         even = {
             name: dict.fromkeys(question.choices, 1 / len(question.choices))

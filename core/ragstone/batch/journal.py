@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TypeVar, cast
 
 from ragstone.errors import JournalError
-from ragstone.judging.flow import JudgeReply
+from ragstone.judge import JudgeReply
 from ragstone.outcome import Outcome
 from ragstone.results.database import DatabaseSchema
 from ragstone.results.private_files import FileLock

@@ -7,8 +7,9 @@ from math import ceil
 
 from ragstone.batch.prices import Price, cost_of
 from ragstone.errors import CannotScore
-from ragstone.judge import DecisionReply, DecisionRequest, LLMReply, LLMRequest, Meter
-from ragstone.judging.flow import EmbedRequest, ReservingMeter, prompt_tokens
+from ragstone.judge import JudgeReply, JudgeRequest, Meter
+from ragstone.judging.flow import EmbedRequest
+from ragstone.judging.metering import ReservingMeter
 from ragstone.judging.prompt import tokens
 from ragstone.limits.limits import Limits
 from ragstone.metrics.base import Metric
@@ -95,13 +96,13 @@ class SpendingMeter(ReservingMeter):
             self._take(Counter(calls=calls))
         Meter.asking(self, round_)
 
-    def calling(self, request: LLMRequest | DecisionRequest) -> tuple[int, Counter[str]]:
+    def calling(self, request: JudgeRequest) -> tuple[int, Counter[str]]:
         """Reserve a call's tokens; return the estimate of its prompt, and what was reserved.
 
         Raises:
             CannotScore: "over_budget"; the call is not made.
         """
-        estimate = prompt_tokens(request)
+        estimate = tokens(*request.texts_read)
         spending = self._spending
         taken = Counter(input=ceil(estimate * spending.growth), output=spending.longest)
         try:
@@ -115,12 +116,12 @@ class SpendingMeter(ReservingMeter):
         """Count what a call took, and learn from it; one that failed took nothing."""
         estimate, reserved = taken
         self._cost.subtract(reserved)
-        if not isinstance(reply, (LLMReply, DecisionReply)):
+        if not isinstance(reply, JudgeReply):
             return
         sent = estimate if reply.input_tokens is None else reply.input_tokens
         received = reply.output_tokens
         if received is None:
-            received = tokens(reply.text) if isinstance(reply, LLMReply) else 0
+            received = tokens(reply.text)
         self._cost.update(input=sent, output=received)
         spending = self._spending
         spending.growth = max(spending.growth, sent / max(1, estimate))

@@ -1,17 +1,32 @@
-"""Questions for a decision model: those of a round on the same texts share requests."""
+"""The adapter of decision models: a metric asks one question at a time, and those on the same texts go together."""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from ragstone.errors import CannotScore
-from ragstone.judge import DecisionReply, DecisionRequest
+from ragstone.judge import DecisionReply, DecisionRequest, Question
 from ragstone.judging.flow import Flow, Request, Round, T
-from ragstone.judging.prompt import one_line, sendable
+from ragstone.judging.prompt import fence, one_line, sendable
 from ragstone.judging.reply import Answer, BadReply, as_shares
 
-_ROUNDING = 0.02  # by which probabilities may miss a sum of 1
+# by which probabilities may miss a sum of 1
+_ROUNDING = 0.02
+
+
+def one_question(
+    task: str, texts: Mapping[str, str], instruction: str, item: Mapping[str, str], choices: tuple[str, ...]
+) -> DecisionRequest:
+    """A request of one question, which has the item fenced behind its instruction."""
+    question = "\n".join(filter(None, (instruction, fence(item)))).strip()
+    return DecisionRequest(task, texts, {"1": Question(question, choices)})
+
+
+def ask_question(request: DecisionRequest) -> Flow[Answer]:
+    """Ask a request's one question, in a flow that `in_few_requests` runs."""
+    (answer,) = yield (request,)
+    return cast("Answer", answer)
 
 
 def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
@@ -43,7 +58,7 @@ def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
 
 
 def _same_texts(round_: Round, most: int) -> list[list[int]]:
-    """Return the numbers of the requests that go out as one."""
+    """The numbers of the requests that go out as one."""
     groups: dict[object, list[int]] = {}
     for i, request in enumerate(round_):
         texts = tuple(sorted(request.texts.items())) if isinstance(request, DecisionRequest) else i
@@ -52,7 +67,7 @@ def _same_texts(round_: Round, most: int) -> list[list[int]]:
 
 
 def _names(round_: Round) -> list[tuple[str, int]]:
-    """Return each request's task, and which of the round's questions of this task it is: the number of its item."""
+    """Each request's task, and which of the round's questions of this task it is: the number of its item."""
     asked: Counter[str] = Counter()
     names: list[tuple[str, int]] = []
     for request in round_:
@@ -74,7 +89,8 @@ def _joined(requests: Sequence[Request]) -> Request:
 def _answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: DecisionReply) -> list[Answer]:
     given, task, answers = reply.probabilities, request.task, list[Answer]()
     try:
-        if unknown := sorted(map(repr, given.keys() - request.questions.keys())):  # of any type, from an adapter
+        # of any type, from an adapter
+        if unknown := sorted(map(repr, given.keys() - request.questions.keys())):
             raise BadReply(f"the decision model answered a question {unknown[0]} that was not asked")
         for own, (name, question) in zip(names, request.questions.items(), strict=True):
             task, number = own

@@ -7,8 +7,7 @@ computes for long yields one now and then, so that its driver may stop it or let
 """
 
 import inspect
-from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +26,7 @@ from ragstone.judge import (
     Meter,
     WriterRequest,
 )
-from ragstone.judging.prompt import one_line, sendable, tokens
+from ragstone.judging.prompt import one_line, sendable
 from ragstone.judging.reply import BadReply, bare_answer, was_cut_off, was_withheld
 from ragstone.outcome import Outcome, Score, Unscored
 
@@ -57,7 +56,6 @@ class EmbedRequest:
 
 
 Request = LLMRequest | DecisionRequest | EmbedRequest
-JudgeReply = LLMReply | DecisionReply
 Model = Judge | Embedder
 Round = tuple[Request, ...]
 Flow = Generator[Round, Any, T]
@@ -194,86 +192,6 @@ def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     flows: list[Flow[Any]] = [first, second]
     a, b = yield from each(flows)
     return a, b
-
-
-class ReservingMeter(Meter, ABC):
-    """Counts the cost of one evaluation, and reserves what a round of calls will cost before it is made.
-
-    Cost is a Counter of "calls", "input" and "output" tokens: as the provider says, else as estimated.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._cost: Counter[str] = Counter()  # so far, that of a round under way as it is estimated
-        self._reserved: Counter[str] = Counter()
-        self._estimates: list[int] = []  # tokens of each prompt of this round
-
-    @abstractmethod
-    def _expect(self, need: Counter[str]) -> None:
-        """Raise what the first round needs to what the whole evaluation is expected to need."""
-
-    @abstractmethod
-    def _reserve(self, more: Counter[str]) -> None:
-        """Reserve more, or raise CannotScore."""
-
-    def asking(self, round_: Sequence[object]) -> None:
-        """Reserve the round's cost.
-
-        Raises:
-            CannotScore: "over_budget" and the like; the calls are not made.
-        """
-        requests = [request for request in round_ if isinstance(request, (LLMRequest, DecisionRequest))]
-        if requests:
-            estimates = list(map(prompt_tokens, requests))
-            self._take(Counter(calls=len(requests), input=sum(estimates)))
-            self._estimates = estimates
-        super().asking(round_)
-
-    def again(self) -> None:
-        """Reserve another try of a call of this round: the one that failed was made, too.
-
-        Raises:
-            CannotScore: As `asking`.
-        """
-        self._take(Counter(calls=1))
-
-    def spared(self) -> None:
-        """Uncount a call that was not needed."""
-        super().spared()
-        self._cost["calls"] -= 1
-
-    def answered(self, replies: Sequence[object]) -> None:
-        """Count the cost of the replies."""
-        super().answered(replies)
-        told = [reply for reply in replies if isinstance(reply, (LLMReply, DecisionReply))]
-        for estimate, reply in zip(self._estimates, told, strict=True):
-            sent, received = reply.input_tokens, reply.output_tokens
-            if received is None:
-                received = tokens(reply.text) if isinstance(reply, LLMReply) else 0
-            self._cost.update(input=0 if sent is None else sent - estimate, output=received)
-        self._estimates = []
-
-    def _take(self, more: Counter[str]) -> None:
-        need = self._cost + more
-        if not self._cost:
-            self._expect(need)
-        missing = need - self._reserved
-        self._reserve(missing)
-        self._reserved += missing
-        self._cost += more
-
-    def _beyond(self) -> Counter[str]:
-        """Return what was taken beyond what was reserved; less than that is negative."""
-        beyond = Counter(self._cost)
-        beyond.subtract(self._reserved)
-        return beyond
-
-
-def prompt_tokens(request: LLMRequest | DecisionRequest) -> int:
-    """Return about how many tokens a judge reads of a request."""
-    if isinstance(request, LLMRequest):
-        return tokens(request.system, request.user)
-    return tokens(*request.texts.values(), *(question.instruction for question in request.questions.values()))
 
 
 def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outcome:

@@ -10,8 +10,9 @@ from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
-from ragstone.judge import DecisionReply, LLMReply, Meter
-from ragstone.judging.flow import EmbedRequest, JudgeReply, Model, Models, Request, halves, prompt_tokens
+from ragstone.judge import JudgeReply, Meter
+from ragstone.judging.flow import EmbedRequest, Model, Models, Request, halves
+from ragstone.judging.prompt import tokens
 from ragstone.judging.refusals import read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.limits.limits import Limits
@@ -222,7 +223,7 @@ class RequestGate:
         if isinstance(request, EmbedRequest):
             return await self._ask(judge, judge.once(request), 0.0, None, watch, sample, request)
         ask = judge.once(request)
-        cost = prompt_tokens(request) if self._counts_tokens else 0
+        cost = tokens(*request.texts_read) if self._counts_tokens else 0
         if not self._share_replies:
             return await self._ask(judge, ask, cost, meter, watch, sample, request)
         key = reply_key(request, judge.key)
@@ -238,7 +239,7 @@ class RequestGate:
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
             reply = await self._ask(judge, ask, cost, meter, watch, sample, request)
-            if isinstance(reply, DecisionReply) or (isinstance(reply, LLMReply) and type(reply.text) is str):
+            if isinstance(reply, JudgeReply) and type(reply.text) is str:
                 # else the driver says so
                 self._recent[key] = reply
                 if len(self._recent) > _REMEMBERED:
@@ -317,7 +318,7 @@ class RequestGate:
                 self.calls_failed += failed
 
     def _count(self, reply: object, estimated: float) -> None:
-        if not isinstance(reply, (LLMReply, DecisionReply)):
+        if not isinstance(reply, JudgeReply):
             return  # vectors, or the driver says so
         self.input_tokens = known_sum(self.input_tokens, reply.input_tokens)
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from ragstone.errors import CannotScore
-from ragstone.judging.flow import ReservingMeter
+from ragstone.judging.metering import ReservingMeter
 from ragstone.live.outcomes import used_between
 from ragstone.options import NotNegative, checked
 from ragstone.results.database import Database

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeVar, cast
 
 from ragstone.errors import CannotScore
-from ragstone.judge import LLM, DecisionRequest, Judge, LLMReply, LLMRequest, Question, WriterRequest
+from ragstone.judge import LLM, DecisionRequest, Judge, LLMReply, LLMRequest, WriterRequest
 from ragstone.judge_names import NullJudge
 from ragstone.judging.flow import Flow, ask, each
 from ragstone.judging.prompt import DATA_NOTICE, fence, filled, numbered, tokens
@@ -187,9 +187,12 @@ class Asker:
         if self.judge_writes:
             texts = {**item, **data} if item_first else {**data, **item}
             return self.request(step, texts, "", Form(_word_schema(choices), reminder, choices))
-        question = "\n".join(filter(None, (self._instructions(step), fence(item)))).strip()
-        self._check_size(step, data, *data.values(), question)
-        return DecisionRequest(f"{self.name}.{step}", data, {"1": Question(question, choices)})
+        # loaded when first used
+        from ragstone.judging.decisions import one_question
+
+        request = one_question(f"{self.name}.{step}", data, self._instructions(step), item, choices)
+        self._check_size(step, data, *request.texts_read)
+        return request
 
     def ask_choice(self, request: LLMRequest | DecisionRequest) -> Flow[Answer]:
         """Ask for one of the request's choices.
@@ -198,9 +201,11 @@ class Asker:
             CannotScore: "undefined" when the judge gives no probabilities, which the value takes or it declares;
                 "judge_unparseable" when there is no answer that can be used.
         """
-        if isinstance(request, DecisionRequest):
-            return _decided(request)
-        return ask(request, partial(self._read_choice, request))
+        if isinstance(request, LLMRequest):
+            return ask(request, partial(self._read_choice, request))
+        from ragstone.judging.decisions import ask_question
+
+        return ask_question(request)
 
     def ask_word(
         self,
@@ -302,11 +307,6 @@ class Asker:
             missing = f"the judge {self.judge.model!r} gave no probabilities for {request.task}; {why}"
             raise CannotScore("undefined", missing)
         return Answer(reply.text)
-
-
-def _decided(request: DecisionRequest) -> Flow[Answer]:
-    (answer,) = yield (request,)
-    return cast("Answer", answer)
 
 
 def ask_items(

@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter
 
-from ragstone.judge import DecisionReply, LLMReply
+from ragstone.judge import DecisionReply, JudgeReply, LLMReply
 from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
 from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_plain
@@ -358,19 +358,17 @@ def _adapter() -> "TypeAdapter[Record]":
     return TypeAdapter(Record)
 
 
-def encode_reply(reply: LLMReply | DecisionReply) -> str:
+def encode_reply(reply: JudgeReply) -> str:
     """A judge's reply as JSON, for a journal.
 
     Example:
         >>> decode_reply(encode_reply(LLMReply("yes", input_tokens=9)))
         LLMReply(text='yes', input_tokens=9, output_tokens=None, probabilities=None, ended='')
     """
-    if isinstance(reply, DecisionReply):
-        return json_of([dict(reply.probabilities), reply.input_tokens, reply.output_tokens])
-    return json_of([reply.text, reply.input_tokens, reply.output_tokens, reply.probabilities, reply.ended])
+    return json_of([getattr(reply, each.name) for each in fields(reply)])
 
 
-def decode_reply(text: str) -> LLMReply | DecisionReply:
+def decode_reply(text: str) -> JudgeReply:
     """The reply that `encode_reply` wrote.
 
     Raises:
