@@ -124,11 +124,12 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
 
 def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) -> T:
     ended = one_line(sendable(str(reply.ended)))[:100] if reply.ended else ""
-    if was_withheld(ended):
+    if ended and was_withheld(ended):
         raise _unusable(request, f"{_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise")
-    cut_off = was_cut_off(ended)
+    cut_off = bool(ended) and was_cut_off(ended)
     text, thought = bare_answer(reply.text, request.choices)
-    if thought and cut_off:  # the mark behind the thoughts may be one that they quote
+    if thought and cut_off:
+        # the mark behind the thoughts may be one that they quote
         text = ""
     if thought or text != reply.text:
         # probabilities that come with thoughts may be those of the thoughts' first word

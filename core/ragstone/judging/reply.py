@@ -368,7 +368,9 @@ def is_answer(text: str, choices: Sequence[str] | None = None) -> bool:
 def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     """Return a text without a byte-order mark and a fence around it; the choice that it is, if it is one."""
     bare = text.lstrip()
-    bare = unfence(bare.lstrip(_BYTE_ORDER_MARK) if bare.startswith(_BYTE_ORDER_MARK) else text)
+    bare = bare.lstrip(_BYTE_ORDER_MARK) if bare.startswith(_BYTE_ORDER_MARK) else text
+    if "```" in bare:
+        bare = unfence(bare)
     return bare if choices is None else choose(bare, choices)
 
 
