@@ -98,9 +98,9 @@ class LLM(Protocol):
     hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). One that learns what its
     provider refuses may have `left_out`, the provider's words by the parameter's name, and `leave_out`, which takes
     such a mapping: reports then say it, and journals keep apart what was asked with and without. One that tries a call
-    again by itself may say `tries_again = True`: runs, which do so themselves, then ask its async half with
+    again by itself may say `tries_again = True`: runs, which do so themselves, then ask its async method with
     `max_retries=0`. `BaseLLM` supplies
-    the missing half to a class that has only one of the two methods.
+    the missing method to a class that has only one of the two.
 
     Attributes:
         model: A name for logs and cache keys.
@@ -290,14 +290,14 @@ class Meter:
         self._llm_calls -= 1
 
     def again(self) -> None:
-        """Hear that a call has failed and is about to be tried again."""
+        """Count another try of a call that has failed."""
 
     def calling(self, request: Any) -> Any:  # noqa: ANN401, ARG002 - the meter's own
-        """Hear that a call is about to be made; return what `called` is to get."""
+        """Reserve what a call may cost, before it is made; `called` gets what this returns."""
         return None
 
     def called(self, taken: Any, reply: object) -> None:  # noqa: ANN401
-        """Hear how a call ended that `calling` was told of: with a reply; None: it failed."""
+        """Count what a call did cost, by its reply; None: it failed."""
 
     def answered(self, replies: Sequence[Any]) -> None:
         """Note the tokens of a round's replies."""
@@ -307,7 +307,7 @@ class Meter:
                 self._written.append(reply.output_tokens)
 
     def ended(self) -> None:
-        """Hear that no further call is made."""
+        """Settle the cost: no further call is made."""
 
     def usage(self) -> Usage:
         """Return the cost so far."""
@@ -320,23 +320,23 @@ class Meter:
         )
 
 
-class _OneHalf:
-    """Shared by `BaseLLM` and `BaseEmbedder`: checks that one half is there and gives the other."""
+class _OneOfTwo:
+    """What the bases share: one of two methods, sync and async, must be there, and serves as the other."""
 
-    _halves: tuple[str, str]
+    _methods: tuple[str, str]
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        base = next(k for k in cls.__mro__ if "_halves" in k.__dict__)
-        sync, asynchronous = cls._halves
-        if cls is not base and all(getattr(cls, half) is getattr(base, half) for half in cls._halves):
+        base = next(k for k in cls.__mro__ if "_methods" in k.__dict__)
+        sync, asynchronous = cls._methods
+        if cls is not base and all(getattr(cls, each) is getattr(base, each) for each in cls._methods):
             raise TypeError(f"{cls.__name__} must define {sync} or {asynchronous} (or both)")
 
     @property
     def async_only(self) -> bool:
-        """Whether the sync half drives the async one, on ragstone's own event loop."""
-        base = next(kind for kind in type(self).__mro__ if "_halves" in vars(kind))
-        return getattr(type(self), self._halves[0]) is getattr(base, self._halves[0])
+        """Whether the sync method drives the async one, on ragstone's own event loop."""
+        base = next(kind for kind in type(self).__mro__ if "_methods" in vars(kind))
+        return getattr(type(self), self._methods[0]) is getattr(base, self._methods[0])
 
 
 def _run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -352,8 +352,8 @@ async def _in_thread(call: Callable[[], T]) -> T:
     return await in_daemon(call)
 
 
-class BaseLLM(_OneHalf):
-    """Gives an LLM with one half the other: define `generate` or `agenerate`, get both.
+class BaseLLM(_OneOfTwo):
+    """Gives an LLM with one method the other: define `generate` or `agenerate`, get both.
 
     A sync-only LLM is called from a thread for each call on the async path; a call that was cancelled runs on in its
     thread. An async-only LLM is driven, on the sync path, by one event loop that ragstone runs in a background thread.
@@ -368,7 +368,7 @@ class BaseLLM(_OneHalf):
         'yes'
     """
 
-    _halves = ("generate", "agenerate")
+    _methods = ("generate", "agenerate")
     model: str
     asking: Asking = "together"
     gives_probabilities: bool = False
@@ -382,8 +382,8 @@ class BaseLLM(_OneHalf):
         return await _in_thread(lambda: self.generate(request))
 
 
-class BaseDecisionModel(_OneHalf):
-    """Gives a decision model with one half the other: define `decide` or `adecide`, get both; as `BaseLLM` does.
+class BaseDecisionModel(_OneOfTwo):
+    """Gives a decision model with one method the other: define `decide` or `adecide`, get both; as `BaseLLM` does.
 
     Example:
         >>> class Yes(BaseDecisionModel):
@@ -396,7 +396,7 @@ class BaseDecisionModel(_OneHalf):
 
     model: str = "unnamed"
     most_questions: int = 400
-    _halves = ("decide", "adecide")
+    _methods = ("decide", "adecide")
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by running `adecide` on a background loop."""
@@ -407,8 +407,8 @@ class BaseDecisionModel(_OneHalf):
         return await _in_thread(lambda: self.decide(request))
 
 
-class BaseEmbedder(_OneHalf):
-    """Gives an embedder with one half the other: define `embed` or `aembed`, get both.
+class BaseEmbedder(_OneOfTwo):
+    """Gives an embedder with one method the other: define `embed` or `aembed`, get both.
 
     Example:
         >>> import numpy as np
@@ -420,7 +420,7 @@ class BaseEmbedder(_OneHalf):
         (2, 4)
     """
 
-    _halves = ("embed", "aembed")
+    _methods = ("embed", "aembed")
     model: str
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":

@@ -196,8 +196,8 @@ def _settings(name: str) -> tuple[str, dict[str, Any]]:
         settings = {key: checked(key, given[key], kind) for key, kind in _SETTINGS.items() if key in given}
     except ValueError as error:
         raise RegistryError(f"{name}: {error}") from None
-    query = "&".join(map("=".join, others.items()))
-    return f"{bare}?{query}" if others else bare, settings
+    address = "&".join(map("=".join, others.items()))
+    return f"{bare}?{address}" if others else bare, settings
 
 
 def _is_like_a_setting(key: str) -> bool:
@@ -237,7 +237,7 @@ def make_llm(name: str, **settings: Any) -> LLM:  # noqa: ANN401
         ImportError: An extra is not installed; the message names it.
         Exception: What making it raises.
     """
-    llm: LLM = _made(name, "llm", settings)
+    llm: LLM = _make_by_name(name, "llm", settings)
     return llm
 
 
@@ -263,7 +263,7 @@ def make_embedder(name: str | None, llm: "LLM | str", **settings: Any) -> Embedd
     if name is None and isinstance(llm, str) and not _is_added(llm):
         name = llm
     if name is not None:
-        embedder = _made(name, "embedder", settings)
+        embedder = _make_by_name(name, "embedder", settings)
     if not isinstance(embedder, Embedder):
         what = embedder if isinstance(embedder, str) else type(embedder).__name__
         raise RegistryError(f"{what} does not embed texts; name an embedder ({forms()})")
@@ -311,10 +311,10 @@ def model_of(name: str) -> str:
     return _part(name, "openai") or _part(name, "model") or name
 
 
-def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def _make_by_name(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     check_name(name)
     if is_local(name) or _is_added(name):
-        return _made_by_package(name, role)
+        return _make_by_package(name, role)
     if is_entry_point(name):
         try:
             return load_entry_point(name, call=True)
@@ -333,7 +333,7 @@ def _made(name: str, role: Literal["llm", "embedder"], settings: Mapping[str, An
     return made
 
 
-def _made_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
+def _make_by_package(name: str, role: Literal["llm", "embedder"]) -> object:
     package, _, model = name.partition(":")
     if not (added := _added(name, role)):
         raise RegistryError(f"{name}: {package} makes no {role}; there is no entry point of {_ENTRY_POINTS[role]}")

@@ -63,11 +63,11 @@ class LangChainDecisions(LangChainModel[Runnable[Any, Any]], BaseDecisionModel):
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by the model's `invoke`, blocking; raise what the model raises."""
-        return _reply(self._invoke(*self._calls(request)))
+        return _decision_reply(self._invoke(*self._calls(request)))
 
     async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request by the model's `ainvoke` on the running event loop; otherwise as `decide`."""
-        return _reply(await self._ainvoke(*self._calls(request)))
+        return _decision_reply(await self._ainvoke(*self._calls(request)))
 
     def _calls(self, request: DecisionRequest) -> tuple[Sync[object], Async[object]]:
         from langchain_core.decisions import Choice
@@ -82,7 +82,7 @@ class LangChainDecisions(LangChainModel[Runnable[Any, Any]], BaseDecisionModel):
         return partial(model.invoke, asked, config), partial(model.ainvoke, asked, config)
 
 
-def _reply(response: object) -> DecisionReply:
+def _decision_reply(response: object) -> DecisionReply:
     answers = cast("dict[str, object]", getattr(response, "answers", {}))
     used = as_dict(getattr(response, "usage", None))
     return DecisionReply(

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ragstone.adapters.chat_models import choice_probabilities
-from ragstone.judging.reply import choose
+from ragstone.judging.reply import choice_in
 
 YES_NO = ("yes", "no")
 
@@ -37,7 +37,7 @@ def token(text, probability, *others):
     ],
 )
 def test_choose(text, choices, chosen):
-    assert choose(text, choices) == chosen
+    assert choice_in(text, choices) == chosen
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,11 @@ def in_few_requests(flow: Flow[T], most: int) -> Flow[T]:
             round_ = flow.send(replies)
             groups = _same_texts(round_, most)
             sent = [_joined([round_[i] for i in group]) for group in groups]
-            names = _names(round_)
+            names = _numbered_tasks(round_)
             answers: dict[int, object] = {}
             for group, request, reply in zip(groups, sent, (yield tuple(sent)), strict=True):
                 asked = [names[i] for i in group]
-                decided = _answers(request, asked, reply) if isinstance(request, DecisionRequest) else [reply]
+                decided = _read_answers(request, asked, reply) if isinstance(request, DecisionRequest) else [reply]
                 answers.update(zip(group, decided, strict=True))
             replies = tuple([answers[i] for i in range(len(round_))])
     except StopIteration as stop:
@@ -66,7 +66,7 @@ def _same_texts(round_: Round, most: int) -> list[list[int]]:
     return [group[at : at + most] for group in groups.values() for at in range(0, len(group), most)]
 
 
-def _names(round_: Round) -> list[tuple[str, int]]:
+def _numbered_tasks(round_: Round) -> list[tuple[str, int]]:
     """Each request's task, and which of the round's questions of this task it is: the number of its item."""
     asked: Counter[str] = Counter()
     names: list[tuple[str, int]] = []
@@ -86,7 +86,7 @@ def _joined(requests: Sequence[Request]) -> Request:
     return DecisionRequest(task, asked[0].texts, {str(n): question for n, question in enumerate(questions, 1)})
 
 
-def _answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: DecisionReply) -> list[Answer]:
+def _read_answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: DecisionReply) -> list[Answer]:
     given, task, answers = reply.probabilities, request.task, list[Answer]()
     try:
         # of any type, from an adapter
@@ -94,14 +94,14 @@ def _answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: 
             raise BadReply(f"the decision model answered a question {unknown[0]} that was not asked")
         for own, (name, question) in zip(names, request.questions.items(), strict=True):
             task, number = own
-            answers.append(_answer(name, number, given, question.choices))
+            answers.append(_read_answer(name, number, given, question.choices))
     except BadReply as bad:
         said = one_line(sendable(str(bad)))[:300]
         raise CannotScore("judge_unparseable", f"{task}: {said}") from None
     return answers
 
 
-def _answer(name: str, number: int, given: Any, choices: tuple[str, ...]) -> Answer:  # noqa: ANN401 - of an adapter
+def _read_answer(name: str, number: int, given: Any, choices: tuple[str, ...]) -> Answer:  # noqa: ANN401 - of an adapter
     if name not in given:
         raise BadReply(f"the decision model did not answer question {number}")
     if given[name] is None:

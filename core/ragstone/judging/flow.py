@@ -85,8 +85,8 @@ class Models(NamedTuple):
         return self.writer if isinstance(request, WriterRequest) and self.writer is not None else self.judge
 
 
-def halves(model: Any, request: Request) -> tuple[Callable[[], object], Callable[[], Awaitable[object]]]:  # noqa: ANN401
-    """Return the call of a model for a request, by its sync and by its async half."""
+def calls_of(model: Any, request: Request) -> tuple[Callable[[], object], Callable[[], Awaitable[object]]]:  # noqa: ANN401
+    """Return the call of a model for a request, by its sync and by its async method."""
     if isinstance(request, EmbedRequest):
         return partial(model.embed, request.texts), partial(model.aembed, request.texts)
     if isinstance(request, DecisionRequest):
@@ -196,7 +196,7 @@ def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
 
 
 def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outcome:
-    """Drive a flow with the models' sync halves; the requests of a round go out in threads.
+    """Drive a flow with the models' sync methods; the requests of a round go out in threads.
 
     Needs no event loop and minds none, so it works inside a running one (and blocks it).
     """
@@ -204,7 +204,7 @@ def run(flow: Flow[Outcome], models: Models, meter: Meter | None = None) -> Outc
 
     def call(request: Request) -> object:
         model = models.of(request)
-        return _checked(halves(model, request)[0](), request, model)
+        return _check_reply(calls_of(model, request)[0](), request, model)
 
     replies: tuple[object, ...] | None = None
     try:
@@ -228,7 +228,7 @@ async def arun(
     offload: bool = False,
     answering: Answering | None = None,
 ) -> Outcome:
-    """Drive a flow with the models' async halves on the running loop; a round's requests go out at once.
+    """Drive a flow with the models' async methods on the running loop; a round's requests go out at once.
 
     Args:
         flow: What to run.
@@ -236,17 +236,18 @@ async def arun(
         meter: Counts the cost; pass one to know it even when this raises.
         offload: Step the flow in a thread, for samples so large that splitting and prompt building would
             hold up the loop.
-        answering: What answers each request in place of the model's async half, for runners that hold calls
+        answering: What answers each request in place of the model's async method, for runners that hold calls
             back, share replies or bound their time. What it raises ends the flow and is raised here.
     """
-    import asyncio  # loaded when first used: who scores in threads does without
+    # Loaded when first used: who scores in threads does without.
+    import asyncio
 
     meter = meter or Meter()
 
     async def call(request: Request) -> object:
         model = models.of(request)
-        asking = halves(model, request)[1]() if answering is None else answering(request, model)
-        return _checked(await asking, request, model)
+        asking = calls_of(model, request)[1]() if answering is None else answering(request, model)
+        return _check_reply(await asking, request, model)
 
     replies: tuple[object, ...] | None = None
     try:
@@ -257,7 +258,8 @@ async def arun(
             meter.asking(step)
             replies = (await call(step[0]),) if len(step) == 1 else await _at_once(call, step)
             meter.answered(replies)
-            await asyncio.sleep(0)  # calls that waited for this one's slot go out before we compute
+            # Calls that waited for this one's slot go out before we compute.
+            await asyncio.sleep(0)
     finally:
         meter.ended()
         # Cancelled while a thread steps it, a flow is dropped when that step ends.
@@ -280,11 +282,13 @@ def advance(flow: Flow[Outcome], replies: tuple[object, ...] | None) -> Round | 
 
 
 def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[object, ...]:
-    from concurrent.futures import FIRST_EXCEPTION, wait  # loaded when first used
+    # Loaded when first used.
+    from concurrent.futures import FIRST_EXCEPTION, wait
 
     from ragstone.background import daemon
 
-    left = enumerate(round_)  # the threads take from it, each the next one
+    # The threads take from it, each the next one.
+    left = enumerate(round_)
 
     def work() -> dict[int, object]:
         return {place: call(request) for place, request in left}
@@ -292,7 +296,8 @@ def _in_threads(call: Callable[[Request], object], round_: Round) -> tuple[objec
     # Daemon threads, which a pool's are not: a judge that hangs must not keep the interpreter from ending.
     workers = [daemon(work, f"ragstone-{i}") for i in range(min(_THREADS, len(round_)))]
     done, _ = wait(workers, return_when=FIRST_EXCEPTION)
-    deque(left, maxlen=0)  # one failed: do not pay for the rest, nor wait for what is under way
+    # One failed: do not pay for the rest, nor wait for what is under way.
+    deque(left, maxlen=0)
     replies: dict[int, object] = {}
     for worker in done:
         replies |= worker.result()
@@ -312,7 +317,7 @@ async def _at_once(call: Callable[[Request], Coroutine[Any, Any, object]], round
         raise
 
 
-def _checked(reply: object, request: Request, model: Model) -> object:
+def _check_reply(reply: object, request: Request, model: Model) -> object:
     """Refuse what is no reply to a request, which is the fault of the model's adapter."""
     if isinstance(request, EmbedRequest):
         return reply

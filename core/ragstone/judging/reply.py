@@ -371,7 +371,7 @@ def _unwrapped(text: str, choices: Sequence[str] | None) -> str:
     bare = bare.lstrip(_BYTE_ORDER_MARK) if bare.startswith(_BYTE_ORDER_MARK) else text
     if "```" in bare:
         bare = unfence(bare)
-    return bare if choices is None else choose(bare, choices)
+    return bare if choices is None else choice_in(bare, choices)
 
 
 def find_thoughts(text: str, choices: Sequence[str] | None = None) -> tuple[int, list[str]] | None:
@@ -403,7 +403,7 @@ def _bare_message(text: str) -> str:
     return text if len(bare) == len(text.rstrip()) else bare
 
 
-def choose(text: str, choices: Sequence[str]) -> str:
+def choice_in(text: str, choices: Sequence[str]) -> str:
     """Return the choice that `text` is, in any case, with quotes, emphasis or one full stop; `text` if it is none."""
     if text in choices:
         return text

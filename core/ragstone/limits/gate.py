@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeVar
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import JudgeReply, Meter
-from ragstone.judging.flow import EmbedRequest, Model, Models, Request, halves
+from ragstone.judging.flow import EmbedRequest, Model, Models, Request, calls_of
 from ragstone.judging.prompt import tokens
 from ragstone.judging.refusals import read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
@@ -361,7 +361,7 @@ class _Model:
 
     def once(self, request: Request) -> Callable[[], Awaitable[object]]:
         """The call that gets a reply, which the model's client does not try again: the gate does."""
-        call: Callable[..., Awaitable[object]] = halves(self._model, request)[1]
+        call: Callable[..., Awaitable[object]] = calls_of(self._model, request)[1]
         return partial(call, max_retries=0) if getattr(self._model, "tries_again", False) else call
 
     async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:

@@ -124,7 +124,7 @@ class Asker:
     @cached_property
     def asks_one_by_one(self) -> bool:
         """Whether each item gets a call of its own, by `asking` and by what suits the judge."""
-        # a decision model does not say what suits it
+        # A decision model does not say what suits it.
         own: object = getattr(self.judge, "asking", "one_by_one")
         return (own if self.asking == "auto" else self.asking) == "one_by_one"
 
@@ -187,7 +187,7 @@ class Asker:
         if self.judge_writes:
             texts = {**item, **data} if item_first else {**data, **item}
             return self.request(step, texts, "", Form(_word_schema(choices), reminder, choices))
-        # loaded when first used
+        # Loaded when first used.
         from ragstone.judging.decisions import one_question
 
         request = one_question(f"{self.name}.{step}", data, self._instructions(step), item, choices)
@@ -344,7 +344,7 @@ def ask_items(
     else:
         task = f"{task}. evidence: numbers of the {name}'s sentences that show it, [] if none."
     if len(items) > MOST_ITEMS:
-        # a list without end is refused as a whole, not asked about in thousands of calls
+        # A list without end is refused as a whole, not asked about in thousands of calls.
         metric.request(step, {**texts, f"{kind}s": numbered(items)}, task, {})
     calls: list[Flow[list[Answer]]] = []
     for at in range(0, len(items), MOST_ITEMS):
@@ -357,6 +357,8 @@ def ask_items(
             lambda value: answers_in(value[details.reply], sentences),
         )
         calls.append(call)
+    if len(calls) == 1:
+        return (yield from calls[0])
     return [answer for answers in (yield from each(calls)) for answer in answers]
 
 

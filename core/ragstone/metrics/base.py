@@ -135,7 +135,7 @@ class Metric(Asker, ABC):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
         checked("required_fields", self.required_fields, tuple[SampleField, ...])
         if not self.lacks_llm:
-            # an embedder that cannot be made is refused here, not at the first sample
+            # An embedder that cannot be made is refused here, not at the first sample.
             self._check_models(self.models)
         if self.threshold is not None:
             checked("threshold", self.threshold, Annotated[float, Field(ge=self.bounds[0], le=self.bounds[1])])
@@ -293,7 +293,8 @@ class Metric(Asker, ABC):
                 outcome = flow
             elif isinstance(flow, Generator):
                 if not self.judge_writes:
-                    from ragstone.judging.decisions import in_few_requests  # loaded when first used
+                    # Loaded when first used.
+                    from ragstone.judging.decisions import in_few_requests
 
                     flow = in_few_requests(cast("Flow[Score]", flow), cast("DecisionModel", self.llm).most_questions)
                 outcome = yield from cast("Flow[Score]", flow)
@@ -313,7 +314,7 @@ class Metric(Asker, ABC):
         """Run the algorithm on the question as it stands alone, and say which that is."""
         whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
-        # loaded when first used
+        # Loaded when first used.
         from ragstone.metrics.history import last_turns, standalone
 
         if self.has_writer:
@@ -329,7 +330,7 @@ class Metric(Asker, ABC):
 
     def _with_reason(self, sample: Sample, score: Score) -> Flow[Score]:
         """Add why, in the judge's words; what cannot be asked for or read is left out."""
-        # loaded when first used
+        # Loaded when first used.
         from ragstone.metrics.why import ask_why
 
         texts = {str(name): "\n".join(sample.texts(name)) for name in self.judged_by(sample)}
@@ -384,7 +385,8 @@ class Metric(Asker, ABC):
             raise ValueError(f"{self.name}: the value {value!r} is outside the metric's bounds {low} to {high}")
         return Score(
             metric=self.name,
-            value=value + 0.0,  # never -0.0
+            # The sum makes 0.0 of -0.0.
+            value=value + 0.0,
             passed=None if self.threshold is None else self.reaches(value, self.threshold),
             reason=reason,
             breakdown={name: part + 0.0 for name, part in parts.items()},

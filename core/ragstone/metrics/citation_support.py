@@ -20,7 +20,8 @@ from ragstone.sample import Sample, SampleField
 
 _DASH = r"\s?[-\u2010-\u2015\u2212]\s?"
 _LABEL = r"(?:source|context|doc(?:ument)?|citation|cite|ref(?:erence)?|passage|chunk|snippet|id)s?[\s:#.=_-]{0,3}"
-_PLACE = (  # in the source: no number of a context
+# A place in the source is no number of a context.
+_PLACE = (
     rf"(?:\s?[,:]?\s?(?:pp?|pages?|sec(?:tion)?s?|ch(?:apter)?s?|lines?|para(?:graph)?s?|\xa7+)\b\.?\s?"
     rf"\d+(?:{_DASH}\d+)?|\u2020[^\]\u3011]{{0,40}})"
 )
@@ -186,7 +187,8 @@ class CitationSupport(SplittingMetric):
                 cited.append(_Cited(" ".join(sentence.text.split()), place, {}))
         for mark, at in zip(marks, places, strict=True) if cited else ():
             place_of, line = bisect_left(begun, at) - 1, bare.rfind("\n", 0, at) + 1
-            if line and not bare[line:at].strip(_BULLETS):  # at the head of a line, which then belongs to it
+            # At the head of a line, which then belongs to the mark.
+            if line and not bare[line:at].strip(_BULLETS):
                 place_of += 1
             cited[min(max(place_of, 0), len(cited) - 1)].numbers.update(dict.fromkeys(_numbers(mark[0])))
         unread = list(dict.fromkeys(_UNREAD.findall(bare)))[:_MOST_NAMED]
@@ -219,11 +221,13 @@ def _unmarked(text: str, marks: Sequence[re.Match[str]]) -> tuple[str, list[int]
         origin += range(at, at + len(piece))
         places.append(len(origin))
         at, last = mark.end(), piece[-1:] or last
-        if last == "\n":  # at the head of a line
+        # The mark is at the head of a line.
+        if last == "\n":
             while text[at : at + 1] in (" ", "\t", ":"):
                 at += 1
         elif text[at : at + 1].isalpha() and last.isascii() and (last in ".!?" or last.isalnum()):
-            pieces.append(" ")  # which the mark stood for
+            # The mark stood for a space.
+            pieces.append(" ")
             origin.append(mark.start())
     return "".join([*pieces, text[at:]]), [*origin, *range(at, len(text))], places
 
@@ -256,7 +260,8 @@ def _end_of_answer(response: str, marks: Sequence[re.Match[str]]) -> int:
         at -= 1
     begins = lines[at].start() if at < len(lines) else len(response)
     if listed.isdisjoint(n for mark in marks if mark.start() < begins for n in _numbers(mark[0])) and listed:
-        return len(response)  # no source of what was said before
+        # It is no list of sources of what was said before.
+        return len(response)
     if at < len(lines) and at > 1 and lines[at - 1][0].rstrip().endswith(":"):
         return lines[at - 1].start()
     return begins

@@ -55,7 +55,8 @@ class SplittingMetric(Metric):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.language not in (None, "en"):
-            self.splitter("", self.language)  # an unknown language is refused here, not at the first sample
+            # An unknown language is refused here, not at the first sample.
+            self.splitter("", self.language)
 
     def find_claims(
         self, name: str, sample: Sample, field: Literal["response", "reference"] = "response"
@@ -90,7 +91,8 @@ class SplittingMetric(Metric):
         """
         split = iter_sentences if self.splitter is split_sentences else self.splitter
         sentences: list[Evidence] = []
-        since = 0  # the last empty round, in characters
+        # The last empty round, in characters.
+        since = 0
         for i, text in enumerate(sample.texts(field)):
             chunk = i if field == "retrieved_contexts" else None
             for _, start, end in split(text, self.language or language_of(text)):
@@ -126,7 +128,7 @@ class SplittingMetric(Metric):
             data = {"text": "\n".join(sample.texts(field))}
             details = ItemDetails(fitted=SUPPORTED, signals={"length": length(data["text"])})
             asked = yield from ask_items(self, "verdict", data, texts, kind="claim", details=details)
-            return [in_words(answer, claim) for answer, claim in zip(asked, claims, strict=True)]
+            return [support_answer(answer, claim) for answer, claim in zip(asked, claims, strict=True)]
         sentences = yield from self.sentences(sample, field)
         data = {name: listed(sentences)}
         details = ItemDetails(task="Check each of the {n} claims", reply="verdicts", sentences=sentences)
@@ -172,7 +174,7 @@ class SupportedClaims(SplittingMetric):
         )
 
 
-def in_words(answer: Answer, claim: Claim) -> Answer:
+def support_answer(answer: Answer, claim: Claim) -> Answer:
     """Return an answer of yes or no as "supported" or "unsupported", with where the claim stands."""
     words = {"yes": "supported", "no": "unsupported"}
     probabilities = answer.probabilities and {words[word]: p for word, p in answer.probabilities.items()}

@@ -163,7 +163,8 @@ def expected_precision(probabilities: Sequence[float]) -> float:
     p = np.array(probabilities)
     nodes, weights = np.polynomial.legendre.leggauss(len(p) // 2 + 1)
     s = (nodes[:, None] + 1.0) / 2.0
-    q = 1.0 - p + p * s  # the generating function of each rank
+    # The generating function of each rank.
+    q = 1.0 - p + p * s
     own = p * s / q
     before = np.cumsum(own, axis=1) - own
     ranks = np.arange(1, len(p) + 1)

@@ -35,9 +35,12 @@ _CHOOSE = (
 )
 _PASSAGE = "Does the passage help to answer the question?"
 _SENTENCE = "Is this sentence of the passage needed to answer the question?"
-_SENTENCE_OVERHEAD = 3  # tokens of "[12] " and the line break
-_PROMPT_OVERHEAD = 200  # tokens of instructions, fences and reminder, generously
-_PASSAGE_TOKENS = 500  # a longer context is judged piece by piece, as long as the passages of the rows it was fitted on
+# Tokens of "[12] " and the line break.
+_SENTENCE_OVERHEAD = 3
+# Tokens of instructions, fences and reminder, generously.
+_PROMPT_OVERHEAD = 200
+# A longer context is judged piece by piece, as long as the passages of the rows it was fitted on.
+_PASSAGE_TOKENS = 500
 
 
 def against_best(passages: Sequence[Answer]) -> list[Answer]:

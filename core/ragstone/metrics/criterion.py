@@ -137,7 +137,8 @@ class Criterion(SplittingMetric):
         expected = None
         if answer.probabilities is not None:
             mean = sum(p * values[word] for word, p in answer.probabilities.items())
-            expected = min(mean, 1.0)  # which rounding may pass
+            # Rounding may pass 1.
+            expected = min(mean, 1.0)
         verdict = Verdict(
             id="1",
             kind="criterion",

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ragstone.judging.prompt import tokens
 from ragstone.judging.reply import Answer
 
-_SHORTEST, _LONGEST = 30, 730  # tokens, of the texts that `SUPPORTED` was fitted on
+# Tokens, of the texts that `SUPPORTED` was fitted on.
+_SHORTEST, _LONGEST = 30, 730
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from ragstone.metrics.asking import Asker, Details
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, Turn
 
-_CHARACTERS, _HEAD, _TAIL = 3_000, 600, 200  # of the turns together, and of the beginning and the end of a long one
+# Characters: of the turns together, and of the beginning and the end of a long one.
+_CHARACTERS, _HEAD, _TAIL = 3_000, 600, 200
 _STANDALONE = json_form(record(topic=TEXT, standalone_question=TEXT), topic="TOPIC", standalone_question="QUESTION")
 
 

@@ -39,7 +39,7 @@ _ELSEWHERE = {
 
 def metric_names() -> tuple[str, ...]:
     """Return the names of ragstone's metrics, in the order of their classes' names."""
-    return tuple(_metrics())
+    return tuple(_class_names())
 
 
 def metrics_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -77,7 +77,7 @@ def metric_class(name: str) -> type[Metric]:
         >>> metric_class("context_relevancy").__name__
         'ContextRelevancy'
     """
-    known = _metrics()
+    known = _class_names()
     if name in known:
         cls: type[Metric] = getattr(_package, known[name])
         return cls
@@ -95,8 +95,9 @@ def metric_class(name: str) -> type[Metric]:
 
 
 def _near_metric(name: str, known: Sequence[str]) -> str:
-    """Return which metric may be meant, by another library's name or a slip of the finger; "" where none is near."""
-    import difflib  # loaded when first used
+    """The metric that may be meant, by another library's name or a slip of the finger; "" where none is near."""
+    # Loaded when first used.
+    import difflib
 
     words = _words(name).removesuffix("_metric")
     meant = words if words in known else _ELSEWHERE.get(words)
@@ -105,7 +106,7 @@ def _near_metric(name: str, known: Sequence[str]) -> str:
 
 
 def metric_name(name: str) -> str:
-    """Return what the outcomes of a metric are named by: "my_pkg:Polite" has a name of its own.
+    """The name that the outcomes of a metric have: "my_pkg:Polite" has a name of its own.
 
     Raises:
         RegistryError: The name names none, or a group of them.
@@ -170,7 +171,8 @@ def checked_option(name: str, option: str, value: object) -> Any:  # noqa: ANN40
     types = _types(metric_class(name))
     if option not in types or option in OBJECTS:
         raise RegistryError(f"{name} has no option {option!r}; it has {', '.join(sorted(types.keys() - OBJECTS))}")
-    if isinstance(types[option], str):  # a class of somebody's own, with postponed annotations
+    # A class of somebody's own, with postponed annotations.
+    if isinstance(types[option], str):
         return value
     try:
         return checked(f"{name}.{option}", value, types[option])
@@ -183,7 +185,7 @@ def _types(cls: type[Metric]) -> dict[str, Any]:
 
 
 @cache
-def _metrics() -> dict[str, str]:
+def _class_names() -> dict[str, str]:
     """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
     names = dir(_package)
     return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
@@ -220,31 +222,29 @@ def metrics_from(
     if not isinstance(metrics, Sequence):
         raise _strange(metrics, "is one")
     made: list[Metric] = []
-    judge, named = llm, embedder
+    judge, named = llm, embedder is not None
     for metric, options in spread(cast("Sequence[object]", metrics)):
-        kind = _class_of(metric)
-        asks = kind.needs_llm and (isinstance(metric, str) or metric.lacks_llm)
-        if asks and judge is None:
-            name = metric if isinstance(metric, str) else metric.name
-            raise ValueError(f"llm: is missing; pass a judge for {name!r}, or its name, such as 'local'")
-        if asks:
-            judge = judge_of("llm", judge, **settings)
-        if asks and writer is not None:
-            writer = judge_of("writer", writer, **settings)
-        if isinstance(metric, Metric) and not asks:
+        if isinstance(metric, Metric) and not metric.lacks_llm:
             made.append(metric)
             continue
-        embeds = gets_embedder(kind, judge, named=named is not None)
-        if embeds:
-            embedder = embedder_of(embedder, judge or "", **settings)
-        if isinstance(metric, Metric):
-            models: dict[str, Any] = {"llm": judge, "writer": metric.writer or writer}
-            if embeds:
-                models["embedder"] = getattr(metric, "embedder", None) or embedder
-            made.append(dataclasses.replace(metric, **models))
+        kind = _class_of(metric)
+        if kind.needs_llm:
+            if judge is None:
+                name = metric if isinstance(metric, str) else metric.name
+                raise ValueError(f"llm: is missing; pass a judge for {name!r}, or its name, such as 'local'")
+            judge = judge_of("llm", judge, **settings)
+            writer = None if writer is None else judge_of("writer", writer, **settings)
+        own: object = None
+        if gets_embedder(kind, judge, named=named):
+            own = embedder = embedder_of(embedder, judge or "", **settings)
+        if isinstance(metric, str):
+            with naming("metrics"):
+                made.append(make_metric(metric, options, judge, own, writer))
             continue
-        with naming("metrics"):
-            made.append(make_metric(metric, options, judge, embedder if embeds else None, writer))
+        models: dict[str, Any] = {"llm": judge, "writer": metric.writer or writer}
+        if own is not None:
+            models["embedder"] = getattr(metric, "embedder", None) or own
+        made.append(dataclasses.replace(metric, **models))
     if not made:
         raise ValueError("metrics: is empty; pass one or more")
     return made

@@ -19,7 +19,8 @@ from ragstone.sample import Sample, SampleField
 
 NoncommittalRule = Literal["all", "any", "majority", "off"]
 
-DRAW_TEMPERATURE = 0.7  # where N draws of one prompt are wanted to differ
+# N draws of one prompt are to differ.
+DRAW_TEMPERATURE = 0.7
 
 _INSTRUCTIONS = (
     "You are given a response of a question-answering app, without the question. Write {what} that this response "
@@ -34,8 +35,10 @@ _REFUSED = (
     "answered: the response gives information or does what was asked. refused: it says that it cannot, will not, "
     "should not or does not know. Was the question answered or refused?"
 )
-_SHORT = 60  # tokens: of shorter responses the first question tells refusals best, of longer ones the second
-_HEAD, _TAIL, _SPARED = 240, 100, 20  # characters
+# Tokens: of shorter responses the first question tells refusals best, of longer ones the second.
+_SHORT = 60
+# Characters: at the beginning, at the end, and those for which no cut is worth it.
+_HEAD, _TAIL, _SPARED = 240, 100, 20
 
 
 def ends(text: str) -> str:

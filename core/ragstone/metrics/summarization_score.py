@@ -15,7 +15,8 @@ from ragstone.options import Flag, Share, Texts
 from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
-_MOST_QUESTIONS = 10  # bounds a judge that does not end its list
+# Bounds a judge that does not end its list.
+_MOST_QUESTIONS = 10
 
 _MAKE = (
     "Extract the keyphrases of a text that a summary must keep (people, organisations, places, dates, amounts, "

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LEAST = 1e-4  # of a probability
+# The least probability that log-odds are taken of.
+_LEAST = 1e-4
 
 
 def expected_share(answers: Sequence[Answer], good: str) -> float | None:
@@ -93,7 +94,8 @@ def cosines_to_first(vectors: "NDArray[np.float32]", n: int) -> list[float]:
     largest = np.abs(rows).max(axis=1, keepdims=True)
     if not largest.all():
         raise CannotScore("judge_unparseable", "embedder: a zero vector has no direction")
-    rows = rows / largest  # so that squares neither overflow nor vanish
+    # Divided by the largest, squares neither overflow nor vanish.
+    rows = rows / largest
     unit = rows / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
     return [max(-1.0, min(1.0, float(cosine))) for cosine in unit[1:] @ unit[0]]
 
