@@ -1,10 +1,13 @@
 import importlib
+import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ragstone.text import WINDOW, Sentence, languages, split_sentences
+from ragstone.text import WINDOW, Sentence, language_of, languages, split_sentences
 
 split_sentences("")  # Python warns of pysbd's own source where it was never compiled before
 pysbd = importlib.import_module("pysbd")
@@ -122,7 +125,7 @@ def test_the_work_grows_with_the_length_only(windows):
     work = []
     for times in (1, 4):
         windows.clear()
-        split_sentences(text * times)
+        split_sentences(text * times, "es")  # plain English needs no pysbd
         assert max(windows) <= 1.1 * WINDOW
         work.append(sum(windows) / (len(text) * times))
     assert work[1] < 1.1 * work[0] < 2
@@ -162,21 +165,68 @@ GAPS = [" ", " ", " ", " ", "  ", "\n", " \n\n", ""]
 PROSE = st.lists(st.tuples(*map(st.sampled_from, (WORDS.split(), MARKS, GAPS))).map("".join), min_size=1, max_size=14)
 
 
-@settings(max_examples=300, deadline=None)
-@given(PROSE.map("".join).map(str.strip), st.sampled_from(["en", "en", "es", "it"]))
-def test_looking_at_fewer_abbreviations_changes_nothing(text, language):
-    """Held against pysbd's rules alone: its search for their sentences in the text now and then misplaces one."""
+def starts_of_pysbd(text, language="en"):
+    """Where the sentences of pysbd's rules alone begin; its search for them in the text now and then misplaces one."""
     try:
         sentences = [each.strip() for each in pysbd.Segmenter(language=language).processor(text).process()]
     except Exception:
-        return
+        return None
     starts, end = [], 0
     for sentence in filter(None, sentences):
         start = text.find(sentence, end)
-        assume(start >= 0 and not text[end:start].strip())  # a character of it was changed on the way
+        if start < 0 or text[end:start].strip():
+            return None  # a character of it was changed on the way
         starts, end = [*starts, start], start + len(sentence)
+    return starts
+
+
+@settings(max_examples=300, deadline=None)
+@given(PROSE.map("".join).map(str.strip), st.sampled_from(["en", "en", "en", "es", "it"]))
+def test_sentences_are_those_of_pysbd(text, language):
+    starts = starts_of_pysbd(text, language)
+    assume(starts is not None)
     assume(language == "en" or not any(text[start] in "!?”" for start in starts))  # those are mended
     assert [each.start for each in split_sentences(text, language)] == starts
+
+
+SIX = {
+    "English": "The keeper of the lighthouse wrote down 12 ships, e.g. the Ada, at 5 p.m. | He slept (badly) until Dr. Lund came! | "
+    'Was it No. 7? | She said "It is late. Go home." and left. | “Why?” Nobody knew. | It cost $3.50 in 1984. | U.S. boats, i.e. two | See part I. | The map is old. | Buy 1. bread 2. milk',
+    "German": "Die Brücke wurde 1921 gebaut. | Am 3. Mai kam Hr. Dr. Maier z. B. aus Köln! | Er fragte: „Wo ist das?“ und ging. | "
+    "Das kostet ca. 5,20 € (inkl. MwSt.). | Warum nicht? | Die Straße ist lang; sie führt nach Ulm. | Siehe S. 12 ff. im Text",
+    "French": "Le musée ouvre à 10 h. | Qui l’a vu ? | Mme Roy et M. Petit sont venus ! | « Il pleut. Rentrons », dit-elle. | "
+    "Le prix, env. 3,5 €, a baissé. | C'est l'hiver, etc. | Cf. p. 12 du livre",
+    "Spanish": "El río nace en la sierra. | ¿Dónde está la Sra. López? | ¡Qué frío! | Dijo: «No voy. Es tarde». | "
+    "Cuesta 1.200 pesos (aprox. 60 $). | Véase la pág. 7. | En EE. UU. llueve más",
+    "Italian": 'Il porto è antico. | L’ing. Rossi arrivò alle 9.30. | Perché no? | Disse: "Vengo. Aspetta." | Costa 5 € ca. | '
+    "È l'ultima! | Vedi art. 3 della legge",
+    "Russian": "Город стоит на реке. | Он родился в 1990 г. в Омске. | Где это? | «Да. Нет», — сказал он. | Стоит 5 тыс. руб. | "
+    "Вот и всё! | См. рис. 4 и т. д",
+}
+
+
+@pytest.mark.parametrize("language", SIX)
+@settings(max_examples=90, deadline=None)
+@given(st.data())
+def test_paragraphs_of_six_languages_are_split_as_pysbd_does(language, data):
+    sentences = st.sampled_from(SIX[language].split(" | "))
+    gaps = st.sampled_from([" ", " ", " ", "  ", "\n", "\n\n", " \xa0"])
+    pairs = data.draw(st.lists(st.tuples(sentences, gaps), min_size=1, max_size=8))
+    text = "".join(sentence + gap for sentence, gap in pairs).strip()
+    assert [each.start for each in split_sentences(text)] == starts_of_pysbd(text)
+
+
+def test_paragraphs_of_public_data_are_split_as_pysbd_does():
+    files = sorted((Path(__file__).parents[3] / "shared/data").rglob("*.jsonl"))
+    if not files:
+        pytest.skip("there is no ../shared/data")
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines()[::7]:
+            for text in re.findall(r'"((?:[^"\\]|\\.){60,3000})"', line):
+                paragraph = json.loads(f'"{text}"').strip()
+                starts = starts_of_pysbd(paragraph) if language_of(paragraph) == "en" else None
+                if starts is not None:
+                    assert [each.start for each in split_sentences(paragraph)] == starts
 
 
 def test_a_long_list_of_references_does_not_hang():
@@ -197,4 +247,4 @@ def test_a_long_list_of_references_does_not_hang():
 def test_sentences_are_found_back(monkeypatch, found, starts):
     monkeypatch.setattr(Processor, "process", lambda self: found)
     text = "One. 2!? Three. Four." + " " * len("".join(found))  # no two alike: what was split is remembered
-    assert [each.start for each in split_sentences(text)] == starts
+    assert [each.start for each in split_sentences(text, "es")] == starts

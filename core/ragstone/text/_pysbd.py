@@ -8,7 +8,7 @@ that (its processor, a new object per call) are used here; `align` does the rest
 import importlib
 import threading
 import warnings
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 # Matches what pysbd's NUMBERED_REFERENCE_REGEX matches, with the same groups 2 and 7 (the only ones that are
@@ -28,7 +28,7 @@ _importing = threading.Lock()
 
 @cache
 def load() -> dict[str, Any]:
-    """Return pysbd's languages by their codes, importing it the first time.
+    """The languages of pysbd by their codes; it is imported the first time.
 
     A process that forks while another thread imports it has a child that can never do so.
     """
@@ -41,16 +41,31 @@ def load() -> dict[str, Any]:
 
 
 def raw_sentences(text: str, language: str) -> list[str]:
-    """Return pysbd's sentences, as it leaves them: stripped, and for odd input with characters changed.
+    """The sentences as pysbd leaves them: stripped, and for odd input with characters changed.
 
     Raises whatever pysbd raises: it builds regular expressions from the text.
     """
     known = _abbreviations(language)
-    there = tuple([abbreviation for abbreviation, _ in known])
+    there = [abbreviation for abbreviation, _ in known]
     if _ODD_CASE.isdisjoint(text):
         words = {word.partition(".")[0] for word in text.lower().split() if "." in word}
-        there = tuple([abbreviation for abbreviation, word in known if word is None or word in words])
-    return [sentence for sentence in _processor(language)(text, _rules(language, there)).process() if sentence]
+        there = [abbreviation for abbreviation, word in known if word is None or word in words]
+    rules = load()[language]
+    narrowed = _Changed(
+        rules, NUMBERED_REFERENCE_REGEX=_REFERENCE, Abbreviation=_Changed(rules.Abbreviation, ABBREVIATIONS=there)
+    )
+    return [sentence for sentence in _processor(language)(text, narrowed).process() if sentence]
+
+
+class _Changed:
+    """Another object's attributes, some of them changed."""
+
+    def __init__(self, original: object, **changed: object) -> None:
+        self.__dict__.update(changed)
+        self._original = original
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._original, name)
 
 
 @cache
@@ -60,7 +75,7 @@ def _processor(language: str) -> Any:  # noqa: ANN401 - pysbd has no types
 
 @cache
 def _abbreviations(language: str) -> list[tuple[str, str | None]]:
-    """Return the abbreviations of a language, each with the word without whose period a text cannot hold it.
+    """The abbreviations of a language, each with the word without whose period a text cannot hold it.
 
     pysbd rewrites the text once for each word that begins like an abbreviation ("is", "no", "p"), which is
     where most of its time goes. Languages that replace abbreviations by rules of their own keep all.
@@ -76,15 +91,8 @@ def _abbreviations(language: str) -> list[tuple[str, str | None]]:
     return words
 
 
-@lru_cache(256)
-def _rules(language: str, abbreviations: tuple[str, ...]) -> Any:  # noqa: ANN401 - pysbd has no types
-    rules = load()[language]
-    known = type("Abbreviation", (rules.Abbreviation,), {"ABBREVIATIONS": list(abbreviations)})
-    return type("Rules", (rules,), {"NUMBERED_REFERENCE_REGEX": _REFERENCE, "Abbreviation": known})
-
-
 def align(text: str, sentences: list[str]) -> list[int]:
-    """Return where in the text the sentences begin, in rising order.
+    """Where in the text the sentences begin, in rising order.
 
     White space does not count. A sentence that is not in the text (its characters were changed on the way)
     or has no character but white space gives no beginning, so that it joins the one before it.

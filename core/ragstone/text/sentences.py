@@ -3,12 +3,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import chain, pairwise
 from typing import NamedTuple, Protocol
 
 from ragstone.text import _pysbd
+from ragstone.text.prose import prose_starts
 
 WINDOW = 6000
 """Longest text, in characters, that is split in one piece: some 20 milliseconds of computing at most.
@@ -267,19 +268,30 @@ def _context(starts: list[int], begin: int, most: int) -> int:
     return begin
 
 
-@lru_cache(128)  # several metrics split one sample's texts, and several samples share a document
+# Several metrics split one sample's texts, and many samples share a document. As a window has few characters more than
+# WINDOW, the process keeps at most 3 MB of ASCII, or 13 MB of any text.
+@lru_cache(512)
 def _window_starts(window: str, language: str) -> tuple[int, ...]:
-    """Return where sentences begin behind the first one of the window."""
+    """Where sentences begin behind the first one of the window."""
     own = _INK.search(window)
     if own is None:
         return ()
-    try:
-        places = _pysbd.align(window, _pysbd.raw_sentences(window, language))
-    except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
-        places = [ink.start() for mark in _BREAK.finditer(window) if (ink := _INK.search(window, mark.end()))]
+    asked = partial(_asked_starts, window, language)
+    places: Iterable[int] = asked(0, len(window)) if language != "en" else prose_starts(window, asked)
     if language != "en":
         places = [closers.end() if (closers := _CLOSERS.match(window, start)) else start for start in places]
     return tuple(sorted({start for start in places if own.start() < start < len(window)}))
+
+
+def _asked_starts(window: str, language: str, begin: int, end: int) -> list[int]:
+    """Where pysbd's sentences begin in a stretch of a window. It sees a character on either side, as in the window."""
+    left = max(0, begin - 1)
+    text = window[left : end + 1]
+    try:
+        places = _pysbd.align(text, _pysbd.raw_sentences(text, language))
+    except Exception:  # pysbd makes regular expressions from the text: odd texts make it raise anything
+        places = [ink.start() for mark in _BREAK.finditer(text) if (ink := _INK.search(text, mark.end()))]
+    return [left + place for place in places]
 
 
 def language_of(text: str) -> str:
