@@ -315,7 +315,7 @@ def _sources(run: Run, reading: Reading) -> Sequence[NodeOrText]:
     chosen: list[NodeOrText] = []
     found: list[NodeOrText] = []
     for each in _giving_calls(run):
-        given = _given(each, run, reading)
+        given = _sources_given(each, run, reading)
         if each.kind in _CHOOSING and each.output is None:
             continue
         if each.kind == "rerank":
@@ -342,7 +342,7 @@ def _giving_calls(run: Run) -> Iterator[Run]:
             yield from _giving_calls(each)
 
 
-def _given(run: Run, around: Run, reading: Reading) -> Sequence[NodeOrText]:
+def _sources_given(run: Run, around: Run, reading: Reading) -> Sequence[NodeOrText]:
     """Return the sources that a call gave, in place of what the calls inside of it gave."""
     if run.kind in _CHOOSING:
         return _without_answers(nodes_in(run.output), around, reading, before=run)
@@ -373,7 +373,7 @@ def _without_answers(
     for source in sources:
         text = "" if isinstance(source, str) or not answers else source.get_content().strip()
         inner = next((each for each, asked, answer in answers if _holds(text, asked, answer)), None)
-        found += [source] if inner is None else _given(inner, run, reading)
+        found += [source] if inner is None else _sources_given(inner, run, reading)
     return found
 
 

@@ -77,26 +77,26 @@ class ContextRelevancy(
 class AnswerCorrectness(
     Metric,
     name="answer_correctness",
-    kind=native.AnswerCorrectness,
+    kind=native.FactsAndSimilarity,
     fields=("user_input", "response", "reference"),
     ignores=(*_OLD, "answer_similarity"),
     takes={"weights": (0.75, 0.25), "beta": 1.0},
 ):
-    """`native.AnswerCorrectness`, by ragas' name."""
+    """`native.FactsAndSimilarity`, by ragas' name."""
 
 
 class SemanticSimilarity(
     Metric,
     name="semantic_similarity",
-    kind=native.SemanticSimilarity,
+    kind=native.ResponseCosine,
     ignores=("is_cross_encoder",),
     takes={"threshold": None},
 ):
-    """`native.SemanticSimilarity`, by ragas' name."""
+    """`native.ResponseCosine`, by ragas' name."""
 
 
 class AnswerSimilarity(SemanticSimilarity, name="answer_similarity"):
-    """`native.SemanticSimilarity`, by ragas' older name."""
+    """`native.ResponseCosine`, by ragas' older name."""
 
 
 class SummarizationScore(

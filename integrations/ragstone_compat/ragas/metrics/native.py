@@ -20,7 +20,7 @@ _NOTHING = "insufficient information"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SemanticSimilarity(ragstone.Metric):
+class ResponseCosine(ragstone.Metric):
     """Cosine of the embeddings of response and reference; higher is better.
 
     Args:
@@ -96,7 +96,7 @@ class FactsByMode(ragstone.FactualCorrectness):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerCorrectness(FactsByMode):
+class FactsAndSimilarity(FactsByMode):
     """Claims' F1 and the similarity of response and reference, weighted; higher is better.
 
         score = (w1 * F1 + w2 * cosine) / (w1 + w2)
