@@ -49,16 +49,16 @@ class RagStringEvaluator(StringEvaluator):
         super()._check_evaluation_args(reference=reference, input_=input_)
 
     def _evaluate_strings(self, *, prediction: object, **others: object) -> dict[str, Any]:
-        return _as_langchain_s(self._evaluator(outputs=prediction, **_renamed(others)))
+        return _langchain_result(self._evaluator(outputs=prediction, **_renamed(others)))
 
     async def _aevaluate_strings(self, *, prediction: object, **others: object) -> dict[str, Any]:
-        return _as_langchain_s(await self._evaluator.acall(outputs=prediction, **_renamed(others)))
+        return _langchain_result(await self._evaluator.acall(outputs=prediction, **_renamed(others)))
 
 
 def _renamed(others: dict[str, object]) -> dict[str, object]:
     return {"inputs": others.pop("input", None), "reference_outputs": others.pop("reference", None), **others}
 
 
-def _as_langchain_s(result: dict[str, Any]) -> dict[str, Any]:
+def _langchain_result(result: dict[str, Any]) -> dict[str, Any]:
     word = {True: "passed", False: "failed", None: None}[result["metadata"]["passed"]]
     return {"score": result["score"], "value": word, "reasoning": result["comment"], "metadata": result["metadata"]}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 
-import ragstone.adapters.runs as live
+from ragstone.adapters import runs
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.read import KINDS, attempt, found_by
 
@@ -41,7 +41,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run."""
-        return _as_langsmith_s(self._result(_arguments_of_run(run, example)))
+        return _langsmith_result(self._result(_arguments_of_run(run, example)))
 
     async def aevaluate_run(
         self,
@@ -50,10 +50,10 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run on the running event loop."""
-        return _as_langsmith_s(await self._aresult(_arguments_of_run(run, example)))
+        return _langsmith_result(await self._aresult(_arguments_of_run(run, example)))
 
 
-def _as_langsmith_s(result: dict[str, Any]) -> EvaluationResult | EvaluationResults:
+def _langsmith_result(result: dict[str, Any]) -> EvaluationResult | EvaluationResults:
     if "results" in result:
         return EvaluationResults(results=[EvaluationResult(**each) for each in result["results"]])
     return EvaluationResult(**result)
@@ -61,17 +61,17 @@ def _as_langsmith_s(result: dict[str, Any]) -> EvaluationResult | EvaluationResu
 
 # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
 def _arguments_of_run(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
-    inside = tuple(_as_live(run).inside)
+    inside = tuple(_recorded_run(run).inside)
     reference = None if example is None else example.outputs
     return Arguments(run.inputs, run.outputs, reference, inside=inside, error=run.error)
 
 
-def _as_live(run: Any) -> live.Run:  # noqa: ANN401
+def _recorded_run(run: Any) -> runs.Run:  # noqa: ANN401
     """Return a traced run as a handler would have recorded it."""
     failed = None if run.error is None else RuntimeError(run.error)
-    recorded = live.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, run.inputs, error=failed, open=False)
+    recorded = runs.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, run.inputs, error=failed, open=False)
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
-    recorded.inside = [_as_live(child) for child in children]
+    recorded.inside = [_recorded_run(child) for child in children]
     recorded.output = None if run.outputs is None else attempt(found_by, recorded, _output_of_run(run), ())
     return recorded
 
