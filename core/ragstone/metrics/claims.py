@@ -8,7 +8,7 @@ from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, json_for
 from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, listed
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
-from ragstone.metrics.values import expected_share, least, share_of, verdicts_of
+from ragstone.metrics.values import expected_share, in_words, least, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
@@ -16,6 +16,7 @@ from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_s
 
 _CLAIMS = json_form(record(claims=listing(TEXT)))
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
+_SUPPORT = {"yes": "supported", "no": "unsupported"}
 IS_SUPPORTED = "Is the claim supported by the text?"
 SUPPORT_EXAMPLES = """
 
@@ -128,7 +129,8 @@ class SplittingMetric(Metric):
             data = {"text": "\n".join(sample.texts(field))}
             details = ItemDetails(fitted=SUPPORTED, signals={"length": length(data["text"])})
             asked = yield from ask_items(self, "verdict", data, texts, kind="claim", details=details)
-            return [support_answer(answer, claim) for answer, claim in zip(asked, claims, strict=True)]
+            pairs = zip(asked, claims, strict=True)
+            return [in_words(answer, _SUPPORT, *claim.evidence) for answer, claim in pairs]
         sentences = yield from self.sentences(sample, field)
         data = {name: listed(sentences)}
         details = ItemDetails(task="Check each of the {n} claims", reply="verdicts", sentences=sentences)
@@ -172,13 +174,6 @@ class SupportedClaims(SplittingMetric):
             breakdown=breakdown,
             verdicts=verdicts,
         )
-
-
-def support_answer(answer: Answer, claim: Claim) -> Answer:
-    """Return an answer of yes or no as "supported" or "unsupported", with where the claim stands."""
-    words = {"yes": "supported", "no": "unsupported"}
-    probabilities = answer.probabilities and {words[word]: p for word, p in answer.probabilities.items()}
-    return Answer(words[answer.choice], probabilities, claim.evidence)
 
 
 def whole_context(sample: Sample, i: int) -> Evidence:

@@ -25,7 +25,7 @@ from ragstone.metrics.asking import ask_items, listed
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.fitted import SENTENCES
-from ragstone.metrics.values import by_odds, cosines_to_first, expected_share, log_odds, share_of
+from ragstone.metrics.values import by_odds, cosines_to_first, expected_share, in_words, log_odds, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -34,6 +34,7 @@ _CHOOSE = (
     "answer. Sentences merely on the topic are not needed."
 )
 _PASSAGE = "Does the passage help to answer the question?"
+_WORDS = {"yes": "relevant", "no": "irrelevant"}
 _SENTENCE = "Is this sentence of the passage needed to answer the question?"
 # Tokens of "[12] " and the line break.
 _SENTENCE_OVERHEAD = 3
@@ -191,18 +192,13 @@ class ContextRelevancy(SplittingMetric):
             breakdown["sentence_expected"] = expected
             breakdown["chunk_expected"] = sum(best_of_chunks(sentences, answers).values()) / chunks
             by_judge = breakdown[f"{self.granularity}_expected"]
-        verdicts = [
-            Verdict(
-                id=str(i),
-                kind="sentence",
-                text=sentence.text,
-                verdict="relevant" if needed else "irrelevant",
-                probability=answer.probability("yes"),
-                evidence=(sentence,),
-                lowers_score=not needed and sentence.chunk not in spared,
-            )
-            for i, (sentence, needed, answer) in enumerate(zip(sentences, relevant, answers, strict=True), 1)
-        ]
+        verdicts = verdicts_of(
+            "sentence",
+            [sentence.text for sentence in sentences],
+            [in_words(answer, _WORDS, sentence) for answer, sentence in zip(answers, sentences, strict=True)],
+            "relevant",
+            [not one and sentence.chunk not in spared for one, sentence in zip(relevant, sentences, strict=True)],
+        )
         return self._score(
             self.value_of(verdicts, sample, {"granularity": self.granularity}),
             f"The question needs {sum(relevant)} of {len(sentences)} sentences, from {len(hit)} of {chunks} contexts.",

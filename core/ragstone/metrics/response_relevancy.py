@@ -11,9 +11,9 @@ from ragstone.judging.reply import FLAG, TEXT, Answer, BadReply, json_form, list
 from ragstone.metrics.asking import Details, by_map
 from ragstone.metrics.base import FOLLOW_UP, Metric
 from ragstone.metrics.fitted import OPEN, REFUSED
-from ragstone.metrics.values import cosines_to_first
+from ragstone.metrics.values import cosines_to_first, verdicts_of
 from ragstone.options import Count
-from ragstone.outcome import Score, Verdict
+from ragstone.outcome import Score
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 
@@ -154,6 +154,14 @@ class ResponseRelevancy(Metric):
         expected = None
         if probability is not None:
             expected = mean if self.noncommittal == "off" else mean * (1.0 - probability)
+        shares = None if probability is None else {"committal": 1.0 - probability, "noncommittal": probability}
+        verdicts = verdicts_of(
+            "question",
+            [text for text, _ in questions],
+            [Answer("noncommittal" if flag else "committal", shares) for _, flag in questions],
+            "committal",
+            [flag and (off or self.expects) for _, flag in questions],
+        )
         if off and not self.expects:
             why = f"Judged a refusal, so 0; similarity to the question would be {mean:.2f}."
         else:
@@ -164,17 +172,7 @@ class ResponseRelevancy(Metric):
             why,
             expected=expected,
             breakdown=breakdown,
-            verdicts=[
-                Verdict(
-                    id=str(i),
-                    kind="question",
-                    text=text,
-                    verdict="noncommittal" if flag else "committal",
-                    probability=None if probability is None else 1.0 - probability,
-                    lowers_score=flag and (off or self.expects),
-                )
-                for i, (text, flag) in enumerate(questions, 1)
-            ],
+            verdicts=verdicts,
         )
 
     def _questions(self, user_input: str, response: str) -> Flow[list[tuple[str, bool]]]:

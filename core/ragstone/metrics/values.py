@@ -1,11 +1,11 @@
 """Arithmetic on answers and verdicts."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ragstone.judging import Answer, CannotScore
-from ragstone.outcome import Verdict
+from ragstone.outcome import Evidence, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,6 +98,17 @@ def cosines_to_first(vectors: "NDArray[np.float32]", n: int) -> list[float]:
     rows = rows / largest
     unit = rows / np.sqrt((rows * rows).sum(axis=1, keepdims=True))
     return [max(-1.0, min(1.0, float(cosine))) for cosine in unit[1:] @ unit[0]]
+
+
+def in_words(answer: Answer, words: Mapping[str, str], *evidence: Evidence) -> Answer:
+    """The answer with a metric's own words for its choices, and with what it is of as evidence.
+
+    Example:
+        >>> in_words(Answer("no", {"yes": 0.25, "no": 0.75}), {"yes": "useful", "no": "useless"})
+        Answer(choice='useless', probabilities={'useful': 0.25, 'useless': 0.75})
+    """
+    shares = answer.probabilities and {words[choice]: share for choice, share in answer.probabilities.items()}
+    return Answer(words[answer.choice], shares, evidence)
 
 
 def verdicts_of(
