@@ -206,7 +206,7 @@ class Metric(Asker, ABC):
         """Whether some of its requests ask for texts that a decision model cannot write."""
         return False
 
-    @property
+    @cached_property
     def lacks_llm(self) -> bool:
         """Whether it asks a judge and has none yet."""
         return self.needs_llm and self.llm is None
@@ -276,7 +276,7 @@ class Metric(Asker, ABC):
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Run the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
-        if self.needs_llm and self.llm is None:
+        if self.lacks_llm:
             raise TypeError(f'llm: is None; {self.name} needs a judge, such as llm="local"')
         if self.max_characters is not None and (size := sample.characters()) > self.max_characters:
             return self._unscored(

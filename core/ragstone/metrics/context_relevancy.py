@@ -224,65 +224,41 @@ class ContextRelevancy(SplittingMetric):
     def _one_by_one(
         self, question: str, sentences: Sequence[Evidence], sample: Sample
     ) -> Flow[tuple[list[Answer], list[Verdict], list[float]]]:
-        """Decide on each sentence, and say what was said of the passages, and the cosines that were taken."""
-        cosines: list[float] = []
-        passages = self._passages(question, sentences, sample) if self.judge_writes else {}
+        """Decide on each sentence, and give the verdicts on the passages, and the cosines, where some were taken."""
         texts = [sentence.text for sentence in sentences]
-        asking = ask_items(self, "passage", {"question": question}, list(passages), kind="passage")
-        if self.judge_embedder is not None:
-            before = [
-                f"{texts[i - 1]} {text}" if i and sentences[i - 1].chunk == sentences[i].chunk else text
-                for i, text in enumerate(texts)
-            ]
-            asked, vectors = yield from both(asking, embed([question, *texts, *before]))
-            cosines = cosines_to_first(vectors, 2 * len(texts))
-            odds = {i: log_odds(answer) for answer, run in zip(asked, passages.values(), strict=True) for i in run}
-            answers = SENTENCES.answers(
-                [
-                    {"passage": odds[i], "cosine": cosines[i], "with_previous": cosines[len(texts) + i]}
-                    for i in range(len(texts))
-                ]
-            )
-        elif not self.judge_writes:
+        if not self.judge_writes:
             whole = {"question": question, "passage": "\n\n".join(sample.retrieved_contexts)}
-            asked, answers = [], (yield from ask_items(self, "sentence", whole, texts, kind="sentence"))
-        else:
+            answers = yield from ask_items(self, "sentence", whole, texts, kind="sentence")
+            return answers, [], []
+        passages = self._passages(question, sentences, sample)
+        runs, cosines = list(passages.values()), list[float]()
+        asking = ask_items(self, "passage", {"question": question}, list(passages), kind="passage")
+        if self.judge_embedder is None:
             of_each: list[Flow[list[Answer]]] = []
             for passage, run in passages.items():
                 data = {"question": question, "passage": passage}
                 of_each.append(ask_items(self, "sentence", data, [texts[i] for i in run], kind="sentence"))
             asked, each_asked = yield from both(asking, each(of_each))
-            decided = {
-                i: joined(answer, of_passage)
-                for of_passage, run, own in zip(against_best(asked), passages.values(), each_asked, strict=True)
-                for i, answer in zip(run, own, strict=True)
-            }
-            answers = [decided[i] for i in range(len(texts))]
-        judged = [
-            Verdict(
-                id=f"{run[0] + 1}-{run[-1] + 1}",
-                kind="passage",
-                text=f"retrieved_contexts[{sentences[run[0]].chunk or 0}]",
-                verdict=answer.choice,
-                probability=answer.probability("yes"),
-            )
-            for answer, run in zip(asked, passages.values(), strict=True)
-        ]
-        return answers, judged, cosines
+            answers = _by_passages(asked, runs, each_asked)
+        else:
+            asked, vectors = yield from both(asking, embed([question, *texts, *_with_previous(sentences)]))
+            cosines = cosines_to_first(vectors, 2 * len(texts))
+            answers = _by_cosines(asked, runs, cosines)
+        return answers, [_verdict(answer, run, sentences) for answer, run in zip(asked, runs, strict=True)], cosines
 
     def _passages(self, question: str, sentences: Sequence[Evidence], sample: Sample) -> dict[str, list[int]]:
         """Return the passages to judge, each with the numbers of its sentences: a context, or a run of its sentences.
 
         Equal passages are one.
         """
-        room = min(_PASSAGE_TOKENS, max(1, self.input_limit - _PROMPT_OVERHEAD - tokens(question)))
+        limit = min(_PASSAGE_TOKENS, max(1, self.input_limit - _PROMPT_OVERHEAD - tokens(question)))
         passages: dict[str, list[int]] = {}
         for number, members in groupby(range(len(sentences)), key=lambda i: sentences[i].chunk):
             chunk, inside = sample.retrieved_contexts[number or 0], list(members)
-            if tokens(chunk) <= room:
+            if tokens(chunk) <= limit:
                 passages.setdefault(chunk, []).extend(inside)
                 continue
-            for run in _runs([tokens(sentences[i].text) for i in inside], room):
+            for run in _runs([tokens(sentences[i].text) for i in inside], limit):
                 first, last = inside[run.start], inside[run.stop - 1]
                 passage = chunk[sentences[first].start : sentences[last].end]
                 passages.setdefault(passage, []).extend(range(first, last + 1))
@@ -290,17 +266,53 @@ class ContextRelevancy(SplittingMetric):
 
     def _batches(self, question: str, sentences: Sequence[Evidence]) -> Iterator[tuple[int, Sequence[Evidence]]]:
         """Cut the numbered sentences into runs that fit a prompt: (number of the first, the run)."""
-        room = self.input_limit - _PROMPT_OVERHEAD - tokens(question)
+        limit = self.input_limit - _PROMPT_OVERHEAD - tokens(question)
         sizes = [tokens(one_line(sentence.text)) + _SENTENCE_OVERHEAD for sentence in sentences]
-        for run in _runs(sizes, room):
+        for run in _runs(sizes, limit):
             yield run.start + 1, sentences[run.start : run.stop]
 
 
-def _runs(sizes: Sequence[int], room: int) -> Iterator[range]:
-    """Cut items into runs that fit a room; one that does not fit is a run by itself."""
+def _by_passages(asked: Sequence[Answer], runs: Sequence[list[int]], own: Sequence[list[Answer]]) -> list[Answer]:
+    """The answers on all sentences in their order: each sentence's own, joined with its passage's."""
+    decided: dict[int, Answer] = {}
+    for of_passage, run, answers in zip(against_best(asked), runs, own, strict=True):
+        for i, answer in zip(run, answers, strict=True):
+            decided[i] = joined(answer, of_passage)
+    return [decided[i] for i in range(len(decided))]
+
+
+def _with_previous(sentences: Sequence[Evidence]) -> Iterator[str]:
+    """Each sentence behind the one before it in its context."""
+    for i, sentence in enumerate(sentences):
+        follows = i > 0 and sentences[i - 1].chunk == sentence.chunk
+        yield f"{sentences[i - 1].text} {sentence.text}" if follows else sentence.text
+
+
+def _by_cosines(asked: Sequence[Answer], runs: Sequence[list[int]], cosines: Sequence[float]) -> list[Answer]:
+    """The answers on all sentences by the fitted map, from their passage's answer and their two cosines."""
+    odds = {i: log_odds(answer) for answer, run in zip(asked, runs, strict=True) for i in run}
+    signals = [
+        {"passage": odds[i], "cosine": cosines[i], "with_previous": cosines[len(odds) + i]} for i in range(len(odds))
+    ]
+    return SENTENCES.answers(signals)
+
+
+def _verdict(answer: Answer, run: Sequence[int], sentences: Sequence[Evidence]) -> Verdict:
+    """The verdict on a passage of a run of sentences."""
+    return Verdict(
+        id=f"{run[0] + 1}-{run[-1] + 1}",
+        kind="passage",
+        text=f"retrieved_contexts[{sentences[run[0]].chunk or 0}]",
+        verdict=answer.choice,
+        probability=answer.probability("yes"),
+    )
+
+
+def _runs(sizes: Sequence[int], limit: int) -> Iterator[range]:
+    """Cut items into runs that keep to a limit; one that does not fit is a run by itself."""
     first, taken = 0, 0
     for i, size in enumerate(sizes):
-        if i > first and taken + size > room:
+        if i > first and taken + size > limit:
             yield range(first, i)
             first, taken = i, 0
         taken += size
