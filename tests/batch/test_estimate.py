@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import (
     AlignmentCoverage,
@@ -21,12 +20,13 @@ from ragstone import (
     SummarizationScore,
 )
 from ragstone.batch.estimation import estimate
-from ragstone.cli.main import cli
 from ragstone.judging import ask, tokens
 from ragstone.judging.reply import record, whole
 from ragstone.sources import rows_of
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone.text import split_sentences
+
+from ..support.command import command  # noqa: TID252
 
 EXAMPLES = str(Path(__file__).parents[2] / "examples" / "samples.jsonl")
 
@@ -188,7 +188,7 @@ def test_a_metric_that_raises_before_it_asks_is_unscored():
 def test_dry_run_needs_no_judge(judge, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    result = CliRunner().invoke(cli, ["score", EXAMPLES, "--dry-run", "--price", "0.25", "2", *judge])
+    result = command("score", EXAMPLES, "--dry-run", "--price", "0.25", "2", *judge)
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[0].split()[-1] == "cost"
     assert "together" in result.output

@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
-from click.testing import CliRunner
 
-from ragstone.cli.main import cli
 from ragstone.report import Report
+
+from ..support.command import said  # noqa: TID252
 
 pytestmark = pytest.mark.browser
 JUDGE = """
@@ -24,15 +24,9 @@ def reply(request):
     return {"verdicts": {"1": {"evidence": [], "verdict": "supported" if supported else "not_in_source"}}}
 
 
-def judge():
+def loop_judge():
     return FakeLLM(reply, model="loop")
 """
-
-
-def run(*args):
-    done = CliRunner().invoke(cli, list(map(str, args)))
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def labelled(page, name):
@@ -57,12 +51,12 @@ def test_from_scores_to_a_mean_that_people_would_give(show, tmp_path, monkeypatc
          "response": f"Fact {i} is {'red' if i % 3 else 'blue'}."} for i in range(80)
     ]  # fmt: skip
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    run("score", "rows.jsonl", "--metric", "faithfulness", "--llm", "loop_judge:judge", "--out", "a.jsonl")
-    run("label", "a.jsonl", "-n", 30, "--out", "label.html")
+    said("score", "rows.jsonl", "--metric", "faithfulness", "--llm", "loop_judge:loop_judge", "--out", "a.jsonl")
+    said("label", "a.jsonl", "-n", 30, "--out", "label.html")
     labelled(show((tmp_path / "label.html").read_text()), "labels.jsonl")
-    said = run("correct", "a.jsonl", "--labels", "labels.jsonl", "--page", "report.html")
-    low, high = map(float, re.search(r"interval ([\d.]+) \u2013 ([\d.]+)\)", said).groups())
+    printed = said("correct", "a.jsonl", "--labels", "labels.jsonl", "--page", "report.html")
+    low, high = map(float, re.search(r"interval ([\d.]+) \u2013 ([\d.]+)\)", printed).groups())
     assert low <= 53 / 80 <= high
-    assert f"{Report.load('a.jsonl')['faithfulness'].mean:.3f}" in said
+    assert f"{Report.load('a.jsonl')['faithfulness'].mean:.3f}" in printed
     text = show((tmp_path / "report.html").read_text()).inner_text("body")
     assert text.index("labels alone") < text.index("Scores")

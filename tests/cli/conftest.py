@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from ragstone.cli.main import cli
-
+from ..support.command import command  # noqa: TID252
 from ..support.judges import served  # noqa: TID252 - under importlib mode tests are no package
 from ..support.openai_server import OpenAIServer, error  # noqa: TID252
 
@@ -42,7 +41,7 @@ def server(openai_server: Callable[..., OpenAIServer]) -> OpenAIServer:
 @pytest.fixture
 def run() -> Callable[..., Result]:
     """Runs the command in this process: `run("score", path, ...)`."""
-    return lambda *args, **settings: CliRunner().invoke(cli, [str(arg) for arg in args], **settings)
+    return command
 
 
 @pytest.fixture

@@ -2,31 +2,24 @@
 
 import json
 
-from click.testing import CliRunner
-
-from ragstone.cli.main import cli
 from ragstone.metrics.names import metric_names
 
-
-def run(*args):
-    done = CliRunner().invoke(cli, args)
-    assert done.exit_code == 0, done.output
-    return done.stdout
+from ..support.command import said  # noqa: TID252
 
 
 def test_each_metric_says_what_it_asks_and_needs():
-    listed = {each["metric"]: each for each in json.loads(run("metrics", "--json"))}
+    listed = {each["metric"]: each for each in json.loads(said("metrics", "--json"))}
     assert sorted(listed) == sorted(metric_names())
     assert all(each["question"].endswith("?") and each["needs"] for each in listed.values())
     assert listed["faithfulness"]["groups"] == ["rag"]
     assert listed["context_precision"]["calls"] == {"together": 1, "one_by_one": 3}  # of three contexts
-    text = run("metrics")
+    text = said("metrics")
     assert "faithfulness: Does the answer rest on the contexts?" in text
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_commands_stand_by_what_they_are_for():
-    text = run("--help")
+    text = said("--help")
     places = [
         text.index(words) for words in ("Score:", "score ", "Labels:", "label ", "Live:", "live ", "Set-up:", "pull ")
     ]

@@ -4,14 +4,13 @@ import json
 import re
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import Faithfulness, Sample, evaluate
-from ragstone.cli.main import cli
 from ragstone.clients import AnswerError, OpenAIDecisions, SystemOne
 from ragstone.judge_names import RegistryError, make_llm
 from ragstone.testing import DecisionContract
 
+from ..support.command import command  # noqa: TID252
 from ..support.openai_server import Answer  # noqa: TID252 - under importlib mode tests are no package
 
 SAMPLE = Sample(retrieved_contexts=["Ann ran."], response="Ann ran. Bob sat.")
@@ -205,14 +204,14 @@ def test_options_are_checked():
 
 def test_doctor_asks_it_too(openai_server):
     server = openai_server(lambda body: Answer(reply(body)))
-    done = CliRunner().invoke(cli, ["doctor", "--llm", f"systemone:jev@{server.url}"])
+    done = command("doctor", "--llm", f"systemone:jev@{server.url}")
     assert "jev decides, {'yes': 0.75, 'no': 0.25}, and writes no texts" in done.output
 
 
 def test_a_dry_run_counts_its_requests_and_the_writers(tmp_path):
     (tmp_path / "rows.jsonl").write_text(json.dumps({"question": "Who?", "contexts": ["Ann. Bob."], "answer": "Ann."}))
     named = ["--llm", "systemone:jev@http://127.0.0.1:1", "--writer", "openai:gpt", "--embedder", "openai:e"]
-    done = CliRunner().invoke(cli, ["score", str(tmp_path / "rows.jsonl"), "--metric", "rag", "--dry-run", *named])
+    done = command("score", tmp_path / "rows.jsonl", "--metric", "rag", "--dry-run", *named)
     assert done.exit_code == 0, done.output
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
     assert [rows[name][2] for name in ("faithfulness", "context_relevancy", "response_completeness")] == ["1", "1", "2"]

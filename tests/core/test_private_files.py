@@ -6,13 +6,13 @@ import re
 import stat
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import ContextRelevancy, Sample
 from ragstone.batch import evaluate
-from ragstone.cli.main import cli
 from ragstone.live import Budget, Monitor, SQLiteSink
 from ragstone.testing import FakeLLM
+
+from ..support.command import command  # noqa: TID252
 
 ROWS = [{"user_input": "Who?", "retrieved_contexts": ["Ann. It rains."], "response": "Ann."}]
 REPLY = '{"ids": [1]}'
@@ -48,7 +48,7 @@ def files_of_commands(place, url):
         ["score", given, "--metric", "context_relevancy", "--llm", url, *out],
         ["report", place / "sink.db", "--out", place / "monitor.html"],
     ):
-        result = CliRunner().invoke(cli, [str(arg) for arg in args])
+        result = command(*args)
         assert result.exit_code == 0, result.output
 
 

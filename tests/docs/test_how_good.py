@@ -6,12 +6,10 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from ragstone.cli.main import cli
 
 from ..labels.population import label_of, made, write  # noqa: TID252
 from ..report.reports import data_of  # noqa: TID252
+from ..support.command import command  # noqa: TID252
 from .test_pages import ROOT
 
 NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the checkout: 
 
 
 def ragstone(line):
-    done = CliRunner().invoke(cli, shlex.split(line.removeprefix("$ ragstone ").replace(" --open", "")))
+    done = command(*shlex.split(line.removeprefix("$ ragstone ").replace(" --open", "")))
     assert done.exit_code == 0, done.output
     return done.stdout
 

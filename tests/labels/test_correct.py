@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 from sklearn import metrics
 
 from ragstone import Verdict
-from ragstone.cli.main import cli
 from ragstone.labels import LabelError, corrected, corrected_difference, corrected_mean
 from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import Draw
 from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import Report
 
+from ..support.command import command  # noqa: TID252
 from .population import label_of, labelled, made, write
 
 SIXTY = [f"q{i}" for i in range(0, 300, 5)]
@@ -230,7 +229,7 @@ def test_what_depends_on_each_other_is_drawn_together(tmp_path):
     assert "more groups, not more labels, would halve the interval" in text
     report.to_json(tmp_path / "r.jsonl")
     args = ["correct", str(tmp_path / "r.jsonl"), "--labels", str(path), "--group", "metadata.doc"]
-    assert "60 labels of 30 docs and this judge are worth" in CliRunner().invoke(cli, args).output
+    assert "60 labels of 30 docs and this judge are worth" in command(*args).output
     few, truth = made(sample=lambda i: {"metadata": {"doc": i % 4}})
     path = labelled(tmp_path / "l", few, truth, SIXTY)
     found = corrected(few, path, group="metadata.doc")["demo"]

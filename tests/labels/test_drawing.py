@@ -5,10 +5,8 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import Evidence, Sample, Verdict
-from ragstone.cli.main import cli
 from ragstone.labels import LabelError
 from ragstone.labels.drawing import draw_samples
 from ragstone.live import SQLiteSink
@@ -17,6 +15,7 @@ from ragstone.report import MetricInfo, Report
 from ragstone.results.record import Record
 
 from ..report.reports import records, report, scored, unscored  # noqa: TID252
+from ..support.command import command  # noqa: TID252
 
 KINDS = (ItemKind("claim", "Is it supported?", ("supported", "contradicted", "not_in_source")),)
 
@@ -135,10 +134,6 @@ def test_what_cannot_be_drawn_is_refused(more, message):
         draw_samples(**{"report": faithful(3)} | more)
 
 
-def run(*args):
-    return CliRunner().invoke(cli, list(map(str, args)))
-
-
 def test_a_metric_whose_items_give_no_score_is_labelled_by_one_score():
     verdict = Verdict(id="1", kind="claim", text="Yes.", verdict="supported")
     own = report([0.5], samples=[Sample(response="Yes.")], verdicts=[verdict],
@@ -160,10 +155,10 @@ def test_bad_input_writes_nothing(tmp_path):
         ((results, texts), "t.jsonl"),
         ((tmp_path / "live.db",), "have Monitor(store_text=True)"),
     ):
-        done = run("label", *args, "--out", out)
+        done = command("label", *args, "--out", out)
         assert (done.exit_code, out.exists()) == (2, False), args
         assert message in done.stderr, done.stderr
-    done = run("label", results, "--out", results)
+    done = command("label", results, "--out", results)
     assert (done.exit_code, "is RESULTS itself" in done.stderr) == (2, True)
-    done = run("label", results, "--out", tmp_path / "no" / "x.html")
+    done = command("label", results, "--out", tmp_path / "no" / "x.html")
     assert (done.exit_code, "cannot write" in done.stderr) == (2, True)

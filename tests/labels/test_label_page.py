@@ -5,10 +5,8 @@ import json
 from dataclasses import asdict, dataclass
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
-from ragstone.cli.main import cli
 from ragstone.judge_names import NullJudge
 from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import items_of, read_labels
@@ -17,6 +15,7 @@ from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..report.reports import data_of  # noqa: TID252
+from ..support.command import command  # noqa: TID252
 
 
 def answering(pick, texts=1):
@@ -109,7 +108,7 @@ def test_a_label_that_cannot_be_used_is_named_and_nothing_is_written(results, la
     lines = [labels[0] | change, *labels[1:]] if change else [*labels, labels[0]]
     file, page = tmp_path / "labels.jsonl", tmp_path / "page.html"
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    done = CliRunner().invoke(cli, ["correct", str(results), "--labels", str(file), "--page", str(page)])
+    done = command("correct", results, "--labels", file, "--page", page)
     assert (done.exit_code, page.exists()) == (2, False)
     assert message in done.stderr
     assert f"line {1 if change else len(lines)}: " in done.stderr

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from ragstone import Metric, Monitor, Sample, Score
-from ragstone.cli.main import cli
 from ragstone.live import Alarm, Alert, Record, Sampling, SQLiteSink
 from ragstone.live.alarms import Tally, alerts_in, count_new
 from ragstone.live.betting import ALPHA, bet, bets_against, evidence, share
@@ -24,6 +22,7 @@ from ragstone.report import Report
 from ragstone.results.record import Watched
 from ragstone.results.sqlite import SqliteFile
 
+from ..support.command import command  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .kit import PATIENCE, Kept, live
 from .live_app import RESULTS, rows
@@ -173,10 +172,10 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     assert [each.sample_id for each in alarm.lowest] == [f"s{i}" for i in range(300, 310)][: len(alarm.lowest)]
     assert [line for line in caplog.messages if "told below 0.8" in line] == [str(alarm)]
 
-    done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])
+    done = command("live", "alarms", RESULTS)
     assert "ALARM" in done.stdout
     assert str(alarm) in done.stdout
-    assert CliRunner().invoke(cli, ["live", "alarms", RESULTS, "--reset"]).stdout.endswith("1 start anew\n")
+    assert command("live", "alarms", RESULTS, "--reset").stdout.endswith("1 start anew\n")
     with told(**options) as monitor:
         give(monitor, [0.0] * 50, 500)
         soon(lambda: len(calls) == 2)
@@ -281,7 +280,7 @@ def test_what_a_command_finds_is_announced_by_a_monitor() -> None:
     with closing(SQLiteSink(RESULTS)) as sink:
         sink.write([Record(f"s{i}", score, watched=watched(0.8)) for i in range(20)])
         sink.write([Record(f"by a rule {i}", score) for i in range(20)])
-    done = CliRunner().invoke(cli, ["live", "alarms", RESULTS])
+    done = command("live", "alarms", RESULTS)
     assert (done.exit_code, done.stdout.count("Alarm of")) == (1, 1)
     calls: list[Alarm] = []
     with told(on_alarm=calls.append) as monitor:

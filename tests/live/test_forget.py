@@ -10,15 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import Sample
-from ragstone.cli.main import cli
 from ragstone.live import CallableSink, Feedback, SQLiteSink
 from ragstone.live.database import DatabaseSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 
+from ..support.command import command  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .cases import Case, Impatient, score
 from .kit import PATIENCE, Held, Kept, live, metric, sample, submit
@@ -259,7 +258,7 @@ def test_a_users_samples_in_hand_do_not_come_back(named: list[str]) -> None:
         soon(lambda: held.asked)
         with closing(SQLiteSink(RESULTS)) as sink:
             sink.forget(ids=["nobody's"])
-        done = CliRunner().invoke(cli, ["live", "forget", RESULTS, *named, "--user", "Ann Ananas"])
+        done = command("live", "forget", RESULTS, *named, "--user", "Ann Ananas")
         assert done.exit_code == 0, done.output
         held.let_go()
         monitor.submit(sample(21, metadata={"user_id": "Ann Ananas"}))

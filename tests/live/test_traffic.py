@@ -2,19 +2,19 @@
 
 import json
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from ragstone import Sample
-from ragstone.cli.main import cli
 from ragstone.live import Health, SQLiteSink, SQLSink
 from ragstone.live.outbox import Outbox
 from ragstone.live.pending import Choice, Pending
 from ragstone.results.record import Watched
 
 from ..report.reports import data_of  # noqa: TID252
+from ..support.command import command  # noqa: TID252
 from ..support.postgres import PASSWORD, PostgresServer  # noqa: TID252
 from .cases import Case, make_case, score, unscored
 from .live_app import OUTBOX, RESULTS, change
@@ -24,8 +24,7 @@ NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
 LOW = Watched(0.8, 0.0, 1.0)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["live", *arguments])
+run = partial(command, "live")
 
 
 def fill(case: Case) -> None:
@@ -83,7 +82,7 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
     fill(store)
     done = run("report", store.source, "--out", str(tmp_path / "live.html"))
     assert (done.exit_code, done.output) == (0, f"{tmp_path / 'live.html'}: 23 outcomes\n")
-    assert CliRunner().invoke(cli, ["report", store.source, "--out", str(tmp_path / "plain.html")]).exit_code == 0
+    assert command("report", store.source, "--out", tmp_path / "plain.html").exit_code == 0
     live, plain = ((tmp_path / f"{name}.html").read_text() for name in ("live", "plain"))
     for words in ("Live traffic", "demo below 0.8: mean 0.000", "dropped: queue_full"):
         assert words in live

@@ -10,12 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ragstone.cli.main import cli
 from ragstone.judge_names import make_llm
 from ragstone.local import LocalLLM, PullError, pull
 
+from ..support.command import command  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import Hub
 
@@ -23,10 +22,6 @@ CORE = Path(__file__).parents[2] / "core"
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 NAME = "hf:Some/Model-GGUF/q4/some-model.Q4_K_M.gguf"
 FILE = NAME.removeprefix("hf:")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +32,7 @@ def _file(hub: Hub) -> None:
 def test_pulled_pinned_and_named(hub: Hub, home: Path) -> None:
     with pytest.raises(FileNotFoundError, match=f"{NAME} is not in .*`ragstone pull {NAME}`"):
         LocalLLM(NAME).load()
-    done = run("pull", NAME)
+    done = command("pull", NAME)
     path = home / "hf" / FILE
     assert (done.exit_code, done.stdout) == (0, f"{path}\n")
     assert "some-model.Q4_K_M.gguf: 0.0 MB from the Hugging Face hub" in done.stderr
@@ -57,9 +52,9 @@ def test_the_commit_of_the_first_pull_stays_until_updated(hub: Hub, home: Path) 
     hub.past[f"{hub.commit}/{FILE}"] = CONTENT
     hub.commit, hub.files[FILE] = "2" * 40, CONTENT[::-1]
     path.unlink()
-    assert run("pull", NAME).exit_code == 0
+    assert command("pull", NAME).exit_code == 0
     assert path.read_bytes() == CONTENT
-    assert run("pull", "--update", NAME).exit_code == 0
+    assert command("pull", "--update", NAME).exit_code == 0
     assert path.read_bytes() == CONTENT[::-1]
     path.unlink()
     assert pull(NAME)[0].read_bytes() == CONTENT[::-1]
@@ -141,7 +136,7 @@ def test_content_that_is_not_what_the_hub_says(hub: Hub, home: Path) -> None:
     ],
 )
 def test_names_that_are_refused_before_anything_is_asked(hub: Hub, home: Path, name: str, message: str) -> None:
-    done = run("pull", name)
+    done = command("pull", name)
     assert (done.exit_code, message in done.stderr, hub.asked, home.exists()) == (2, True, [], False)
     with pytest.raises(ValueError, match="hf:|some/model/x.gguf"):
         LocalLLM(name if name.startswith("hf:") else f"hf:{name[:5]}")
@@ -150,5 +145,5 @@ def test_names_that_are_refused_before_anything_is_asked(hub: Hub, home: Path, n
 def test_a_damaged_lock_file(hub: Hub) -> None:
     (path,) = pull(NAME)
     path.with_name(f"{path.name}.lock.json").write_text("{}")
-    done = run("pull", NAME)
+    done = command("pull", NAME)
     assert (done.exit_code, "lock.json is damaged" in done.stderr) == (2, True)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not RECIPES.is_dir(), reason="needs the checkout
 
 
 @pytest.fixture
-def judge(openai_server: Callable[..., OpenAIServer]) -> OpenAIServer:
+def model(openai_server: Callable[..., OpenAIServer]) -> OpenAIServer:
     return openai_server(answer)
 
 
@@ -40,9 +40,9 @@ def folder(tmp_path: Path) -> Path:
     return Path(shutil.copytree(RECIPES, tmp_path, dirs_exist_ok=True))
 
 
-def run(folder: Path, judge: OpenAIServer, *command: str, **environ: str) -> str:
+def run(folder: Path, model: OpenAIServer, *command: str, **environ: str) -> str:
     path = os.pathsep.join([str(Path(ragstone.__file__).parents[1]), str(folder)])
-    environ = {"PYTHONPATH": path, "OPENAI_API_KEY": "a key", "OPENAI_BASE_URL": judge.url, **environ}
+    environ = {"PYTHONPATH": path, "OPENAI_API_KEY": "a key", "OPENAI_BASE_URL": model.url, **environ}
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, **environ}, capture_output=True, text=True, check=False, timeout=300
     )
@@ -50,9 +50,9 @@ def run(folder: Path, judge: OpenAIServer, *command: str, **environ: str) -> str
     return done.stdout + done.stderr
 
 
-def unscored(judge: OpenAIServer) -> None:
+def unscored(model: OpenAIServer) -> None:
     """From now on the response makes no claim: faithfulness is undefined."""
-    judge.reply = lambda body: '{"claims": []}' if "List the claims" in str(body["messages"]) else answer(body)
+    model.reply = lambda body: '{"claims": []}' if "List the claims" in str(body["messages"]) else answer(body)
 
 
 def needs(package: str, installs: str) -> None:
@@ -60,14 +60,14 @@ def needs(package: str, installs: str) -> None:
         pytest.skip(f"needs {installs}; the gate `recipes` installs it")
 
 
-def test_mlflow(folder: Path, judge: OpenAIServer) -> None:
+def test_mlflow(folder: Path, model: OpenAIServer) -> None:
     needs("mlflow", "mlflow")
     quiet = {"MLFLOW_TRACKING_URI": f"sqlite:///{folder}/runs.db", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    printed = run(folder, judge, sys.executable, "with_mlflow.py", **quiet)
+    printed = run(folder, model, sys.executable, "with_mlflow.py", **quiet)
     assert "'faithfulness/mean': " in printed
     assert "'response_completeness/mean': " in printed
-    unscored(judge)
-    printed = run(folder, judge, sys.executable, "with_mlflow.py", **quiet)
+    unscored(model)
+    printed = run(folder, model, sys.executable, "with_mlflow.py", **quiet)
     assert "'faithfulness/mean'" not in printed
     assert "'response_completeness/mean': " in printed
 
@@ -84,11 +84,11 @@ def of_langfuse(server: HTTPServer) -> dict[str, str]:
     return {"LANGFUSE_BASE_URL": server.url, "LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"}
 
 
-def test_langfuse_experiment(folder: Path, judge: OpenAIServer, langfuse: HTTPServer) -> None:
-    printed = run(folder, judge, sys.executable, "with_langfuse.py", **of_langfuse(langfuse))
+def test_langfuse_experiment(folder: Path, model: OpenAIServer, langfuse: HTTPServer) -> None:
+    printed = run(folder, model, sys.executable, "with_langfuse.py", **of_langfuse(langfuse))
     assert "faithfulness: 1.000" in printed
-    unscored(judge)
-    printed = run(folder, judge, sys.executable, "with_langfuse.py", **of_langfuse(langfuse))
+    unscored(model)
+    printed = run(folder, model, sys.executable, "with_langfuse.py", **of_langfuse(langfuse))
     assert "faithfulness_unscored: undefined" in printed
 
 
@@ -108,23 +108,23 @@ def phoenix() -> HTTPServer:
         yield server
 
 
-def test_phoenix_experiment(folder: Path, judge: OpenAIServer, phoenix: HTTPServer) -> None:
+def test_phoenix_experiment(folder: Path, model: OpenAIServer, phoenix: HTTPServer) -> None:
     script = folder / "with_phoenix.py"
     script.write_text(script.read_text() + "print([run.result for run in experiment['evaluation_runs']])\n")
-    printed = run(folder, judge, sys.executable, script.name, PHOENIX_COLLECTOR_ENDPOINT=phoenix.url)
+    printed = run(folder, model, sys.executable, script.name, PHOENIX_COLLECTOR_ENDPOINT=phoenix.url)
     assert "'faithfulness'" in printed
     assert "'score': 1.0" in printed
 
 
-def test_pydantic_evals(folder: Path, judge: OpenAIServer) -> None:
+def test_pydantic_evals(folder: Path, model: OpenAIServer) -> None:
     needs("pydantic_evals", "pydantic-evals")
-    printed = run(folder, judge, sys.executable, "with_pydantic_evals.py")
+    printed = run(folder, model, sys.executable, "with_pydantic_evals.py")
     assert "faithfulness: 1.00" in printed
-    unscored(judge)
-    assert "faithfulness: undefined" in run(folder, judge, sys.executable, "with_pydantic_evals.py")
+    unscored(model)
+    assert "faithfulness: undefined" in run(folder, model, sys.executable, "with_pydantic_evals.py")
 
 
-def test_promptfoo(folder: Path, judge: OpenAIServer) -> None:
+def test_promptfoo(folder: Path, model: OpenAIServer) -> None:
     promptfoo = shutil.which("promptfoo")
     if promptfoo is None:
         pytest.skip("needs promptfoo: npm install --global promptfoo")
@@ -132,6 +132,6 @@ def test_promptfoo(folder: Path, judge: OpenAIServer) -> None:
     (folder / "provider.py").write_text(f"def call_api(prompt, options, context):\n    return {{'output': {said!r}}}\n")
     quiet = {"PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1", "PROMPTFOO_CONFIG_DIR": str(folder)}
     command = (promptfoo, "eval", "-c", "promptfooconfig.yaml", "--no-cache", "-o", "out.json")
-    run(folder, judge, *command, PROMPTFOO_PYTHON=sys.executable, **quiet)
+    run(folder, model, *command, PROMPTFOO_PYTHON=sys.executable, **quiet)
     (result,) = json.loads((folder / "out.json").read_text())["results"]["results"]
     assert (result["success"], result["score"]) == (True, 1.0)

@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
-from ragstone.cli.main import cli
 from ragstone.report import MetricInfo
 
+from ..support.command import command  # noqa: TID252
 from .data import database, records
 from .reports import report, words_of
 
@@ -18,8 +18,7 @@ def path(tmp_path):
     return database(tmp_path / "a.db", records(10))
 
 
-def run(*args):
-    return CliRunner().invoke(cli, ["report", *map(str, args)])
+run = partial(command, "report")
 
 
 def test_it_writes_a_page_named_after_its_source_here(path, tmp_path, monkeypatch):

@@ -6,16 +6,15 @@ import re
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from ragstone import Sample, evaluate
-from ragstone.cli.main import cli
 from ragstone.report import MetricInfo, Report, compare
 from ragstone.report.checks import check_drops
 from ragstone.report.statistics import GroupedMean, Mean, permutation_p
 from ragstone.results.record import decode, encode, from_row, to_row
 from ragstone.testing import FakeLLM, assert_not_worse
 
+from ..support.command import command  # noqa: TID252
 from .reports import data_of, records, words_of
 
 KNOWN = MetricInfo("demo", "1", "judge", (0.0, 1.0))
@@ -213,20 +212,16 @@ def test_pairs_are_grouped_by_what_either_run_says():
         compare(kept, old, group="metadata.doc")
 
 
-def run(*args):
-    return CliRunner().invoke(cli, args)
-
-
 def test_commands_take_group(tmp_path):
     a, b = two_systems(-0.05)
     old, new = str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl")
     a.to_json(old)
     b.to_json(new)
-    found = run("compare", old, new, "--group", "metadata.doc", "--allow-drop", "0.02")
+    found = command("compare", old, new, "--group", "metadata.doc", "--allow-drop", "0.02")
     assert (found.exit_code, "160 pairs of 20 docs" in found.output) == (3, True)
-    assert run("compare", old, new, "--allow-drop", "0.02").exit_code == 1
+    assert command("compare", old, new, "--allow-drop", "0.02").exit_code == 1
     page = str(tmp_path / "page.html")
-    found = run("report", old, "--group", "metadata.doc", "--out", page, "--json")
+    found = command("report", old, "--group", "metadata.doc", "--out", page, "--json")
     assert (found.exit_code, json.loads(found.output)["metrics"]["demo"]["groups"]) == (0, "20 docs")
-    found = run("report", old, "--group", "doc", "--out", page)
+    found = command("report", old, "--group", "doc", "--out", page)
     assert (found.exit_code, "Error: --group: 'doc' is no field; write metadata.doc" in found.output) == (2, True)

@@ -4,11 +4,11 @@ import json
 import stat
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import ContextRelevancy, Report, Score, evaluate
-from ragstone.cli.main import cli
 from ragstone.testing import FakeLLM
+
+from ..support.command import command  # noqa: TID252
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,12 @@ def test_no_file_that_nobody_named_is_replaced(report, tmp_path, monkeypatch):
     others = {"runs-report.html", "label.html"}
     for name in others:
         (tmp_path / name).write_text("mine")
-    for command, made in (
+    for arguments, made in (
         (["report", "runs.jsonl"], "runs-report-2.html"),
         (["report", "runs.jsonl"], "runs-report-3.html"),
         (["label", "runs.jsonl"], "label-2.html"),
     ):
-        done = CliRunner().invoke(cli, command)
+        done = command(*arguments)
         assert (done.exit_code, made in done.output, (tmp_path / made).exists()) == (0, True, True), done.output
         assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o600
     assert {(tmp_path / name).read_text() for name in others} == {"mine"}

@@ -4,13 +4,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import Sample
-from ragstone.cli.main import cli
 from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import MetricInfo, Report
 
+from ..support.command import command  # noqa: TID252
 from .data import NOON
 from .reports import data_of, records, words_of
 
@@ -58,7 +57,7 @@ def test_people_are_told_apart_only_where_asked_for(tmp_path):
     report = Report.of([replace(each, user_id=f"u{each.row % 25}") for each in records([i / 50 for i in range(50)])])
     assert slices(report) == {}
     report.to_json(path := tmp_path / "a.jsonl")
-    done = CliRunner().invoke(cli, ["report", str(path), "--by", "user_id", "--by", "thread_id", "--out", "-"])
+    done = command("report", path, "--by", "user_id", "--by", "thread_id", "--out", "-")
     assert [re.split("  +", line)[:3] for line in done.stderr.splitlines() if line.startswith("u0")] == [
         ["u0", "2", "0.250"]
     ]

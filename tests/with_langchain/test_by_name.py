@@ -4,11 +4,11 @@ import json
 from importlib.metadata import entry_points
 
 import pytest
-from click.testing import CliRunner
 
 from ragstone import ResponseRelevancy, evaluate
-from ragstone.cli.main import cli
 from ragstone.judge_names import RegistryError, make_embedder, make_llm
+
+from ..support.command import said  # noqa: TID252
 
 JUDGE = "langchain:openai:gpt-4o"
 ROW = {"user_input": "Which?", "retrieved_contexts": ["This. Not that."], "response": "This."}
@@ -33,9 +33,8 @@ def in_python(folder):
 
 def on_the_command_line(folder):
     (folder / "rows.jsonl").write_text(json.dumps(ROW))
-    command = ["score", str(folder / "rows.jsonl"), "--llm", JUDGE, "--metric", "context_relevancy"]
-    done = CliRunner().invoke(cli, [*command, "--out", str(folder / "out.jsonl")])
-    assert done.exit_code == 0, done.output
+    asked = ("--llm", JUDGE, "--metric", "context_relevancy")
+    said("score", folder / "rows.jsonl", *asked, "--out", folder / "out.jsonl")
     return json.loads((folder / "out.jsonl").read_text().splitlines()[-1])["value"]
 
 
