@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 from typing import Literal
 
-# Control characters and half characters: a page cannot hold them, or a terminal or editor would obey them.
+# Control characters and halves of UTF-16 pairs: a page cannot hold them, or a terminal or editor would obey them.
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 

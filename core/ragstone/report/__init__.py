@@ -1,4 +1,4 @@
-"""What was scored, shown: one report for batches and live traffic, statistics, comparisons, exports."""
+"""Reports of what was scored: one report for batches and live traffic, statistics, comparisons, exports."""
 
 from typing import TYPE_CHECKING
 

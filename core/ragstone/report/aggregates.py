@@ -22,19 +22,24 @@ if TYPE_CHECKING:
     from ragstone.results.traffic import Feedback
     from ragstone.sample import Sample
 
-_LATEST = 253_402_300_799  # the end of the year 9999
+# A calendar ends with the year 9999.
+_LATEST = 253_402_300_799
 _NO_VERDICT = "no single verdict"
-_ALIKE = 1 - 1e-6  # what rounding leaves of a cosine of 1
-_LEAST_RATE = 1e-9  # no sample rate is lower; 1 / it is still a finite weight
+# Rounding leaves so much of a cosine of 1.
+_ALIKE = 1 - 1e-6
+# No sample rate is lower, and 1 / it is still a finite weight.
+_LEAST_RATE = 1e-9
 _MANY = 10_000
 _ROWS = 100_000
 STEPS = 41
-_KEYS, _VALUES, _VALUE_LENGTH = 20, 50, 100  # of metadata: more values are names, times or texts, and no slices
+# Of metadata. More values of a key are names, times or texts, and no slices.
+_KEYS, _VALUES, _VALUE_LENGTH = 20, 50, 100
 
 Key = tuple[str, str, str, str]
 """Metric, version, judge, set-up: what may be averaged together."""
 Facet = Literal["feedback", "run_name", "tags", "user_id", "thread_id"]
-FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")  # the others have a value for each person
+# The others have a value for each person.
+FACETS: tuple[Facet, ...] = ("feedback", "run_name", "tags")
 Slicing = tuple[bool, str]
 """By what rows are sliced: whether it is a key of the samples' metadata, and its name or the facet's."""
 
@@ -75,7 +80,7 @@ class MetricInfo:
 
     @classmethod
     def of(cls, metric: "Metric | MetricInfo") -> "MetricInfo":
-        """Return what is known of a metric."""
+        """All that is known of a metric."""
         if isinstance(metric, MetricInfo):
             return metric
         facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), settings_of(metric)
@@ -83,7 +88,7 @@ class MetricInfo:
 
     @classmethod
     def from_record(cls, record: "Record") -> "MetricInfo":
-        """Return what a record tells of its metric; of a metric of your own, higher is taken to be better."""
+        """The metric as far as a record tells; of a metric of your own, higher is taken to be better."""
         name, version, judge, setup = key_of(record)
         if name not in metric_names():
             return cls(name, version, judge, setup=setup)
@@ -110,12 +115,12 @@ class MetricInfo:
         return in_words(self.version, self.judge, self.setup)
 
     def fact(self, name: str) -> str:
-        """Return the version, the judge, or an option of the set-up, in a word."""
+        """The version, the judge, or an option of the set-up, in a word."""
         known = {"version": self.version, "judge": self.judge or "unknown", **parts_of(self.setup)}
         return known.get(name) or (shown(self.settings[name]) if name in self.settings else "default")
 
     def lost(self, value: float) -> float:
-        """Return how far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
+        """How far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
 
         Of a cosine's bounds [-1, 1] only what is above 0 counts: unrelated texts are near 0.
         """
@@ -127,18 +132,18 @@ class MetricInfo:
 
 
 def scale(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the ends between which a metric's values are shown: its bounds, from 0 where they begin below."""
+    """The ends of the scale on which a metric's values are drawn: its bounds, from 0 where they begin below."""
     low, high = bounds
     return (max(0.0, low), high) if high > 0.0 else (low, high)
 
 
 def key_of(record: "Record") -> Key:
-    """Return the metric, version, judge and set-up of a record."""
+    """The metric, version, judge and set-up of a record."""
     return record.outcome.metric, record.outcome.version, record.judge, record.setup
 
 
 def by_metric(records: "Iterable[Record]") -> "dict[Key, Record]":
-    """Return the records of a row by what may be averaged together.
+    """The records of a row by what may be averaged together.
 
     Raises:
         ResultsError: There are two by one metric and judge.
@@ -146,7 +151,7 @@ def by_metric(records: "Iterable[Record]") -> "dict[Key, Record]":
     found: dict[Key, Record] = {}
     for record in records:
         if found.setdefault(key_of(record), record) is not record:
-            from ragstone.results.read import ResultsError  # loaded where it is raised
+            from ragstone.results.read import ResultsError
 
             raise ResultsError(
                 f"row {record.row + 1} ({printable(record.sample_id, 40)}) has two outcomes of "
@@ -215,13 +220,15 @@ class MetricSummary:
         self.cost = Cost()
         self.spread: dict[int, float] = {}
         self._chosen_by = set[str]()
-        self._told_apart = set[bool]()  # whether an embedder told different texts apart
+        # Of each row with an embedder: whether different texts had different vectors.
+        self._told_apart = set[bool]()
         self.failures: Counter[UnscoredReason] = Counter()
         self.over_time = Timeline()
         self.first: float | None = None
         self.last: float | None = None
         self.causes: dict[str, tuple[int, float]] = {}
-        self._example = (-1.0, "")  # of what lowers a score without a verdict: the loss, and the cause
+        # Of what lowers a score without a verdict: the loss, and the cause.
+        self._example = (-1.0, "")
         self._examples: dict[UnscoredReason, tuple[float, str]] = {}
         self._values = GroupedMean()
         self._passed = Mean()
@@ -231,7 +238,8 @@ class MetricSummary:
         outcome, submitted = record.outcome, record.submitted_at
         self._chosen_by.add(record.chosen_by)
         self.cost.add(outcome.usage)
-        at = submitted if 0 < submitted <= _LATEST else None  # which a calendar can show; 0 stands for none
+        # 0 stands for no time.
+        at = submitted if 0 < submitted <= _LATEST else None
         if at is not None:
             self.first = at if self.first is None else min(self.first, at)
             self.last = at if self.last is None else max(self.last, at)
@@ -345,7 +353,7 @@ class MetricSummary:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The ends between which its values are shown: by its bounds, or by the values where those are not known."""
+        """The ends of the scale on which its values are drawn: by its bounds, or by its values without them."""
         least, greatest = self._values.rows.least, self._values.rows.greatest
         if self.info.bounds is not None or (least >= -1.0 and greatest <= 1.0):
             return scale(self.info.bounds or (0.0, 1.0))
@@ -412,7 +420,7 @@ class Aggregates:
                 self._seen.add(row)
 
     def _values_of(self, record: "Record", metadata: Mapping[str, object]) -> dict[Slicing, Iterable[str]]:
-        """Return the values that a row counts for, by what slices it; "" stands for none."""
+        """The values that a row counts for, by what slices it; "" stands for none."""
         feedback = self.feedback.get(record.sample_id)
         values: dict[Slicing, Iterable[str]] = {}
         for facet in self.facets:
@@ -422,8 +430,9 @@ class Aggregates:
                 said = feedback and feedback.value if facet == "feedback" else getattr(record, facet)
                 values[False, facet] = (said or "",)
         for key, value in metadata.items():
-            if (text := slice_value(value)) is not None:
-                values[True, key] = (text,)
+            # Lists, mappings and numbers with a fraction slice nothing.
+            if isinstance(value, bool | int | str) and value != "":
+                values[True, key] = (str(value)[:_VALUE_LENGTH],)
         return values
 
     def _slice(
@@ -433,10 +442,12 @@ class Aggregates:
             if slicing not in self._slices and len(self._slices) >= _MANY:
                 continue
             means = self._slices.setdefault(slicing, {}).setdefault(key, {})
-            most = _VALUES + 1 if slicing[0] else _MANY  # of metadata one more tells that there are too many
+            # Of metadata one more tells that there are too many.
+            most = _VALUES + 1 if slicing[0] else _MANY
             for value in values:
                 if value in means or len(means) < most:
-                    of = None if group and group.endswith(f"={value}") else group  # within one, rows are drawn
+                    # Within one group, rows are drawn.
+                    of = None if group and group.endswith(f"={value}") else group
                     means.setdefault(value, GroupedMean()).add(score, weight, of)
 
     @property
@@ -450,13 +461,13 @@ class Aggregates:
         return self._groups.groups
 
     def slicings(self) -> list[Slicing]:
-        """Return what slices the rows: facets, and the first 20 keys of metadata with two to fifty values."""
+        """By what rows are sliced: facets, and the first 20 keys of metadata with two to fifty values."""
         most = {slicing: max(map(len, by_key.values())) for slicing, by_key in self._slices.items()}
         facets = [slicing for slicing, n in most.items() if n > 1 and not slicing[0]]
         return facets + [slicing for slicing, n in most.items() if 1 < n <= _VALUES and slicing[0]][:_KEYS]
 
     def by(self, slicing: Slicing, info: MetricInfo) -> dict[str, Interval]:
-        """Return a metric's means by the values of what slices the rows, the worst first."""
+        """A metric's means by the values of what slices the rows, the worst first."""
         means = self._slices.get(slicing, {}).get(info.key, {})
         estimates = {value: each for value, mean in means.items() if (each := mean.estimate(info.bounds))}
         return dict(sorted(estimates.items(), key=lambda item: (info.sign * item[1].mean, item[0])))
@@ -465,40 +476,30 @@ class Aggregates:
         return iter(self._by_key.values())
 
     def named(self) -> dict[str, MetricSummary]:
-        """Return the aggregates by the metric's name, with version and judge where several have that name."""
+        """The aggregates by the metric's name, with version and judge where several have that name."""
         infos = [each.info for each in self]
         return {full_name(each.info, infos): each for each in self}
 
     def period(self) -> tuple[float, float] | None:
-        """Return when the first and the last sample were submitted; None where no time is known."""
+        """When the first and the last sample were submitted; None where no time is known."""
         known = [(each.first, each.last) for each in self if each.first is not None and each.last is not None]
         return (min(first for first, _ in known), max(last for _, last in known)) if known else None
 
 
 def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
-    """Return the metric's name, with version, judge and set-up where others among these have the name too."""
+    """The metric's name, with version, judge and set-up where others among these have the name too."""
     if sum(other.name == info.name for other in among) < 2:
         return info.name
     return f"{info.name} ({info.apart})"
 
 
-def slice_value(value: object) -> str | None:
-    """Return what metadata say in a word, by which rows can be sliced; None for anything else."""
-    if isinstance(value, bool | int | str) and value != "":
-        return str(value)[:_VALUE_LENGTH]
-    return None
-
-
-_FOUND = (("noncommittal", 1.0), ("sentence", 0.0))
-
-
 def is_unanswerable(records: "Iterable[Record]") -> bool:
     """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
     scores = [each.outcome for each in records if isinstance(each.outcome, Score)]
-    found = {(score.metric, part) for score in scores for part, value in _FOUND if score.breakdown.get(part) == value}
-    return {("response_relevancy", "noncommittal"), ("context_relevancy", "sentence")} <= found
+    found = {(score.metric, *part) for score in scores for part in score.breakdown.items()}
+    return found >= {("response_relevancy", "noncommittal", 1.0), ("context_relevancy", "sentence", 0.0)}
 
 
 def weight_of(record: "Record") -> float:
-    """Return how many samples of the traffic a record stands for: 1 / the chance that it was chosen."""
+    """How many samples of the traffic a record stands for: 1 / the chance that it was chosen."""
     return 1 / record.rate if _LEAST_RATE <= record.rate <= 1 else 1.0

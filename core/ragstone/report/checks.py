@@ -32,7 +32,7 @@ class DropCheck(NamedTuple):
 
 
 def drop_status(low: float, high: float, allowed: float) -> CheckStatus:
-    """Return 0 where a difference is at least -allowed, 1 where it is less, 3 where its interval holds both.
+    """0 where a difference is at least -allowed, 1 where it is less, 3 where its interval holds both.
 
     Args:
         low: The lower end of the difference's interval, new - base; of a metric whose lower values are better,
@@ -48,7 +48,7 @@ def drop_status(low: float, high: float, allowed: float) -> CheckStatus:
 
 
 def samples_needed(difference: float, low: float, high: float, allowed: float, n: int) -> float:
-    """Return about how many samples would tell, if the difference stays as it is: n * (width / needed)^2.
+    """About how many samples would tell, if the difference stays as it is: n * (width / needed)^2.
 
     The width is the distance from the difference to the end of its interval that lies beyond the limit -allowed. The
     needed one is the distance to the limit itself. Infinite where the difference lies on the limit.
@@ -69,7 +69,7 @@ def check_drops(
     *,
     rarest: float = RAREST,
 ) -> list[DropCheck]:
-    """Return whether each metric of the base, `comparison.a`, dropped in the new run by more than is allowed.
+    """Whether each metric of the base, `comparison.a`, dropped in the new run by more than is allowed.
 
     A metric that the new run lacks, and one with fewer than two samples that both score, cannot be told. Samples that
     the base scored and the new run did not, be they unscored or missing, count neither way, as long as their worst
@@ -111,7 +111,7 @@ def check_drops(
 
 
 def status_of(checks: Iterable[DropCheck]) -> CheckStatus:
-    """Return 1 where a check ends with it, else 3 where one cannot tell, else 0."""
+    """1 where a check ends with it, else 3 where one cannot tell, else 0."""
     statuses = {each.status for each in checks}
     return 1 if 1 in statuses else 3 if 3 in statuses else 0
 
@@ -132,43 +132,51 @@ class _Change(NamedTuple):
     assumes: str = ""
 
 
-def _change(each: MetricComparison, rarest: float) -> _Change | str:
-    """Return the difference: what people would say where there are labels, else what the judge does; or why not."""
+class _NoIntervalError(Exception):
+    """Why a difference has no interval."""
+
+
+def _change(each: MetricComparison, rarest: float) -> _Change:
+    """The difference: what people would say where there are labels, else what the judge does.
+
+    Raises:
+        _NoIntervalError: It has no interval.
+    """
     if each.people is not None:
         front = each.people.front
         if front is None or front.low is None or front.high is None:
-            return "the labels give no corrected difference"
+            raise _NoIntervalError("the labels give no corrected difference")
         by = each.people.whose if each.people.by_items else "by people's labels"
-        mean, low, high = _turned(each, front.mean, front.low, front.high)
+        mean, low, high = _better_up(each, front.mean, front.low, front.high)
         return _Change(mean, low, high, each.people.labels, "labelled pair", by, high < 0)
     if (e := each.estimate) is None or e.n == 1:
-        return f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two"
+        raise _NoIntervalError(f"{count(each.pairs, 'sample')} with a score in both, and an interval needs two")
     size, noun = each.differences.size, each.differences.noun or "sample"
     if e.groups and e.lacks == e.groups:
-        return FEW_GROUPS.format(e.groups)
+        raise _NoIntervalError(FEW_GROUPS.format(e.groups))
     if (ends := e.ends(rarest)) is None:
         do = f"; {math.ceil(draws_to_show(rarest)):,} would do" if rarest else ""
-        return f"{count(size, noun)} may hide anything where the metric's bounds are not known{do}"
-    mean, low, high = _turned(each, e.mean, *ends)
-    seen = ends == e.narrower
-    assumes = (
-        f" if nothing breaks in fewer than {100 * rarest:g} % of the {noun}s"
-        if seen
-        else f" whatever few {noun}s may hide"
-    )
+        why = f"{count(size, noun)} may hide anything where the metric's bounds are not known{do}"
+        raise _NoIntervalError(why)
+    mean, low, high = _better_up(each, e.mean, *ends)
+    assumes = f" whatever few {noun}s may hide"
+    if ends == e.narrower:
+        assumes = f" if nothing breaks in fewer than {100 * rarest:g} % of the {noun}s"
     return _Change(mean, low, high, size, noun, "by this judge", each.better_by(rarest) == "a", assumes)
 
 
-def _turned(each: MetricComparison, mean: float, low: float, high: float) -> tuple[float, float, float]:
+def _better_up(each: MetricComparison, mean: float, low: float, high: float) -> tuple[float, float, float]:
+    """A difference with its ends, or its opposite where lower values are better."""
     return (mean, low, high) if each.higher_is_better else (-mean, -high, -low)
 
 
 def _check(each: MetricComparison, allowed: float, rarest: float) -> DropCheck:
     lost = each.lost
     left_out = [f"Left out: {count(lost, 'sample')} that the base scored and the new run did not."] if lost else []
-    change = _change(each, rarest)
-    if isinstance(change, str):
-        return DropCheck(each.name, allowed, 3, WORDS[3], " ".join([f"cannot tell: {change}.", *left_out]))
+    try:
+        change = _change(each, rarest)
+    except _NoIntervalError as error:
+        return DropCheck(each.name, allowed, 3, WORDS[3], " ".join([f"cannot tell: {error}.", *left_out]))
     status = drop_status(change.low, change.high, allowed)
     hidden = status == 0 and lost > 0 and drop_status(_at_worst(each, change.low, lost), change.high, allowed) != 0
     by_chance = status == 1 and not change.worse
@@ -177,7 +185,7 @@ def _check(each: MetricComparison, allowed: float, rarest: float) -> DropCheck:
     word, verdict = WORDS[status], WORDS[status] if status == 3 else f"{WORDS[status]} {change.by}"
     if status == 0 and change.worse:
         word, verdict = "worse, but allowed", f"worse {change.by}, but no more than allowed"
-    mean, low, high = _turned(each, change.mean, change.low, change.high)
+    mean, low, high = _better_up(each, change.mean, change.low, change.high)
     moved, drop = number(mean, "+"), "drop" if each.higher_is_better else "rise"
     ends = f"{interval(low, high, '+')}{change.assumes}"
     if each.people is None and (groups := each.differences.groups):
@@ -187,7 +195,7 @@ def _check(each: MetricComparison, allowed: float, rarest: float) -> DropCheck:
         p = p_value(each.permutation_p, "= ")
         sentences.append(f"Chance alone can move them that far (p {p}).")
     if status == 3 and not hidden:
-        sentences += _more(_needed(each, change, allowed, rarest), moved, change.noun)
+        sentences += _how_many_do(_needed(each, change, allowed, rarest), moved, change.noun)
     sentences += left_out
     if hidden:
         sentences.append(f"If they were as bad as can be, the {drop} could be greater than that: score them again.")
@@ -195,7 +203,7 @@ def _check(each: MetricComparison, allowed: float, rarest: float) -> DropCheck:
 
 
 def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
-    """Return the low end as it would be if each lost sample had gone from the best to the worst score."""
+    """The low end as it would be if each lost sample had gone from the best to the worst score."""
     if each.info_a.bounds is None:
         return -math.inf
     worst, best = scale(each.info_a.bounds)
@@ -203,7 +211,7 @@ def _at_worst(each: MetricComparison, low: float, lost: int) -> float:
 
 
 def _needed(each: MetricComparison, change: _Change, allowed: float, rarest: float) -> float:
-    """Return about how many samples would tell, if more of them differ as these do."""
+    """About how many samples would tell, if more of them differ as these do."""
     if each.people is not None:
         return samples_needed(change.mean, change.low, change.high, allowed, change.n)
 
@@ -213,7 +221,7 @@ def _needed(each: MetricComparison, change: _Change, allowed: float, rarest: flo
         e = each.differences.estimate(bounds, times=times)
         if e is None or (ends := e.ends(rarest)) is None:
             return False
-        _, low, high = _turned(each, e.mean, *ends)
+        _, low, high = _better_up(each, e.mean, *ends)
         return drop_status(low, high, allowed) != 3
 
     few, enough = 1.0, 1.0
@@ -224,13 +232,14 @@ def _needed(each: MetricComparison, change: _Change, allowed: float, rarest: flo
     while enough > 1.001 * few:
         middle = (few + enough) / 2
         few, enough = (few, middle) if tells(middle) else (middle, enough)
-    if change.mean < -allowed and each.permutation_p is not None:  # so many that p, too, is small enough
+    # There must be so many that p, too, is small enough.
+    if change.mean < -allowed and each.permutation_p is not None:
         z = NormalDist().inv_cdf(1 - min(each.permutation_p, 0.99) / 2)
         enough = max(enough, (NORMAL_95 / z) ** 2)
     return enough * change.n
 
 
-def _more(samples: float, difference: str, noun: str) -> Iterator[str]:
+def _how_many_do(samples: float, difference: str, noun: str) -> Iterator[str]:
     if samples > _MANY:
         yield f"The difference lies so near to the limit that no reasonable number of {noun}s would tell."
         return
@@ -240,7 +249,7 @@ def _more(samples: float, difference: str, noun: str) -> Iterator[str]:
 
 
 def markdown(comparison: Comparison, checks: Sequence[DropCheck] = ()) -> str:
-    """Return the comparison as Markdown that GitHub shows: no text from outside is markup, a mention or a link in it.
+    """The comparison as Markdown that GitHub shows: no text from outside is markup, a mention or a link in it.
 
     Args:
         comparison: The comparison.

@@ -17,7 +17,6 @@ from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
 from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Tabular, count, interval_of, narrower, number, of_groups
-from ragstone.results.groups import RowKey
 from ragstone.results.record import Record, row_of
 
 _MOVED = 10
@@ -138,7 +137,7 @@ class MetricComparison:
         return "b" if (self.difference > 0) == self.higher_is_better else "a"
 
     def cells(self) -> tuple[str, ...]:
-        """Return a row of the table."""
+        """Its row of the table."""
         return (
             self.name,
             of_groups(f"{self.pairs:,}", self.differences.groups),
@@ -151,14 +150,14 @@ class MetricComparison:
         )
 
     def conclusion(self, name_a: str = "a", name_b: str = "b") -> str:
-        """Return what the numbers say, in a sentence or two; the arguments say what the systems are called."""
+        """What the numbers say, in a sentence or two; the arguments say what the systems are called."""
         if self.difference is None:
             return "no sample has a score in both."
         groups = self.differences.groups
-        shown = interval_of(self.estimate, "+")
-        shown = shown if self.low is None else f"{INTERVAL} {shown}"
-        shown = "; ".join(filter(None, (shown, narrower(self.estimate, "pair", "+"))))
-        numbers = f"{number(self.difference, '+')} ({shown}), p {p_value(self.permutation_p, '= ')}"
+        interval = interval_of(self.estimate, "+")
+        interval = interval if self.low is None else f"{INTERVAL} {interval}"
+        intervals = "; ".join(filter(None, (interval, narrower(self.estimate, "pair", "+"))))
+        numbers = f"{number(self.difference, '+')} ({intervals}), p {p_value(self.permutation_p, '= ')}"
         numbers += f", {of_groups(count(self.pairs, 'pair'), groups)}" if groups else ""
         if self.better is None:
             hidden = self.permutation_p is not None and self.permutation_p < _SURE
@@ -179,14 +178,14 @@ class MetricComparison:
 
     def _caveats(self) -> Iterator[str]:
         if self.info_a.key != self.info_b.key:
-            differing = _differing([self.info_a], [self.info_b])
+            differing = _differing([self.info_a, self.info_b])
             yield f"Not a comparison of the systems alone, for the scores differ in {differing}."
         if any(self.left_out.values()):
             yield f"Left out: {', '.join(f'{n:,} {why}' for why, n in self.left_out.items() if n)}."
 
 
 def p_value(p: float | None, equals: str = "") -> str:
-    """Return a p-value as text, behind `equals` unless it is too small to show."""
+    """A p-value as text, behind `equals` unless it is too small to show."""
     return f"{equals}{DASH}" if p is None else "< 0.0001" if p < 0.0001 else f"{equals}{p:.4f}"
 
 
@@ -215,14 +214,14 @@ class Comparison(Tabular):
     other_questions: Sequence[str]
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        """The title, head and rows of a table that has all metrics; the first column is the name."""
         a, b = self.short_names()
         head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "better/same/worse")
         title = f"{self.name_b[:90]} compared with {self.name_a[:90]}"
         return title, head, [each.cells() for each in self.metrics.values()]
 
     def conclusion(self) -> str:
-        """Return which of the two is better by which metrics; by people's labels where there are some."""
+        """Which of the two is better by which metrics; by people's labels where there are some."""
         a, b = self.short_names()
         for each in self.metrics.values():
             if each.people is not None:
@@ -234,7 +233,7 @@ class Comparison(Tabular):
         return " ".join(f"{words} by {', '.join(names)}." for words, names in found.items() if names)
 
     def data(self) -> dict[str, object]:
-        """Return what a page shows of it: for each metric how many samples moved, and the first system's rows."""
+        """For a page: for each metric how many samples moved, and the first system's rows."""
         moved = [
             {
                 "name": name,
@@ -251,7 +250,7 @@ class Comparison(Tabular):
         return {**super().data(), "metrics": moved, "old": self._old_rows()}
 
     def figures(self) -> dict[str, object]:
-        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
         numbers = {
             name: {
                 "pairs": each.pairs,
@@ -273,7 +272,7 @@ class Comparison(Tabular):
         return {"a": self.name_a, "b": self.name_b, "metrics": numbers, "remarks": list(self.remarks())}
 
     def _old_rows(self) -> dict[str, list[object]]:
-        """Return the first system's rows by id: each metric's value, and the response."""
+        """The first system's rows by id: each metric's value, and the response."""
         rows: dict[str, list[object]] = {}
 
         def add(records: Sequence[Record]) -> None:
@@ -288,7 +287,7 @@ class Comparison(Tabular):
         return rows
 
     def short_names(self) -> tuple[str, str]:
-        """Return what to call the two in a sentence: "a" and "b" where their names are too long for one."""
+        """What to call the two in a sentence: "a" and "b" where their names are too long for one."""
         a, b = (printable(name.removesuffix(".gz").removesuffix(".jsonl")) for name in (self.name_a, self.name_b))
         return (a, b) if a != b and all(0 < len(name) <= _SHORT for name in (a, b)) else ("a", "b")
 
@@ -337,7 +336,7 @@ def compare(
 ) -> Comparison:
     """Compare two systems on the samples that both have a score of, paired by the samples' ids.
 
-    Rows without an id are paired by their place in the input. Where an id stands more than once, its rows are paired
+    Rows without an id are paired by their position in the input. Where an id stands more than once, its rows are paired
     in order.
 
     Args:
@@ -366,28 +365,53 @@ def compare(
         >>> demo.difference, demo.wins, demo.losses, demo.better
         (0.1875, 7, 1, None)
     """
-    reports = [each if isinstance(each, Report) else open_report(each) for each in (a, b)]
-    reports[0] = reports[0].grouped(group)
-    names = [
-        report.name or (otherwise if isinstance(source, Report) else Path(source).name)
-        for source, report, otherwise in zip((a, b), reports, "ab", strict=True)
-    ]
-    if names[0] == names[1]:
-        names = [f"{name} ({side})" for name, side in zip(names, "ab", strict=True)]
-    scores = _Scores(reports[0]), _Scores(reports[1])
-    summaries = [
-        {each.info.key: each for each in report.read(of_report.add, samples=True)}
-        for report, of_report in zip(reports, scores, strict=True)
-    ]
-    groups: list[Mapping[RowKey, str]] = [
-        {**(report.conversations or {}), **of.groups} if group is None or report is reports[0] else {}
-        for report, of in zip(reports, scores, strict=True)
-    ]
-    pairs = list(_shared(summaries[0], summaries[1], names, any_version=any_version))
-    before, after = (of.ranked(of.questions) for of in scores)
-    both = [place for place in before if place in after]
-    others = [place[0] for place in both if before[place] != after[place]]
-    if unnamed := [name for name in others if name in scores[0].unnamed]:
+    x, y = sides = _opened(a, b, group)
+    pairs = list(_shared(x, y, any_version=any_version))
+    other_questions = _other_questions(x, y)
+    if not pairs:
+        have = [", ".join(dict.fromkeys(name for name, *_ in side.summaries)) or "none" for side in sides]
+        raise NotComparableError(f"no metric is in both: {x.name} has {have[0]}, {y.name} has {have[1]}")
+    infos = [before.info for before, _ in pairs]
+    metrics: dict[str, MetricComparison] = {}
+    for before, after in pairs:
+        name = full_name(before.info, infos)
+        metrics[name] = _compared(name, before, after, sides, people)
+    compared = {each.info.key for pair in pairs for each in pair}
+    left_out = [f"{key[0]} (only in {side.name})" for side in sides for key in side.summaries if key not in compared]
+    repeated = {sample_id for side in sides for sample_id, rows in side.rows_of_id.items() if len(rows) > 1}
+    return Comparison(x.report, y.report, x.name, y.name, metrics, left_out, len(repeated), other_questions)
+
+
+def _opened(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
+    """The two reports, read. The groups of a name go by the rows of the first."""
+    x, y = _side(a, "a"), _side(b, "b")
+    if x.name == y.name:
+        x.name, y.name = f"{x.name} (a)", f"{y.name} (b)"
+    x.report = x.report.grouped(group)
+    x.read()
+    y.read()
+    if group is not None and y.report is not x.report:
+        y.groups.clear()
+    return x, y
+
+
+def _side(source: ReportSource, letter: str) -> "_Side":
+    if isinstance(source, Report):
+        return _Side(source, source.name or letter)
+    report = open_report(source)
+    return _Side(report, report.name or Path(source).name)
+
+
+def _other_questions(x: "_Side", y: "_Side") -> list[str]:
+    """The ids under which the two hold different questions.
+
+    Raises:
+        NotComparableError: They are not the same samples.
+    """
+    before, after = x.ranked(x.questions), y.ranked(y.questions)
+    both = [occurrence for occurrence in before if occurrence in after]
+    others = [occurrence[0] for occurrence in both if before[occurrence] != after[occurrence]]
+    if unnamed := [name for name in others if name in x.unnamed]:
         raise NotComparableError(
             f"the rows have no ids, so they are paired by their places, and {len(unnamed):,} of them hold other "
             f"questions, the first row {unnamed[0]}: give each row an id (the key 'id'), or score the same file"
@@ -397,59 +421,37 @@ def compare(
             f"{len(others):,} of {count(len(both), 'pair')} hold different questions under one id, the first "
             f"{printable(others[0], 40)}: they are not the same samples; score the same file"
         )
-    if not pairs:
-        have = [", ".join(dict.fromkeys(name for name, *_ in side)) or "none" for side in summaries]
-        raise NotComparableError(f"no metric is in both: {names[0]} has {have[0]}, {names[1]} has {have[1]}")
-    left_out = [
-        f"{key[0]} (only in {names[side]})"
-        for side in (0, 1)
-        for key in summaries[side]
-        if key not in {pair[side].info.key for pair in pairs}
-    ]
-    infos = [x.info for x, _ in pairs]
-    metrics: dict[str, MetricComparison] = {}
-    for x, y in pairs:
-        name = full_name(x.info, infos)
-        rows_a, rows_b = (of.of(each.info.key) for of, each in zip(scores, (x, y), strict=True))
-        metrics[name] = _compared(name, x, y, rows_a, rows_b, groups, people)
-    repeated = {sample_id for of in scores for sample_id, rows in of.places.items() if len(rows) > 1}
-    return Comparison(reports[0], reports[1], names[0], names[1], metrics, left_out, len(repeated), others)
+    return others
 
 
-def _shared(
-    a: dict[Key, MetricSummary], b: dict[Key, MetricSummary], names: Sequence[str], *, any_version: bool
-) -> Iterator[tuple[MetricSummary, MetricSummary]]:
-    """Yield what to compare: outcomes of one metric, version, judge and set-up, then what is left of one name."""
+def _shared(x: "_Side", y: "_Side", *, any_version: bool) -> Iterator[tuple[MetricSummary, MetricSummary]]:
+    """What to compare: outcomes of one metric, version, judge and set-up, then what is left of one name."""
+    a, b = x.summaries, y.summaries
     for key in a:
         if key in b:
             yield a[key], b[key]
     for name in dict.fromkeys(key[0] for key in a if key not in b):
-        left = [
-            [each for key, each in side.items() if key[0] == name and key not in other]
-            for side, other in ((a, b), (b, a))
-        ]
-        if not left[1]:
-            continue
-        if any_version and len(left[0]) == len(left[1]) == 1:
-            yield left[0][0], left[1][0]
-            continue
-        infos = [[each.info for each in side] for side in left]
-        raise NotComparableError(
-            f"{name}: {_differing(*infos)} (in {' and '.join(names)}). Such scores are not comparable: score both with "
-            "the same, or, where each holds one alone, pass any_version=True (--any-version)"
-        )
+        left_a = [each for key, each in a.items() if key[0] == name and key not in b]
+        left_b = [each for key, each in b.items() if key[0] == name and key not in a]
+        if any_version and len(left_a) == len(left_b) == 1:
+            yield left_a[0], left_b[0]
+        elif left_b:
+            differing = _differing([each.info for each in (*left_a, *left_b)])
+            raise NotComparableError(
+                f"{name}: {differing} (in {x.name} and {y.name}). Such scores are not comparable: score both with the "
+                "same, or, where each holds one alone, pass any_version=True (--any-version)"
+            )
 
 
-def _differing(a: Sequence[MetricInfo], b: Sequence[MetricInfo]) -> str:
-    """Say what tells scores of one metric apart: "granularity: chunk, sentence"."""
-    infos = [*a, *b]
+def _differing(infos: Sequence[MetricInfo]) -> str:
+    """What tells scores of one metric apart: "granularity: chunk, sentence"."""
     options = sorted({option for each in infos for option in parts_of(each.setup)})
     values = {fact: dict.fromkeys(each.fact(fact) for each in infos) for fact in ("version", "judge", *options)}
     return "; ".join(f"{fact}: {', '.join(of)}" for fact, of in values.items() if len(of) > 1)
 
 
 def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | None:
-    """Return the least and greatest possible difference of two scores; None where no bounds are known."""
+    """The least and greatest possible difference of two scores; None where no bounds are known."""
     known = [info.bounds for info in (a, b) if info.bounds is not None]
     if not known:
         return None
@@ -457,90 +459,82 @@ def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | Non
     return -span, span
 
 
-class _Cell(NamedTuple):
-    row: int
-    value: float | None
-
-
 T = TypeVar("T")
 Occurrence = tuple[str, int]
 """A sample's id, and how many rows with that id stand before."""
 
 
-class _Scores:
-    """Each row's score by metric, as rows come, and how many rows have each id."""
+class _Cell(NamedTuple):
+    row: int
+    value: float | None
 
-    def __init__(self, report: Report) -> None:
-        self.groups: dict[RowKey, str] = {}
-        self.rows: dict[Key, dict[Occurrence, _Cell]] = {}
-        self.places: dict[str, list[int]] = {}  # the rows of each id, as they come
-        self.questions: dict[Occurrence, int] = {}  # their hashes
-        self.unnamed = set[str]()  # the ids that only the place gives
-        self._report = report
 
-    def add(self, records: Sequence[Record]) -> None:
-        sample_id = records[0].sample_id
-        of_id = self.places.setdefault(sample_id, [])
-        place = sample_id, len(of_id)
-        sample = records[0].sample
-        if (group := self._report.group_of(records[0])) is not None:
+class _Side:
+    """One of two reports, as its rows come: its scores by metric, and how many rows have each id."""
+
+    def __init__(self, report: Report, name: str) -> None:
+        self.report = report
+        self.name = name
+        self.summaries: dict[Key, MetricSummary] = {}
+        self.groups: dict[tuple[int, str], str] = {}
+        self.cells: dict[Key, dict[Occurrence, _Cell]] = {}
+        # The rows of each id, as they come.
+        self.rows_of_id: dict[str, list[int]] = {}
+        # Their hashes.
+        self.questions: dict[Occurrence, int] = {}
+        # The ids of samples that have none but their position in the input.
+        self.unnamed = set[str]()
+
+    def read(self) -> None:
+        summaries = self.report.read(self._add, samples=True)
+        self.summaries = {each.info.key: each for each in summaries}
+        self.groups = {**(self.report.conversations or {}), **self.groups}
+
+    def _add(self, records: Sequence[Record]) -> None:
+        sample_id, sample = records[0].sample_id, records[0].sample
+        rows = self.rows_of_id.setdefault(sample_id, [])
+        occurrence = sample_id, len(rows)
+        rows.append(records[0].row)
+        if (group := self.report.group_of(records[0])) is not None:
             self.groups[row_of(records[0])] = group
         if sample is not None and sample.user_input is not None:
-            self.questions[place] = hash(sample.user_input)
+            self.questions[occurrence] = hash(sample.user_input)
             if sample.id is None:
                 self.unnamed.add(sample_id)
-        of_id.append(records[0].row)
         for key, record in by_metric(records).items():
-            self.rows.setdefault(key, {})[place] = _Cell(record.row, record.outcome.value)
+            self.cells.setdefault(key, {})[occurrence] = _Cell(record.row, record.outcome.value)
 
-    def of(self, key: Key) -> dict[Occurrence, _Cell]:
-        """Return a metric's scores by the sample's id and which of its rows it is, in the order of the input."""
-        return self.ranked(self.rows.get(key, {}))
-
-    def ranked(self, by_place: Mapping[Occurrence, T]) -> dict[Occurrence, T]:
-        """Return what rows have, as they came, by the sample's id and which of its rows it is in the input."""
-        ranks = {name: _ranks(rows) for name, rows in self.places.items()}
-        return {(name, ranks[name][n]): value for (name, n), value in by_place.items()}
-
-
-def _ranks(rows: Sequence[int]) -> dict[int, int]:
-    """Ranks of an id's rows, as they came, in the order of the input."""
-    order = sorted(range(len(rows)), key=rows.__getitem__)
-    return {n: rank for rank, n in enumerate(order)}
+    def ranked(self, as_read: Mapping[Occurrence, T]) -> dict[Occurrence, T]:
+        """What rows have, with the rows of one id counted in the order of the input, not as they came."""
+        ranks: dict[Occurrence, int] = {}
+        for sample_id, rows in self.rows_of_id.items():
+            order = sorted(range(len(rows)), key=rows.__getitem__)
+            ranks |= {(sample_id, n): rank for rank, n in enumerate(order)}
+        return {(each[0], ranks[each]): value for each, value in as_read.items()}
 
 
 def _compared(
-    name: str,
-    summary_a: MetricSummary,
-    summary_b: MetricSummary,
-    a: Mapping[Occurrence, _Cell],
-    b: Mapping[Occurrence, _Cell],
-    groups: Sequence[Mapping[RowKey, str]],
-    by_people: People | None,
+    name: str, x: MetricSummary, y: MetricSummary, sides: tuple[_Side, _Side], people: People | None
 ) -> MetricComparison:
-    both = {place: (a[place], b[place]) for place in a if place in b}
-    of_a, of_b = groups
-    moved = [
-        Moved(name, x.row, y.row, x.value, y.value, of_a.get((x.row, name)) or of_b.get((y.row, name)))
-        for (name, _), (x, y) in both.items()
-        if x.value is not None and y.value is not None
-    ]
-    unscored = Counter((x.value is None, y.value is None) for x, y in both.values())
-    n = len(moved)
-    differences = np.array([each.b - each.a for each in moved], np.float64)
-    higher = summary_a.info.higher_is_better and summary_b.info.higher_is_better
-    up, down = int((differences > TIE).sum()), int((differences < -TIE).sum())
+    a, b = (side.ranked(side.cells.get(of.info.key, {})) for side, of in zip(sides, (x, y), strict=True))
+    both = {each: (a[each], b[each]) for each in a if each in b}
+    pairs = list(_pairs(both, sides))
+    n = len(pairs)
+    unscored = Counter((before.value is None, after.value is None) for before, after in both.values())
+    differences, drawn = GroupedMean(), dict[object, float]()
+    for number_of_pair, pair in enumerate(pairs):
+        differences.add(pair.b - pair.a, group=pair.group)
+        # A group changes its sign as a whole.
+        key = pair.group or number_of_pair
+        drawn[key] = drawn.get(key, 0.0) + _beyond_tie(pair)
+    higher = x.info.higher_is_better and y.info.higher_is_better
+    up, down = (sum(sign * _beyond_tie(pair) > 0 for pair in pairs) for sign in (1, -1))
     wins, losses = (up, down) if higher else (down, up)
-    mean = GroupedMean()
-    sums: dict[object, float] = {}  # of the groups, of which each changes its sign as a whole
-    for n_th, (each, difference) in enumerate(zip(moved, differences.tolist(), strict=True)):
-        mean.add(difference, group=each.group)
-        key = each.group or n_th
-        sums[key] = sums.get(key, 0.0) + (difference if abs(difference) > TIE else 0.0)
+    moved = sorted((pair for pair in pairs if _beyond_tie(pair)), key=lambda pair: -abs(pair.b - pair.a))
     return MetricComparison(
         name=name,
-        info_a=summary_a.info,
-        info_b=summary_b.info,
+        info_a=x.info,
+        info_b=y.info,
         pairs=n,
         left_out={
             "unscored in a alone": unscored[True, False],
@@ -550,16 +544,31 @@ def _compared(
             "only in b": len(b) - len(both),
         },
         lost=sum(cell.value is not None for cell in a.values()) - n,
-        mean_a=math.fsum(each.a for each in moved) / n if n else None,
-        mean_b=math.fsum(each.b for each in moved) / n if n else None,
-        difference=math.fsum(differences) / n if n else None,
-        estimate=mean.estimate(difference_bounds(summary_a.info, summary_b.info)),
-        differences=mean,
-        permutation_p=permutation_p(np.array(list(sums.values()), np.float64)),
+        mean_a=math.fsum(pair.a for pair in pairs) / n if n else None,
+        mean_b=math.fsum(pair.b for pair in pairs) / n if n else None,
+        difference=math.fsum(pair.b - pair.a for pair in pairs) / n if n else None,
+        estimate=differences.estimate(difference_bounds(x.info, y.info)),
+        differences=differences,
+        permutation_p=permutation_p(np.array(list(drawn.values()), np.float64)),
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
         higher_is_better=higher,
-        moved=[m for m in sorted(moved, key=lambda m: -abs(m.b - m.a))[:_MOVED] if abs(m.b - m.a) > TIE],
-        people=None if by_people is None else by_people(summary_a.info, summary_b.info, moved),
+        moved=moved[:_MOVED],
+        people=None if people is None else people(x.info, y.info, pairs),
     )
+
+
+def _pairs(both: Mapping[Occurrence, tuple[_Cell, _Cell]], sides: tuple[_Side, _Side]) -> Iterator[Moved]:
+    """The samples that have a score in both."""
+    of_a, of_b = (side.groups for side in sides)
+    for (sample_id, _), (before, after) in both.items():
+        if before.value is not None and after.value is not None:
+            group = of_a.get((before.row, sample_id)) or of_b.get((after.row, sample_id))
+            yield Moved(sample_id, before.row, after.row, before.value, after.value, group)
+
+
+def _beyond_tie(pair: Moved) -> float:
+    """A pair's difference; 0.0 where the two scores are the same."""
+    difference = pair.b - pair.a
+    return difference if abs(difference) > TIE else 0.0

@@ -2,16 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ragstone._version import __version__
 from ragstone.page.html import html_page
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
-from ragstone.report.page_rows import Samples
 from ragstone.report.statistics import DAY, bucket_width
 from ragstone.report.tables import Tabular, count, interval_of, moment, narrower, number, of_groups, percent, spaced
-from ragstone.results.record import Record
-from ragstone.sample import BadLine, Sample
+from ragstone.sample import BadLine
 
 MEANINGS = {
     "supported": "the text says it, or it follows from the text",
@@ -52,62 +50,60 @@ def report_html(
     report: Tabular,
     also: Sequence[Tabular],
     aggregates: Aggregates,
-    read: Callable[[Callable[[Sequence[Record]], object]], Aggregates],
-    samples_of: Callable[[Collection[str]], Iterable[tuple[str, Sample]]],
+    samples: str,
     *,
     name: str,
     since: float | None,
     bad_rows: Sequence[BadLine],
 ) -> str:
-    """Return the page of a report.
+    """The page of a report.
 
     Args:
         report: The report, for its table and what it says beside it.
         also: What stands before its scores, such as a comparison with another run or means corrected by labels.
         aggregates: All its outcomes added up.
-        read: Calls a function with each row's records, and returns all outcomes added up.
-        samples_of: Yields the samples of these ids that the records do not hold and that are kept.
+        samples: Its rows, as entries of a JSON object (`SampleRows.json`).
         name: What it is called; "" without a name.
         since: When the samples were submitted at the earliest, in seconds since 1970 (UTC); None: at any time.
         bad_rows: The rows of the input that held no sample.
     """
-    samples = Samples(aggregates, samples_of)
-    aggregates = read(samples.add)
-    summaries = aggregates.named() if aggregates.rows else {}
-    # Metrics in their order; of one metric the newest first.
-    metrics = [each.info.name for each in summaries.values()]
-    order = sorted(summaries, key=lambda name: (metrics.index(summaries[name].info.name), -(summaries[name].last or 0)))
-    ordered = [summaries[name] for name in order]
+    summaries = _newest_first(aggregates) if aggregates.rows else {}
+    metrics = list(summaries.values())
     period = aggregates.period()
     _, head, rows = report.table()
     cells = {row[0]: row for row in rows}
-    facts = list(_facts(aggregates, period))
-    nothing = "Nothing was scored."
-    if since is not None:
-        nothing = f"Nothing was submitted since {moment(since)} UTC."
-        facts.append(f"none before {moment(since)}")
-    elif bad_rows:
-        nothing = f"Nothing was scored. {count(len(bad_rows), 'row')}, and none held a sample."
-    refused = [f"{count(n, 'sample')} {_REFUSED}"] if (n := aggregates.unanswerable) else []
-    conclusion = _conclusion(dict(zip(order, ordered, strict=True))) if order else nothing
+    conclusions = [*(each.conclusion() for each in also), _conclusion(summaries, since, bad_rows)]
     data = {
         "title": name or "ragstone report",
-        "conclusion": next(filter(None, (each.conclusion() for each in also)), conclusion),
-        "facts": [*facts, f"written {moment(time.time())} UTC by ragstone {__version__}"],
+        "conclusion": next(filter(None, conclusions)),
+        "facts": list(_facts(aggregates, period, since)),
         "also": [each.data() for each in also],
-        "metrics": [_metric_data(name, summaries[name], period) for name in order],
-        "table": {"head": head, "rows": [cells[name] for name in order if name in cells]},
-        "remarks": [*refused, *report.remarks()],
-        "notes": list(_notes(ordered)),
+        "metrics": [_metric_data(name, each, period) for name, each in summaries.items()],
+        "table": {"head": head, "rows": [cells[name] for name in summaries if name in cells]},
+        "remarks": [*_refusals(aggregates.unanswerable), *report.remarks()],
+        "notes": list(_notes(metrics)),
         "meanings": MEANINGS,
-        "slices": list(_slices(aggregates, ordered)),
+        "slices": list(_slices(aggregates, metrics)),
         "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in bad_rows[:_MOST]],
     }
     title = f"{name[:100]}: ragstone report" if name else "ragstone report"
-    return html_page("report", title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples.data()}}}")
+    return html_page("report", title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples}}}")
 
 
-def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
+def _newest_first(aggregates: Aggregates) -> dict[str, MetricSummary]:
+    """The aggregates by name, metrics in their order; of one metric the newest first."""
+    summaries = aggregates.named()
+    metrics = [each.info.name for each in summaries.values()]
+    order = sorted(summaries.items(), key=lambda item: (metrics.index(item[1].info.name), -(item[1].last or 0)))
+    return dict(order)
+
+
+def _conclusion(summaries: Mapping[str, MetricSummary], since: float | None, bad_rows: Sequence[BadLine]) -> str:
+    if not summaries:
+        if since is not None:
+            return f"Nothing was submitted since {moment(since)} UTC."
+        held = f" {count(len(bad_rows), 'row')}, and none held a sample." if bad_rows else ""
+        return f"Nothing was scored.{held}"
     lost = {name: each.info.lost(each.mean) for name, each in summaries.items() if each.mean is not None}
     if not lost:
         return "No sample has a score: the reasons are below."
@@ -121,13 +117,21 @@ def _conclusion(summaries: Mapping[str, MetricSummary]) -> str:
     return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
 
-def _facts(aggregates: Aggregates, period: tuple[float, float] | None) -> Iterator[str]:
+def _facts(aggregates: Aggregates, period: tuple[float, float] | None, since: float | None) -> Iterator[str]:
     rows = of_groups(count(aggregates.rows, "sample"), aggregates.groups)
     yield f"{rows}, {count(aggregates.cost.outcomes, 'outcome')}"
     if period is not None:
         yield f"submitted from {moment(period[0])} to {moment(period[1])}"
     if judges := dict.fromkeys(each.info.judge or "unknown" for each in aggregates):
         yield f"judged by {', '.join(judges)}"
+    if since is not None:
+        yield f"none before {moment(since)}"
+    yield f"written {moment(time.time())} UTC by ragstone {__version__}"
+
+
+def _refusals(n: int) -> Iterator[str]:
+    if n:
+        yield f"{count(n, 'sample')} {_REFUSED}"
 
 
 def _metric_data(name: str, summary: MetricSummary, period: tuple[float, float] | None) -> dict[str, object]:
@@ -152,7 +156,7 @@ def _metric_data(name: str, summary: MetricSummary, period: tuple[float, float] 
 
 
 def _bins(spread: Mapping[int, float]) -> list[tuple[str, float]]:
-    """Return where each step begins, and its share; nothing where scores are on no common scale."""
+    """Where each step begins, and its share; nothing where scores are on no common scale."""
     if len(spread) > STEPS:
         return []
     total = sum(spread.values())
@@ -178,7 +182,7 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
 
 
 def _over_time(summary: MetricSummary, period: tuple[float, float]) -> dict[str, object]:
-    """Return the mean of each minute, hour, day or week."""
+    """The mean of each minute, hour, day or week."""
     line, bounds = summary.over_time, summary.info.bounds
     line.widen(bucket_width(*period))
     unit = {60: "minute", 3_600: "hour", DAY: "day"}.get(line.width, "week")

@@ -18,7 +18,7 @@ _TEXT, _TEXT_OF_MANY, _VERDICT_TEXT = 20_000, 4_000, 400
 _VERDICTS = 100
 
 
-class Samples:
+class SampleRows:
     """Rows as they are read, each as its JSON: all of them, or of many the lowest `MOST`.
 
     Args:
@@ -33,10 +33,9 @@ class Samples:
         self._feedback = aggregates.feedback
         self._infos = {each.info.key: replace(each.info, bounds=each.ends) for each in aggregates}
         self._n = 0
-        self._most = _TEXT if aggregates.rows <= _MANY else _TEXT_OF_MANY  # characters of a text
-        self._rows: list[
-            tuple[float, int, str, str]
-        ] = []  # a heap, the best row first, each with the id of a sample that it lacks
+        self._most = _TEXT if aggregates.rows <= _MANY else _TEXT_OF_MANY
+        # A heap, the best row first: what it lost, its number, the id of the sample that it lacks, its JSON.
+        self._rows: list[tuple[float, int, str, str]] = []
 
     def add(self, records: Sequence[Record]) -> None:
         """Take the records of one row."""
@@ -48,13 +47,14 @@ class Samples:
             put(self._rows, (lost, -self._n, lacks, self._row(records)))
 
     def _lost(self, key: Key, record: Record) -> float:
-        if key not in self._infos:  # a monitor wrote it since
+        # A monitor goes on writing: there may be metrics that were not there before.
+        if key not in self._infos:
             self._infos[key] = MetricInfo.from_record(record)
         value = record.outcome.value
         return 2.0 if value is None else self._infos[key].lost(value)
 
-    def data(self) -> str:
-        """Return the rows in their order, and how many there are in all, as entries of a JSON object."""
+    def json(self) -> str:
+        """The rows in their order, and how many there are in all, as entries of a JSON object."""
         lacking = {sample_id: row for _, _, sample_id, row in self._rows if sample_id}
         rows: dict[str, str] = {}
         for sample_id, sample in self._samples_of(lacking):
@@ -84,12 +84,15 @@ def _feedback_texts(feedback: Feedback, *, texts: bool) -> list[str]:
 
 def _record_fields(record: Record, sample: Sample | None) -> dict[str, Any]:
     outcome: Outcome = record.outcome
-    changes: dict[str, object] = {}
     cause = None
     if isinstance(outcome, Score):
         cause = cause_of(outcome)
         first = sorted(outcome.verdicts, key=lambda each: not each.lowers_score)[:_VERDICTS]
-        changes = {"verdicts": first, "breakdown": shown_parts(outcome), "reason": _cut(outcome.reason, _TEXT)}
+        changes: dict[str, object] = {
+            "verdicts": first,
+            "breakdown": shown_parts(outcome),
+            "reason": _cut(outcome.reason, _TEXT),
+        }
     else:
         changes = {"detail": _cut(outcome.detail, _TEXT)}
     short = replace(record, outcome=outcome.model_copy(update=changes), sample=None)
@@ -98,19 +101,19 @@ def _record_fields(record: Record, sample: Sample | None) -> dict[str, Any]:
     for verdict in verdicts:
         if len(verdict) > 5 and verdict[5] is not None:
             verdict[5] = _cut(verdict[5], _VERDICT_TEXT)
-        for place in verdict[4]:
-            place[3:] = [_cut(text, _VERDICT_TEXT) for text in place[3:]]
+        for passage in verdict[4]:
+            passage[3:] = [_cut(text, _VERDICT_TEXT) for text in passage[3:]]
     return values if cause is None else values | {"cause": f"{cause[:1].upper()}{cause[1:]}."}
 
 
 def _shortened(sample: Sample, most: int) -> Sample:
-    texts: dict[str, object] = {}
+    texts: dict[str, object] = {
+        "retrieved_contexts": tuple(_cut(text, most) for text in sample.retrieved_contexts),
+        "history": tuple(turn.model_copy(update={"content": _cut(turn.content, most)}) for turn in sample.history),
+    }
     for name in ("user_input", "response", "reference"):
-        if (text := getattr(sample, name)) is not None:
-            texts[name] = _cut(text, most)
-    texts["retrieved_contexts"] = tuple(_cut(text, most) for text in sample.retrieved_contexts)
-    turns = [turn.model_copy(update={"content": _cut(turn.content, most)}) for turn in sample.history]
-    texts["history"] = tuple(turns)
+        texts[name] = _cut(getattr(sample, name) or "", most)
+    # A field that is set to nothing would be written.
     return sample.model_copy(update={name: text for name, text in texts.items() if text})
 
 

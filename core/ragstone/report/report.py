@@ -130,7 +130,7 @@ class Report(Tabular):
         name: str = "",
         group: str | None = None,
     ) -> "Report":
-        """Return the report of records that are at hand.
+        """The report of records that are at hand.
 
         Args:
             records: The records, those of a row together.
@@ -145,7 +145,7 @@ class Report(Tabular):
 
     @classmethod
     def load(cls, source: Location, *, since: Since = None, group: str | None = None) -> "Report":
-        """Return the report of a results file or of a monitor's database.
+        """The report of a results file or of a monitor's database.
 
         The records stay where they are, and are read from there when they are asked for: a file must stay as it is. A
         database is read, never changed, while monitors go on writing to it. Of a metric of your own that the source
@@ -167,7 +167,8 @@ class Report(Tabular):
             GroupError: No row has the field that `group` names, or there is no such field; a ValueError, too.
         """
         report = open_report(source, since).grouped(group)
-        report.aggregates()  # a source that holds no results is refused here
+        # A source that holds no results is refused here.
+        report.aggregates()
         return report
 
     @property
@@ -183,7 +184,8 @@ class Report(Tabular):
     @property
     def notes(self) -> tuple[str, ...]:
         """What else is to be said of the run, and what was wrong with the source that it was loaded from."""
-        added = self.aggregates()  # the source's are known once it was read to its end
+        # Those of the source are known once it was read to its end.
+        added = self.aggregates()
         notes = *self._notes, *self._results.notes
         if not added.copies:
             return notes
@@ -201,28 +203,29 @@ class Report(Tabular):
         return self.aggregates().cost.outcomes
 
     def __bool__(self) -> bool:
-        return True  # a report of nothing is a report
+        # A report of nothing is a report.
+        return True
 
     @overload
-    def __getitem__(self, place: int) -> Record: ...
+    def __getitem__(self, key: int) -> Record: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Record]: ...
+    def __getitem__(self, key: slice) -> list[Record]: ...
     @overload
-    def __getitem__(self, place: str) -> MetricSummary: ...
-    def __getitem__(self, place: int | slice | str) -> Record | list[Record] | MetricSummary:
-        if not isinstance(place, str):
-            return list(self.results())[place]
+    def __getitem__(self, key: str) -> MetricSummary: ...
+    def __getitem__(self, key: int | slice | str) -> Record | list[Record] | MetricSummary:
+        if not isinstance(key, str):
+            return list(self.results())[key]
         summaries = self.summary()
-        if place not in summaries:
-            raise KeyError(f"{place!r} is none of its metrics: {', '.join(summaries) or 'it has none'}")
-        return summaries[place]
+        if key not in summaries:
+            raise KeyError(f"{key!r} is none of its metrics: {', '.join(summaries) or 'it has none'}")
+        return summaries[key]
 
     def sample(self, record: Record) -> Sample | None:
-        """Return the sample of a record; None where it is not kept."""
+        """The sample of a record; None where it is not kept."""
         return record.sample or self._results.sample(record)
 
     def summary(self) -> dict[str, MetricSummary]:
-        """Return what each metric's outcomes add up to, by the metric's name.
+        """Each metric's outcomes added up, by the metric's name.
 
         Outcomes of one metric in several versions, or by several judges, are never added up together: their names
         then say which.
@@ -230,7 +233,7 @@ class Report(Tabular):
         return self.aggregates().named()
 
     def aggregates(self) -> Aggregates:
-        """Return all outcomes added up. The source is read once for that."""
+        """All outcomes added up. The source is read once for that."""
         return self._aggregates or self.read(lambda _records: None)
 
     def read(self, on_row: Callable[[Sequence[Record]], object], *, samples: bool = False) -> Aggregates:
@@ -269,14 +272,14 @@ class Report(Tabular):
         return aggregates, have_history
 
     def group_of(self, record: Record) -> str | None:
-        """Return the group of a record's row; None where it is one of its own. Conversations once they were read."""
+        """The group of a record's row; None where it is one of its own. Conversations once they were read."""
         if self._group is not None:
             return group_of(self._group, record, record.sample)
         known = self.conversations or {}
         return record.group or conversation_of(record, record.sample) or known.get(row_of(record))
 
     def grouped(self, group: str | None) -> "Report":
-        """Return the report with rows grouped by a field's name or `metadata.NAME`; None: as they are.
+        """The report with rows grouped by a field's name or `metadata.NAME`; None: as they are.
 
         Raises:
             GroupError: There is no such field. The rows are looked at when they are read.
@@ -288,7 +291,7 @@ class Report(Tabular):
         return report
 
     def by(self, facet: Facet) -> dict[str, dict[str, Interval]]:
-        """Return each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
+        """Each metric's means by what outcomes say of their runs, or by feedback. A later page shows them too.
 
         Args:
             facet: "run_name", "tags", "user_id", "thread_id" or "feedback". A row with two tags counts for both.
@@ -304,7 +307,7 @@ class Report(Tabular):
         return {name: aggregates.by((False, facet), each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self, *, wide: bool = False) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
-        """Return a pandas DataFrame: a row for each sample and metric. What is missing is NA, never NaN.
+        """A pandas DataFrame: a row for each sample and metric. What is missing is NA, never NaN.
 
         Args:
             wide: A row for each sample instead: its texts, and a column of values for each metric, by its name in
@@ -318,7 +321,7 @@ class Report(Tabular):
         return to_frame(to_rows(self.results(samples=True)))
 
     def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
-        """Return a polars DataFrame: a row for each sample and metric. What is missing is null, never NaN.
+        """A polars DataFrame: a row for each sample and metric. What is missing is null, never NaN.
 
         Raises:
             ImportError: polars, pandas or pyarrow is not installed.
@@ -342,7 +345,7 @@ class Report(Tabular):
             ImportError: pandas or pyarrow is not installed.
             OSError: It cannot be written.
         """
-        from ragstone.results.private_files import replacing  # loaded when first used
+        from ragstone.results.private_files import replacing
 
         installed("pyarrow", "to_parquet")
         frame = self.to_pandas()
@@ -357,20 +360,21 @@ class Report(Tabular):
         Raises:
             OSError: It cannot be written.
         """
-        from ragstone.results.read import write_results  # loaded when first used
+        from ragstone.results.read import write_results
 
         metrics = [asdict(each) for each in self.metrics]
         info = {"name": self.name, "metrics": metrics, "bad_rows": [asdict(each) for each in self.bad_rows]}
         write_results(Path(path), self.results(samples=True), info)
 
     def html(self, *also: Tabular) -> str:
-        """Return the report as a page: one text that loads nothing, and runs only the script for its table of samples.
+        """The report as a page: one text that loads nothing, and runs only the script for its table of samples.
 
         Args:
             *also: What stands before the scores: `compare(old, report)` shows the change against another run,
                 and corrected means show what people would say.
         """
-        from ragstone.report.page import report_html  # loaded when first used
+        from ragstone.report.page import report_html
+        from ragstone.report.page_rows import SampleRows
 
         for each in also:
             if not isinstance(cast("object", each), Tabular):
@@ -378,16 +382,11 @@ class Report(Tabular):
         with self._results.held() as results:
             held = copy(self)
             held._results = results  # noqa: SLF001 - a copy of itself
-            return report_html(
-                held,
-                also,
-                held.aggregates(),
-                held.read,
-                results.samples,
-                name=self.name,
-                since=self.since,
-                bad_rows=self.bad_rows,
-            )
+            rows = SampleRows(held.aggregates(), results.samples)
+            # What a monitor has written since is in the second reading, and in its means.
+            aggregates = held.read(rows.add)
+            name, since, bad_rows = self.name, self.since, self.bad_rows
+            return report_html(held, also, aggregates, rows.json(), name=name, since=since, bad_rows=bad_rows)
 
     def save(self, path: Location) -> None:
         """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.
@@ -410,13 +409,13 @@ class Report(Tabular):
         write(path)
 
     def _to_html(self, path: Path) -> None:
-        from ragstone.results.private_files import replacing  # loaded when first used
+        from ragstone.results.private_files import replacing
 
         with replacing(path) as target:
             target.write(self.html().encode())
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        """The title, head and rows of a table that has all metrics; the first column is the name."""
         n = self.aggregates().rows
         if self.bad_rows and not n:
             nothing = f"nothing was scored: {count(len(self.bad_rows), 'row')}, and none held a sample"
@@ -448,7 +447,7 @@ class Report(Tabular):
         return f"{self.name}: {rows}" if self.name else rows, head, cells
 
     def figures(self) -> dict[str, object]:
-        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
         metrics = {
             name: {
                 "mean": each.mean,
@@ -497,8 +496,8 @@ class Report(Tabular):
 
 
 def open_report(source: Location, since: Since = None) -> Report:
-    """Return the report that `Report.load` does, before its records are read."""
-    from ragstone.results.read import ResultsError, open_results  # loaded when first used
+    """The report that `Report.load` does, before its records are read."""
+    from ragstone.results.read import ResultsError, open_results
 
     begin = seconds_since(since, now=time.time())
     results = open_results(source)
@@ -511,7 +510,7 @@ def open_report(source: Location, since: Since = None) -> Report:
 
 
 def seconds_since(since: Since, *, now: float) -> float | None:
-    """Return the time that `since` of `Report.load` means, in seconds since 1970 (UTC)."""
+    """The time that `since` of `Report.load` means, in seconds since 1970 (UTC)."""
     if since is None:
         return None
     if isinstance(since, timedelta):
@@ -519,7 +518,8 @@ def seconds_since(since: Since, *, now: float) -> float | None:
     if isinstance(since, str):
         if (ago := seconds_of(since)) is not None:
             return now - ago
-        try:  # Python 3.10 does not know the Z of UTC
+        # Python 3.10 does not know the Z of UTC.
+        try:
             since = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", since.strip()))
         except ValueError:
             raise ValueError(

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Numbers = NDArray[np.float64]
 
 TIE = 1e-9
 """Two scores that differ by less are the same."""
@@ -20,14 +19,19 @@ NORMAL_95 = 1.959964
 """How many standard deviations to either side hold 95 of 100 normally distributed numbers."""
 LEAST_GROUPS = 5
 """Fewer groups say too little of others for an interval."""
-_CHUNK = 1 << 22  # numbers held at once: 32 MB
+# So many numbers are held at once: 32 MB.
+_CHUNK = 1 << 22
 _SEED = 20_260_101
 _PERMUTATIONS = 10_000
-_EXACT = 13  # up to so many differences, all 2 ** n changes of sign are fewer than that
+# Of so many differences, all 2 ** n changes of sign are fewer than that.
+_EXACT = 13
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
-_MONDAY = 4 * DAY  # 1970-01-05: where weeks begin; hours and days begin there too
-_LEVEL = 0.025  # at each end
-_WIDER = 1.5  # times the narrower interval, which then stands beside it
+# 1970-01-05: weeks begin there, and hours and days too.
+_MONDAY = 4 * DAY
+# At each end.
+_LEVEL = 0.025
+# From so many times its width on, the narrower interval stands beside an interval.
+_WIDER = 1.5
 RAREST = 0.05
 """What breaks in a smaller share of the draws is not looked for where a difference is decided, unless one says so."""
 
@@ -70,7 +74,7 @@ class Interval:
         return "" if self.low is not None else "one value" if self.n == 1 else few or "bounds unknown"
 
     def ends(self, rarest: float = RAREST) -> tuple[float, float] | None:
-        """Return the ends to decide by, if nothing is looked for that breaks fewer than a share `rarest` of the draws.
+        """The ends to decide by, if nothing is looked for that breaks fewer than a share `rarest` of the draws.
 
         They are the narrower ones where so many draws would have shown it. None where there are none.
 
@@ -85,7 +89,7 @@ class Interval:
 
 
 def draws_to_show(share: float) -> float:
-    """Return how many draws show what is in this share of all 39 times in 40: log(.025) / log(1 - share).
+    """How many draws show what is in this share of all 39 times in 40: log(.025) / log(1 - share).
 
     Example:
         >>> round(draws_to_show(0.05), 1), draws_to_show(0.0)
@@ -128,7 +132,8 @@ class Mean:
     def __init__(self) -> None:
         self.n = 0
         self.least, self.greatest = math.inf, -math.inf
-        self.origin = 0.0  # the first number; all are counted from it, so that close ones keep their digits
+        # The first number. All are counted from it, so that close ones keep their digits.
+        self.origin = 0.0
         self.w = self.wx = self.ww = self.wwx = self.wwxx = self.wwxxx = 0.0
 
     def add(self, value: float, weight: float = 1.0) -> None:
@@ -170,7 +175,7 @@ class Mean:
         return self.w * self.w < self.n * self.ww * (1 - 1e-9)
 
     def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Interval | None:
-        """Return the mean with its interval; None for no number.
+        """The mean with its interval; None for no number.
 
         Args:
             bounds: Least and greatest possible number. Without them, or where one is infinite, there is the narrower
@@ -185,20 +190,21 @@ class Mean:
         squares = max(0.0, self.wwxx - 2 * m * self.wwx + m * m * self.ww) / self.ww
         cubes = (self.wwxxx - 3 * m * self.wwxx + 3 * m * m * self.wwx) / self.ww - m * m * m
         alone = Interval(self.n, mean, size=size)
-        if self.n == 1 or not math.isfinite(squares + cubes):  # or they overflow
+        # Great numbers overflow.
+        if self.n == 1 or not math.isfinite(squares + cubes):
             return alone
         variance = squares * self.n / (self.n - 1)
-        half = t_quantile(max(1, int(size - 1 + 1e-9))) * math.sqrt(variance / size)
+        reach = t_quantile(max(1, int(size - 1 + 1e-9))) * math.sqrt(variance / size)
         skew = cubes / squares**1.5 if squares > TIE * TIE else 0.0
         lean = skew * math.sqrt(variance) * (2 * NORMAL_95**2 + 1) / (6 * size)
-        lean = min(half, max(-half, lean))
+        lean = min(reach, max(-reach, lean))
         low, high = bounds or (-math.inf, math.inf)
         low, high = min(low, self.least), max(high, self.greatest)
-        narrower = max(low, mean - half + lean), min(high, mean + half + lean)
+        narrower = max(low, mean - reach + lean), min(high, mean + reach + lean)
         if math.isinf(high - low):
             return replace(alone, narrower=narrower)
-        low = _end(low, self.greatest, mean, variance, size)
-        high = _end(high, self.least, mean, variance, size)
+        low = _interval_end(low, self.greatest, mean, variance, size)
+        high = _interval_end(high, self.least, mean, variance, size)
         wider = high - low > _WIDER * (narrower[1] - narrower[0])
         return replace(alone, low=low, high=high, narrower=narrower if wider else None)
 
@@ -271,7 +277,7 @@ class GroupedMean:
         return self.noun and f"{self.size:,} {self.noun}" + ("" if self.size == 1 else "s")
 
     def estimate(self, bounds: tuple[float, float] | None = None, *, times: float = 1.0) -> Interval | None:
-        """Return the mean with its interval, as `Mean.estimate` does; the numbers are those of the groups."""
+        """The mean with its interval, as `Mean.estimate` does; the numbers are those of the groups."""
         if not self.groups:
             return self.rows.estimate(bounds, times=times)
         drawn = Mean()
@@ -284,8 +290,8 @@ class GroupedMean:
         return replace(found, n=self.rows.n, groups=self.groups)
 
 
-def _end(bound: float, furthest: float, mean: float, variance: float, size: float) -> float:
-    """Return the end of an interval of numbers and of one more, at the bound on that side."""
+def _interval_end(bound: float, furthest: float, mean: float, variance: float, size: float) -> float:
+    """The end of an interval of numbers and of one more, at the bound on that side."""
     span = furthest - bound
     if not span:
         return bound
@@ -293,14 +299,15 @@ def _end(bound: float, furthest: float, mean: float, variance: float, size: floa
     squares = (size - 1) * variance + size * (mean - middle) ** 2 + (bound - middle) ** 2
     share = (middle - bound) / span
     most = share * (1 - share) * span**2
-    observations = max(size + 1, most * (size + 1) * (size + 2) / squares - 1)  # fewer than of yes and no by weights
+    # By weights they may be fewer than of yes and no.
+    observations = max(size + 1, most * (size + 1) * (size + 2) / squares - 1)
     end = span * beta_quantile(share * observations, (1 - share) * observations)
     seen = (mean - bound) * math.pow(_LEVEL, 1 / size)
     return bound + min(end, seen, key=abs)
 
 
 def beta_quantile(a: float, b: float) -> float:
-    """Return the 2.5 % quantile of the beta distribution, right to four digits.
+    """The 2.5 % quantile of the beta distribution, right to four digits.
 
     The density of log(x / (1 - x)), which has no poles, is added up in 4,000 steps.
 
@@ -308,20 +315,21 @@ def beta_quantile(a: float, b: float) -> float:
         >>> round(beta_quantile(20, 1), 3), round(0.025 ** (1 / 20), 3)
         (0.832, 0.832)
     """
-    import numpy as np  # loaded when first used
+    import numpy as np
 
     spread = 10 * math.sqrt(1 / a + 1 / b)
     ends = -spread - 10 / a, spread + 10 / b
     odds = math.log(a / b) + np.linspace(*ends, 4_001)
     log_density = -a * np.logaddexp(0.0, -odds) - b * np.logaddexp(0.0, odds)
     density = np.exp(log_density - log_density.max())
-    sums = np.cumsum(density) - density / 2  # by the trapezium rule
+    # By the trapezium rule.
+    sums = np.cumsum(density) - density / 2
     at = float(np.interp(math.log(_LEVEL * sums[-1]), np.log(sums + 1e-300), odds))
     return 1 / (1 + math.exp(-at))
 
 
 def t_quantile(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t, right to three decimals.
+    """The 97.5 % quantile of Student's t, right to three decimals.
 
     Example:
         >>> [round(t_quantile(freedom), 3) for freedom in (1, 10, 60, 10**6)]
@@ -329,12 +337,13 @@ def t_quantile(freedom: int) -> float:
     """
     if freedom <= len(_T):
         return _T[freedom - 1]
-    z = NORMAL_95  # Cornish and Fisher's expansion around the normal quantile
+    # Cornish and Fisher's expansion around the normal quantile.
+    z = NORMAL_95
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def permutation_p(differences: "Numbers") -> float | None:
-    """Return the two-sided p-value of the mean of paired differences, if the two of a pair could as well be swapped.
+def permutation_p(differences: "NDArray[np.float64]") -> float | None:
+    """The two-sided p-value of the mean of paired differences, if the two of a pair could as well be swapped.
 
     It is the share of 10,000 changes of sign, each difference's chosen by chance, that take the mean as far from 0 as
     it is, counting the observed one: (1 + hits) / 10,001. For 13 differences or fewer all are tried and the share is
@@ -345,24 +354,25 @@ def permutation_p(differences: "Numbers") -> float | None:
         >>> permutation_p(np.array([0.1, 0.2, 0.3]))
         0.25
     """
-    import numpy as np  # loaded when first used
+    import numpy as np
 
     n = len(differences)
     if not n:
         return None
     observed = abs(math.fsum(differences))
-    reached = observed - 1e-12 * (1.0 + math.fsum(np.abs(differences)))  # the same sum, added in another order
+    # The same sum, added in another order, counts as reached.
+    reached = observed - 1e-12 * (1.0 + math.fsum(np.abs(differences)))
     if n <= _EXACT:
-        turned: NDArray[np.int64] = np.arange(2**n, dtype=np.int64)[:, None] >> np.arange(n, dtype=np.int64) & 1
-        return float((np.abs((1.0 - 2.0 * turned) @ differences) >= reached).mean())
+        flips: NDArray[np.int64] = np.arange(2**n, dtype=np.int64)[:, None] >> np.arange(n, dtype=np.int64) & 1
+        return float((np.abs((1.0 - 2.0 * flips) @ differences) >= reached).mean())
     rng = np.random.default_rng(_SEED)
     total, hits = float(differences.sum()), 0
     step = max(1, _CHUNK // n)
     for start in range(0, _PERMUTATIONS, step):
         rows = min(step, _PERMUTATIONS - start)
         tosses = rng.integers(0, 256, size=(rows, -(-n // 8)), dtype=np.uint8)
-        turns = np.unpackbits(tosses, axis=1, count=n)
-        hits += int((np.abs(total - 2.0 * (turns @ differences)) >= reached).sum())
+        signs = np.unpackbits(tosses, axis=1, count=n)
+        hits += int((np.abs(total - 2.0 * (signs @ differences)) >= reached).sum())
     return (1 + hits) / (1 + _PERMUTATIONS)
 
 
@@ -393,7 +403,7 @@ class Timeline:
 
 
 def bucket_width(first: float, last: float) -> int:
-    """Return how many seconds of a span make one point of a chart: a minute, an hour, a day, or a week."""
+    """How many seconds of a span make one point of a chart: a minute, an hour, a day, or a week."""
     span = last - first
     if span <= 3 * HOUR:
         return MINUTE
@@ -401,5 +411,5 @@ def bucket_width(first: float, last: float) -> int:
 
 
 def bucket_start(at: float, width: int) -> int:
-    """Return when the bucket that a time is in begins: on the hour, at midnight (UTC), on Monday."""
+    """When the bucket that a time is in begins: on the hour, at midnight (UTC), on Monday."""
     return int((at - _MONDAY) // width) * width + _MONDAY

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ragstone.report.statistics import Interval
     from ragstone.results.record import Record
 
-DASH = "\u2013"  # between the ends of a range
+# Between the ends of a range.
+DASH = "\u2013"
 INTERVAL = "95 % interval"
 ASSUMES = f"{INTERVAL}s assume that rows, or their groups, are a random draw, and that scores lie within their bounds"
 COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
@@ -47,22 +48,22 @@ _SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
 
 
 def number(value: float | None, sign: str = "") -> str:
-    """Return a score; a dash where there is none."""
+    """A score; a dash where there is none."""
     return DASH if value is None else f"{value:{sign}.3f}"
 
 
 def interval(low: float | None, high: float | None, sign: str = "") -> str:
-    """Return an interval; a dash where there is none."""
+    """An interval; a dash where there is none."""
     return DASH if low is None or high is None else f"{number(low, sign)} {DASH} {number(high, sign)}"
 
 
 def interval_of(e: "Interval | None", sign: str = "") -> str:
-    """Return an interval's ends; of some values that give none, why; of no values, a dash."""
+    """An interval's ends; of some values that give none, why; of no values, a dash."""
     return DASH if e is None else f"no interval: {e.lacks}" if e.lacks else interval(e.low, e.high, sign)
 
 
 def narrower(e: "Interval | None", noun: str, sign: str = "") -> str:
-    """Return the words beside an interval: the narrower one, and what it assumes; "" where it says no more."""
+    """The words beside an interval: the narrower one, and what it assumes; "" where it says no more."""
     if e is None or e.narrower is None or e.narrower[1] - e.narrower[0] < TIE:
         return ""
     these = of_groups(count(e.n, noun), e.groups)
@@ -75,27 +76,27 @@ def spaced(name: str) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as percent."""
+    """A share as percent."""
     return f"{100 * share:.1f} %"
 
 
 def of_groups(rows: str, groups: str) -> str:
-    """Return how many rows there are, and of how many groups, where these are fewer."""
+    """How many rows there are, and of how many groups, where these are fewer."""
     return f"{rows} of {groups}" if groups else rows
 
 
 def count(n: int, noun: str) -> str:
-    """Return a number of things."""
+    """A number of things."""
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def moment(at: float | None) -> str:
-    """Return a time in UTC, to the minute."""
+    """A time in UTC, to the minute."""
     return "unknown" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M}"
 
 
 def cost_cells(cost: "Cost") -> tuple[str, ...]:
-    """Return judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
+    """Judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
     calls = [f"{cost.sums[name]:,}" for name in ("llm_calls", "embed_calls")]
     for name in ("input_tokens", "output_tokens"):
         reported = cost.sums[name]
@@ -104,7 +105,7 @@ def cost_cells(cost: "Cost") -> tuple[str, ...]:
 
 
 def money(cost: "Cost", price: tuple[float, float]) -> str:
-    """Return what a judge's tokens cost; unknown where the judge does not count them."""
+    """What a judge's tokens cost; unknown where the judge does not count them."""
     if cost.unknown["tokens"]:
         return "unknown"
     spent = (price[0] * cost.sums["input_tokens"] + price[1] * cost.sums["output_tokens"]) / 1e6
@@ -112,7 +113,7 @@ def money(cost: "Cost", price: tuple[float, float]) -> str:
 
 
 def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[str, str, str, str]]:
-    """Return the value, n, mean and interval of the first ones, and how many more there are."""
+    """The value, n, mean and interval of the first ones, and how many more there are."""
     cells = [(value or "none", f"{e.n:,}", number(e.mean), interval_of(e)) for value, e in means.items()]
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
@@ -122,23 +123,23 @@ class Tabular(ABC):
 
     @abstractmethod
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
-        """Return the title, head and rows of a table that has all metrics; the first column is the name."""
+        """The title, head and rows of a table that has all metrics; the first column is the name."""
 
     @abstractmethod
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
 
     def conclusion(self) -> str:
-        """Return the sentence that stands first on a page; "" for none."""
+        """The sentence that stands first on a page; "" for none."""
         return ""
 
     def data(self) -> dict[str, object]:
-        """Return what a page shows of it, as JSON can hold it."""
+        """What a page shows of it, as JSON can hold it."""
         title, head, rows = self.table()
         return {"title": title, "head": head, "rows": rows, "remarks": list(self.remarks())}
 
     def figures(self) -> dict[str, object]:
-        """Return its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
         return self.data()
 
     def __str__(self) -> str:
@@ -177,12 +178,13 @@ def _plain_cell(value: object) -> Cell:
     if value is None or isinstance(value, (int, float)):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "backslashreplace").decode()  # without half characters, which Arrow cannot hold
+    # Half characters of UTF-16 are escaped: Arrow cannot hold them.
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
     """Write a CSV file: UTF-8, a missing value being an empty cell."""
-    from ragstone.results.private_files import replacing  # loaded when first used
+    from ragstone.results.private_files import replacing
 
     with replacing(path) as raw:
         target = io.TextIOWrapper(raw, encoding="utf-8", newline="")
@@ -194,17 +196,18 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
 
 
 def neutral(cell: Cell) -> Cell:
-    """Return a cell that no spreadsheet runs: a text that it would gets a ' in front; numbers stay as they are."""
+    """A cell that no spreadsheet runs: a text that it would gets a ' in front; numbers stay as they are."""
     if not isinstance(cell, str):
         return cell
-    cell = cell.replace("\x00", "\ufffd")  # which Python 3.10 cannot write, and many readers end at
+    # Python 3.10 cannot write it, and many readers end at it.
+    cell = cell.replace("\x00", "\ufffd")
     bare = cell.lstrip().lstrip("\ufeff").lstrip()
     runs = cell.startswith(_OBEYED_BY_SPREADSHEETS) or bare.startswith(_RUN_BY_SPREADSHEETS)
     return f"'{cell}" if runs else cell
 
 
 def installed(module: str, export: str) -> Any:  # noqa: ANN401 - a module that is no dependency
-    """Return the module that an export needs."""
+    """The module that an export needs."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -212,7 +215,7 @@ def installed(module: str, export: str) -> Any:  # noqa: ANN401 - a module that 
 
 
 def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = COLUMNS) -> Any:  # noqa: ANN401 - a pandas.DataFrame
-    """Return a pandas DataFrame of columns of these types; a missing value is NA, never NaN."""
+    """A pandas DataFrame of columns of these types; a missing value is NA, never NaN."""
     pandas = installed("pandas", "to_pandas")
     kept = list(rows)
     return pandas.DataFrame(
@@ -221,7 +224,7 @@ def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = CO
 
 
 def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, MetricSummary]") -> Any:  # noqa: ANN401 - a pandas.DataFrame
-    """Return a pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
+    """A pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
     kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}
     # A criterion may have the name of a text.
     names = {each.info.key: f"{name} score" if name in kinds else name for name, each in summaries.items()}

@@ -65,20 +65,20 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
             f"{metric.name} was not scored ({outcome.reason}); this is not a low score\n  {printable(outcome.detail)}"
         )
     if not metric.reaches(outcome.value, wanted):
-        raise AssertionError("\n  ".join(_failure(outcome, wanted, "least" if metric.higher_is_better else "most")))
+        raise AssertionError("\n  ".join(_why_too_low(outcome, wanted, "least" if metric.higher_is_better else "most")))
     return outcome
 
 
-def _failure(score: Score, wanted: float, end: str) -> Iterator[str]:
+def _why_too_low(score: Score, wanted: float, end: str) -> Iterator[str]:
     value = f"{score.value:.3f}"
     differs = float(value) < wanted if end == "least" else float(value) > wanted
     yield f"{score.metric} is {value if differs else repr(score.value)}, at {end} {wanted} is wanted"
     yield printable(score.reason)
-    shown = [verdict for verdict in score.verdicts if verdict.lowers_score] or list(score.verdicts)
-    for verdict in shown[:_ITEMS]:
+    verdicts = [verdict for verdict in score.verdicts if verdict.lowers_score] or list(score.verdicts)
+    for verdict in verdicts[:_ITEMS]:
         yield from verdict_lines(verdict, _WIDTH)
-    if len(shown) > _ITEMS:
-        yield f"and {len(shown) - _ITEMS} more"
+    if len(verdicts) > _ITEMS:
+        yield f"and {len(verdicts) - _ITEMS} more"
 
 
 def assert_not_worse(
