@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
 from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Tabular, count, interval_of, narrower, number, of_groups
+from ragstone.results.groups import RowKey
 from ragstone.results.record import Record, row_of
 
 _MOVED = 10
@@ -62,6 +63,11 @@ class Moved(NamedTuple):
     a: float
     b: float
     group: str | None = None
+
+    @property
+    def change(self) -> float:
+        """The difference b - a; 0.0 where that is next to nothing."""
+        return 0.0 if abs(self.b - self.a) <= TIE else self.b - self.a
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,24 +371,25 @@ def compare(
         >>> demo.difference, demo.wins, demo.losses, demo.better
         (0.1875, 7, 1, None)
     """
-    x, y = sides = _opened(a, b, group)
-    pairs = list(_shared(x, y, any_version=any_version))
-    other_questions = _other_questions(x, y)
-    if not pairs:
+    x, y = sides = _read(a, b, group)
+    compared = list(_shared(x, y, any_version=any_version))
+    pairs = _paired(x, y)
+    other_questions = _other_questions(x, y, pairs)
+    if not compared:
         have = [", ".join(dict.fromkeys(name for name, *_ in side.summaries)) or "none" for side in sides]
         raise NotComparableError(f"no metric is in both: {x.name} has {have[0]}, {y.name} has {have[1]}")
-    infos = [before.info for before, _ in pairs]
+    infos = [before.info for before, _ in compared]
     metrics: dict[str, MetricComparison] = {}
-    for before, after in pairs:
+    for before, after in compared:
         name = full_name(before.info, infos)
-        metrics[name] = _compared(name, before, after, sides, people)
-    compared = {each.info.key for pair in pairs for each in pair}
-    left_out = [f"{key[0]} (only in {side.name})" for side in sides for key in side.summaries if key not in compared]
-    repeated = {sample_id for side in sides for sample_id, rows in side.rows_of_id.items() if len(rows) > 1}
+        metrics[name] = _compared(name, before, after, sides, pairs, people)
+    keys = {each.info.key for both in compared for each in both}
+    left_out = [f"{key[0]} (only in {side.name})" for side in sides for key in side.summaries if key not in keys]
+    repeated = {sample_id for side in sides for sample_id, n in side.occurrences().values() if n}
     return Comparison(x.report, y.report, x.name, y.name, metrics, left_out, len(repeated), other_questions)
 
 
-def _opened(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
+def _read(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
     """The two reports, read. The groups of a name go by the rows of the first."""
     x, y = _side(a, "a"), _side(b, "b")
     if x.name == y.name:
@@ -402,15 +409,21 @@ def _side(source: ReportSource, letter: str) -> "_Side":
     return _Side(report, report.name or Path(source).name)
 
 
-def _other_questions(x: "_Side", y: "_Side") -> list[str]:
+def _paired(x: "_Side", y: "_Side") -> dict[RowKey, RowKey]:
+    """The rows of x, as they came, each with the row of y that has the same id as often before."""
+    before, after = x.occurrences(), {occurrence: row for row, occurrence in y.occurrences().items()}
+    return {row: after[before[row]] for row in x.questions if before[row] in after}
+
+
+def _other_questions(x: "_Side", y: "_Side", pairs: Mapping[RowKey, RowKey]) -> list[str]:
     """The ids under which the two hold different questions.
 
     Raises:
         NotComparableError: They are not the same samples.
     """
-    before, after = x.ranked(x.questions), y.ranked(y.questions)
-    both = [occurrence for occurrence in before if occurrence in after]
-    others = [occurrence[0] for occurrence in both if before[occurrence] != after[occurrence]]
+    questions = [(row[1], x.questions[row], y.questions[other]) for row, other in pairs.items()]
+    both = [each for each in questions if None not in each]
+    others = [sample_id for sample_id, before, after in both if before != after]
     if unnamed := [name for name in others if name in x.unnamed]:
         raise NotComparableError(
             f"the rows have no ids, so they are paired by their places, and {len(unnamed):,} of them hold other "
@@ -459,29 +472,16 @@ def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | Non
     return -span, span
 
 
-T = TypeVar("T")
-Occurrence = tuple[str, int]
-"""A sample's id, and how many rows with that id stand before."""
-
-
-class _Cell(NamedTuple):
-    row: int
-    value: float | None
-
-
 class _Side:
-    """One of two reports, as its rows come: its scores by metric, and how many rows have each id."""
+    """One of two reports as its rows come: their questions, as hashes, their groups, and their scores by metric."""
 
     def __init__(self, report: Report, name: str) -> None:
         self.report = report
         self.name = name
         self.summaries: dict[Key, MetricSummary] = {}
-        self.groups: dict[tuple[int, str], str] = {}
-        self.cells: dict[Key, dict[Occurrence, _Cell]] = {}
-        # The rows of each id, as they come.
-        self.rows_of_id: dict[str, list[int]] = {}
-        # Their hashes.
-        self.questions: dict[Occurrence, int] = {}
+        self.questions: dict[RowKey, int | None] = {}
+        self.groups: dict[RowKey, str] = {}
+        self.scores: dict[Key, dict[RowKey, float | None]] = {}
         # The ids of samples that have none but their position in the input.
         self.unnamed = set[str]()
 
@@ -491,46 +491,50 @@ class _Side:
         self.groups = {**(self.report.conversations or {}), **self.groups}
 
     def _add(self, records: Sequence[Record]) -> None:
-        sample_id, sample = records[0].sample_id, records[0].sample
-        rows = self.rows_of_id.setdefault(sample_id, [])
-        occurrence = sample_id, len(rows)
-        rows.append(records[0].row)
+        row, sample = row_of(records[0]), records[0].sample
+        question = None if sample is None else sample.user_input
+        self.questions[row] = None if question is None else hash(question)
+        if sample is not None and sample.id is None:
+            self.unnamed.add(records[0].sample_id)
         if (group := self.report.group_of(records[0])) is not None:
-            self.groups[row_of(records[0])] = group
-        if sample is not None and sample.user_input is not None:
-            self.questions[occurrence] = hash(sample.user_input)
-            if sample.id is None:
-                self.unnamed.add(sample_id)
+            self.groups[row] = group
         for key, record in by_metric(records).items():
-            self.cells.setdefault(key, {})[occurrence] = _Cell(record.row, record.outcome.value)
+            self.scores.setdefault(key, {})[row] = record.outcome.value
 
-    def ranked(self, as_read: Mapping[Occurrence, T]) -> dict[Occurrence, T]:
-        """What rows have, with the rows of one id counted in the order of the input, not as they came."""
-        ranks: dict[Occurrence, int] = {}
-        for sample_id, rows in self.rows_of_id.items():
-            order = sorted(range(len(rows)), key=rows.__getitem__)
-            ranks |= {(sample_id, n): rank for rank, n in enumerate(order)}
-        return {(each[0], ranks[each]): value for each, value in as_read.items()}
+    def occurrences(self) -> dict[RowKey, tuple[str, int]]:
+        """Each row's id, and how many rows with that id stand before it in the input."""
+        seen: Counter[str] = Counter()
+        found: dict[RowKey, tuple[str, int]] = {}
+        for row in sorted(self.questions):
+            _, sample_id = row
+            found[row] = sample_id, seen[sample_id]
+            seen[sample_id] += 1
+        return found
 
 
 def _compared(
-    name: str, x: MetricSummary, y: MetricSummary, sides: tuple[_Side, _Side], people: People | None
+    name: str,
+    x: MetricSummary,
+    y: MetricSummary,
+    sides: tuple[_Side, _Side],
+    rows: Mapping[RowKey, RowKey],
+    people: People | None,
 ) -> MetricComparison:
-    a, b = (side.ranked(side.cells.get(of.info.key, {})) for side, of in zip(sides, (x, y), strict=True))
-    both = {each: (a[each], b[each]) for each in a if each in b}
-    pairs = list(_pairs(both, sides))
+    a, b = sides[0].scores.get(x.info.key, {}), sides[1].scores.get(y.info.key, {})
+    both = {row: other for row, other in rows.items() if row in a and other in b}
+    unscored = Counter((a[row] is None, b[other] is None) for row, other in both.items())
+    pairs = list(_scored_in_both(both, a, b, sides))
     n = len(pairs)
-    unscored = Counter((before.value is None, after.value is None) for before, after in both.values())
     differences, drawn = GroupedMean(), dict[object, float]()
     for number_of_pair, pair in enumerate(pairs):
         differences.add(pair.b - pair.a, group=pair.group)
         # A group changes its sign as a whole.
         key = pair.group or number_of_pair
-        drawn[key] = drawn.get(key, 0.0) + _beyond_tie(pair)
+        drawn[key] = drawn.get(key, 0.0) + pair.change
     higher = x.info.higher_is_better and y.info.higher_is_better
-    up, down = (sum(sign * _beyond_tie(pair) > 0 for pair in pairs) for sign in (1, -1))
+    up, down = sum(pair.change > 0 for pair in pairs), sum(pair.change < 0 for pair in pairs)
     wins, losses = (up, down) if higher else (down, up)
-    moved = sorted((pair for pair in pairs if _beyond_tie(pair)), key=lambda pair: -abs(pair.b - pair.a))
+    moved = sorted((pair for pair in pairs if pair.change), key=lambda pair: -abs(pair.change))
     return MetricComparison(
         name=name,
         info_a=x.info,
@@ -543,7 +547,7 @@ def _compared(
             "only in a": len(a) - len(both),
             "only in b": len(b) - len(both),
         },
-        lost=sum(cell.value is not None for cell in a.values()) - n,
+        lost=sum(value is not None for value in a.values()) - n,
         mean_a=math.fsum(pair.a for pair in pairs) / n if n else None,
         mean_b=math.fsum(pair.b for pair in pairs) / n if n else None,
         difference=math.fsum(pair.b - pair.a for pair in pairs) / n if n else None,
@@ -559,16 +563,14 @@ def _compared(
     )
 
 
-def _pairs(both: Mapping[Occurrence, tuple[_Cell, _Cell]], sides: tuple[_Side, _Side]) -> Iterator[Moved]:
-    """The samples that have a score in both."""
-    of_a, of_b = (side.groups for side in sides)
-    for (sample_id, _), (before, after) in both.items():
-        if before.value is not None and after.value is not None:
-            group = of_a.get((before.row, sample_id)) or of_b.get((after.row, sample_id))
-            yield Moved(sample_id, before.row, after.row, before.value, after.value, group)
-
-
-def _beyond_tie(pair: Moved) -> float:
-    """A pair's difference; 0.0 where the two scores are the same."""
-    difference = pair.b - pair.a
-    return difference if abs(difference) > TIE else 0.0
+def _scored_in_both(
+    both: Mapping[RowKey, RowKey],
+    a: Mapping[RowKey, float | None],
+    b: Mapping[RowKey, float | None],
+    sides: tuple[_Side, _Side],
+) -> Iterator[Moved]:
+    for row, other in both.items():
+        x, y = a[row], b[other]
+        if x is not None and y is not None:
+            group = sides[0].groups.get(row) or sides[1].groups.get(other)
+            yield Moved(row[1], row[0], other[0], x, y, group)
