@@ -43,7 +43,7 @@ function download(name, lines) {
 // --- The page
 
 const choices = (label, ...children) => (
-  make("div", { class: "choices", role: label && "group", "aria-label": label }, ...children));
+  make("div.choices", { role: label && "group", "aria-label": label }, ...children));
 
 // A button that keeps the focus when all is drawn again. `shortcut` is its key on the keyboard.
 function keyed(key, label, run, { shortcut, ...attributes } = {}) {
@@ -198,11 +198,11 @@ class Labels {
     const missing = byItems && listedByJudge(sample) && keyed("missing", "something is missing",
       () => this.toggleMissing(), { shortcut: "m", "aria-pressed": String(said.missing) });
     const right = card("Your labels", null, sample.items.length > 0 && this.ways(),
-      byItems ? make("ol", { class: "labels" }, sample.items.map((item, i) => this.itemOf(item, i))) : this.scoreOf(),
+      byItems ? make("ol.labels", null, sample.items.map((item, i) => this.itemOf(item, i))) : this.scoreOf(),
       choices(null, missing, this.backButton(),
         keyed("skip", "skip this sample", () => this.finish("skipped"), { shortcut: "s" }),
         keyed("lock", "lock and go on", () => this.lock(), { shortcut: "\u2192", disabled: !this.answered })));
-    return make("div", { class: "labelled" }, left, right);
+    return make("div.labelled", null, left, right);
   }
 
   ways() {

@@ -166,7 +166,7 @@ function quoted(row, [field, start, end, text]) {
 
 // --- Charts
 
-const swatch = ({ hue }) => make("span", { class: "swatch", style: `--hue:${hue}` });
+const swatch = ({ hue }) => make("span.swatch", { style: `--hue:${hue}` });
 const line = (x1, y1, x2, y2, name) => draw("line", { x1, y1, x2, y2, class: name });
 const chart = (width, height, name, label, ...shapes) => draw("svg", {
   viewBox: `0 0 ${width} ${height}`, class: name,
@@ -195,7 +195,7 @@ function timeline(metric) {
   const [from, to] = [time[0], time.at(-1)].map(([, date]) => (precise ? date.slice(5, 16) : date.slice(0, 10)));
   const labels = (...texts) => make("div", null, texts.map((text) => make("span", null, text)));
   const paths = timePaths(metric);
-  return make("div", { class: "line soft" }, labels(number(high, 2), number(low, 2)),
+  return make("div.line.soft", null, labels(number(high, 2), number(low, 2)),
     chart(300, 60, null, `${metric.name} per ${unit}, from ${from} to ${to} (UTC)`,
       line(4, 4, 296, 4, "zero"), line(4, 56, 296, 56, "zero"),
       draw("polygon", { points: paths.band, class: "band" }), draw("polyline", { points: paths.line })),
@@ -208,18 +208,18 @@ function alsoOf(also) {
   const table = also.rows.length > 0 && tableOf(also.title, also.head, also.rows);
   if (table) table.querySelector("caption").hidden = true; // the card has this title
   if (also !== against) return card(bdi(also.title), null, table, listed(also.remarks));
-  const sides = also.metrics.map((metric) => make("div", { class: "against" },
+  const sides = also.metrics.map((metric) => make("div.against", null,
     make("h3", null, bdi(metric.name)),
-    make("p", null, make("b", { class: "better" }, `better ${whole(metric.better)}`), `, same ${whole(metric.same)}, `,
-      make("b", { class: "worse" }, `worse ${whole(metric.worse)}`)),
+    make("p", null, make("b.better", null, `better ${whole(metric.better)}`), `, same ${whole(metric.same)}, `,
+      make("b.worse", null, `worse ${whole(metric.worse)}`)),
     forest(metric, also.metrics)));
-  return card(bdi(also.title), null, make("div", { class: "sides" }, sides), listed(also.remarks),
+  return card(bdi(also.title), null, make("div.sides", null, sides), listed(also.remarks),
     folded("All numbers", table));
 }
 
 function scores() {
   if (!metrics.length) return card("Scores", null, listed(data.remarks));
-  return card("Scores", { id: "scores" }, make("div", { class: "scores" }, metrics.map(scoreOf)), listed(data.remarks),
+  return card("Scores", { id: "scores" }, make("div.scores", null, metrics.map(scoreOf)), listed(data.remarks),
     folded("All numbers", tableOf("Mean score by metric", data.table.head, data.table.rows)),
     folded("How to read it", data.notes.map((note) => soft(note))));
 }
@@ -227,15 +227,15 @@ function scores() {
 function scoreOf(metric) {
   const { name, low, high, mean, interval, unscored, bins } = metric, known = mean !== null;
   const why = unscored.map(([reason, n]) => `${whole(n)} ${reason}`).join(", ");
-  return make("article", { class: "score" },
+  return make("article.score", null,
     make("h3", null, swatch(metric), bdi(name)),
     sentence(metric.question),
-    known ? make("p", { class: "mean heat", style: heat(mean, metric) }, number(mean))
-      : make("p", { class: "mean" }, DASH),
+    known ? make("p.mean.heat", { style: heat(mean, metric) }, number(mean))
+      : make("p.mean", null, DASH),
     known && chart(100, 8, "bar", `${number(mean)} on a scale from ${low} to ${high}`, line(2, 4, 98, 4, "zero"),
       reachOf(scaleOf(low, high, 2, 98), 4, 2.5, mean, interval || [null])),
     soft(interval ? `95 % interval ${metric.ends}` : metric.ends, ` \u00b7 ${metric.scored}`),
-    why && make("p", { class: "word" }, `unscored: ${why}`),
+    why && make("p.word", null, `unscored: ${why}`),
     timeline(metric),
     metric.facts.map((fact) => soft(bdi(fact))),
     bins.length > 0 && folded("Distribution of scores", binsOf(name, bins)));
@@ -253,8 +253,8 @@ function slices() {
     if (mean === null) return DASH;
     const [value, n, low, high] = mean;
     const title = `${count(n, "sample")}${reachIn(low, high, number)}`;
-    return make("td", { class: "number heat", style: heat(value, metrics[i]), title },
-      number(value), make("span", { class: "soft" }, ` n ${whole(n)}`));
+    return make("td.number.heat", { style: heat(value, metrics[i]), title },
+      number(value), make("span.soft", null, ` n ${whole(n)}`));
   };
   const matrix = ({ title, note, rows, more }) => [
     tableOf(`By ${title}`, [title, ...metrics.map(({ name }) => name)],
@@ -267,7 +267,7 @@ function slices() {
 // --- The table of samples
 
 function controlsOf(rows) {
-  const form = make("form", { class: "controls" });
+  const form = make("form.controls");
   const control = (name, label, element) => {
     const id = `control-${form.length}`;
     form.append(make("div", null, make("label", { for: id }, bdi(label)), fill(element, { id, name }, [])));
@@ -290,10 +290,10 @@ function controlsOf(rows) {
 
 function cellOf(record, change, metric) {
   if (!scored(record)) {
-    return make("td", { class: "number" }, make("span", { class: "soft" }, record ? words(record.reason) : DASH));
+    return make("td.number", null, make("span.soft", null, record ? words(record.reason) : DASH));
   }
   const [name, arrow] = change > 0 ? ["better", "\u25b2"] : ["worse", "\u25bc"];
-  return make("td", { class: "number heat", style: heat(record.value, metric) },
+  return make("td.number.heat", { style: heat(record.value, metric) },
     number(record.value), failed(record) && " below",
     moved(change) && make("span", { class: name }, ` ${arrow}\u202f${number(Math.abs(change))}`));
 }
@@ -303,15 +303,15 @@ class Samples {
     this.rows = rows;
     this.open = null;
     this.form = controlsOf(rows);
-    this.status = make("p", { class: "soft", role: "status" });
+    this.status = make("p.soft", { role: "status" });
     this.header = make("tr");
     this.body = make("tbody");
-    this.table = make("table", { class: "samples", "aria-label": "Samples by metric" },
+    this.table = make("table.samples", { "aria-label": "Samples by metric" },
       make("thead", null, this.header), this.body);
     this.frame = scrolling("Samples", this.table, "region");
     this.section = card("Samples", { id: "samples" },
       soft("Open a sample to see its texts and what lowered its scores."), this.form, this.status, this.frame);
-    this.detail = make("section", { class: "card", id: "sample", hidden: true, "aria-label": "The open sample" });
+    this.detail = make("section.card", { id: "sample", hidden: true, "aria-label": "The open sample" });
     this.rowHeight = 3.5 * parseFloat(getComputedStyle(document.documentElement).fontSize);
     this.listen();
   }
@@ -409,7 +409,7 @@ class Samples {
     const [question] = row.texts;
     const says = row.unanswerable ? KINDS.unanswerable[0] : question?.[2].slice(0, 200);
     const line = make("tr", { "aria-rowindex": at + 2, style: `height:${this.rowHeight}px` },
-      make("th", { scope: "row", class: "sample" }, name, make("div", { class: "question soft", dir: "auto" }, says)),
+      make("th", { scope: "row", class: "sample" }, name, make("div.question.soft", { dir: "auto" }, says)),
       this.columns.map((i) => cellOf(row.cells[i], row.changes[i], metrics[i])));
     line.addEventListener("click", (event) => {
       if (!event.target.closest("button") && !String(getSelection())) this.view(row);
@@ -439,7 +439,7 @@ class Samples {
       this.section.scrollIntoView();
     });
     this.detail.replaceChildren(
-      make("div", { class: "choices" }, step("previous", -1), step("next", 1), close),
+      make("div.choices", null, step("previous", -1), step("next", 1), close),
       ...detailOf(row));
     this.detail.querySelector("h2").focus({ preventScroll: true });
     this.detail.scrollIntoView({ block: "start" });
@@ -450,11 +450,11 @@ class Samples {
 
 function detailOf(row) {
   const texts = make("div"), see = (passages) => drawTexts(texts, row, passages);
-  const fact = ([name, value]) => make("p", { dir: "auto" }, make("span", { class: "soft" }, bdi(name), ": "), value);
+  const fact = ([name, value]) => make("p", { dir: "auto" }, make("span.soft", null, bdi(name), ": "), value);
   const outcomes = row.cells.map((record, i) => record && outcomeOf(row, record, i, see));
   see([]);
   return [make("h2", { tabindex: -1 }, "Sample ", bdi(row.id)), soft("Keys: j next, k previous, Esc closes."),
-    make("div", { class: "sides" }, texts, make("div", null, outcomes, factsOf(row).map(fact)))];
+    make("div.sides", null, texts, make("div", null, outcomes, factsOf(row).map(fact)))];
 }
 
 function drawTexts(element, row, here) {
@@ -479,8 +479,8 @@ function outcomeOf(row, record, i, see) {
   const [value, why] = scored(record) ? [number(record.value), record.reason] : [words(record.reason), record.detail];
   const items = verdicts.map((verdict, v) => verdictOf(row, verdict, `verdict-${i}-${v}`, see));
   const lowering = verdicts.filter(([, , , lowers]) => lowers).length, others = items.length - lowering;
-  const list = (from, to) => make("ul", { class: "verdicts" }, items.slice(from, to));
-  return make("div", { class: "outcome" },
+  const list = (from, to) => make("ul.verdicts", null, items.slice(from, to));
+  return make("div.outcome", null,
     make("h3", null, swatch(metric), bdi(metric.name), " ", make("b", null, value)),
     metric.question && soft(bdi(metric.question)),
     sentence([why, record.cause].filter(Boolean).join(" ")),
@@ -504,7 +504,7 @@ function report() {
   main.replaceChildren();
   fill(main, null, [
     make("h1", null, bdi(data.title)),
-    make("p", { class: "conclusion", dir: "auto" }, data.conclusion),
+    make("p.conclusion", { dir: "auto" }, data.conclusion),
     soft(data.facts.flatMap((fact, i) => [i > 0 && " \u00b7 ", bdi(fact)])),
     alarms.length > 0 && card("Alarm", { class: "card alarm" }, listed(alarms)),
     data.also.map(alsoOf), scores(), table && [table.section, table.detail], slices(),

@@ -40,15 +40,23 @@ function fill(element, attributes, children) {
   element.append(...children.flat().filter(Boolean));
   return element;
 }
-const make = (name, attributes, ...children) => fill(document.createElement(name), attributes, children);
+
+// An element by its name and classes: "p.soft".
+function make(selector, attributes, ...children) {
+  const [name, ...classes] = selector.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  return fill(element, attributes, children);
+}
+
 const draw = (name, attributes, ...children) => (
   fill(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children));
 const bdi = (text) => make("bdi", null, text);
-const soft = (...children) => make("p", { class: "soft" }, ...children);
+const soft = (...children) => make("p.soft", null, ...children);
 const sentence = (text) => text && make("p", { dir: "auto" }, text);
 const card = (title, attributes, ...children) => (
-  make("section", { class: "card", ...attributes }, make("h2", null, title), ...children));
-const folded = (title, ...children) => make("details", null, make("summary", { class: "soft" }, title), ...children);
+  make("section.card", attributes, make("h2", null, title), ...children));
+const folded = (title, ...children) => make("details", null, make("summary.soft", null, title), ...children);
 const listed = (sentences) => (
   sentences.length > 0 && make("ul", null, sentences.map((each) => make("li", { dir: "auto" }, each))));
 
@@ -60,7 +68,7 @@ function button(label, run, attributes) {
 
 // What is wider than the screen scrolls.
 const scrolling = (label, table, role = "group") => (
-  make("div", { class: "scroll", tabindex: 0, role, "aria-label": label }, table));
+  make("div.scroll", { tabindex: 0, role, "aria-label": label }, table));
 
 // A table. The first `texts` columns hold text; a cell is text, what stands in it, or a whole td or th.
 function tableOf(caption, head, rows, texts = 1) {
@@ -103,6 +111,6 @@ function leadTo(id) {
 }
 
 function passageOf(name, pieces) {
-  const text = make("div", { class: "text", dir: "auto", tabindex: 0, role: "region", "aria-label": name }, pieces);
-  return make("div", { class: "passage" }, make("h3", null, bdi(name)), text);
+  const text = make("div.text", { dir: "auto", tabindex: 0, role: "region", "aria-label": name }, pieces);
+  return make("div.passage", null, make("h3", null, bdi(name)), text);
 }
