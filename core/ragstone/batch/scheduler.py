@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from ragstone.batch.evaluations import Evaluations, RowUnderWay
 from ragstone.batch.rows import RunRows
@@ -108,26 +109,23 @@ class Scheduler:
     def _begin(self) -> None:
         """Begin evaluations, as many as may be under way."""
         while self._jobs and len(self._tasks) < self._most and not self._ends:
-            task = asyncio.ensure_future(self._evaluate(*self._jobs.popleft()))
+            row, number = self._jobs.popleft()
+            task = asyncio.ensure_future(self._evaluations.make(row, number))
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(partial(self._ended, row))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, row: RowUnderWay, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        # What the gate was closed to was not asked: there is no outcome.
+        if error is not None and not isinstance(error, GateClosed):
             self._failure = self._failure or error
+        if not row.left and row in self._under_way:
+            del self._under_way[row]
+            self._hand_on(row)
         self._begin()
         if not self._tasks or self._failure is not None:
             self._changed.set()
-
-    async def _evaluate(self, row: RowUnderWay, number: int) -> None:
-        try:
-            await self._evaluations.make(row, number)
-        except GateClosed:
-            return  # stopped before it was asked: no outcome
-        if not row.left:
-            del self._under_way[row]
-            self._hand_on(row)
 
     def _hand_on(self, row: RowUnderWay | BadLine) -> None:
         self._free.release()

@@ -5,7 +5,6 @@ import math
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 from ragstone.errors import CannotScore, describe, secrets_of, without_keys
@@ -13,7 +12,7 @@ from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import JudgeReply, Meter
 from ragstone.judging.flow import EmbedRequest, Model, Models, Request, calls_of
 from ragstone.judging.prompt import tokens
-from ragstone.judging.refusals import read_refusal
+from ragstone.judging.refusals import Refusal, read_refusal
 from ragstone.limits.limiter import ConcurrencyLimiter
 from ragstone.limits.limits import Limits
 from ragstone.outcome import Usage, known_sum
@@ -25,7 +24,7 @@ _SEVERAL = 3  # different samples that were refused without a reason
 CALL_SECONDS = 120.0
 """What one call may take where nobody says; one to a model that answers `in_turn`, in this process, has no limit."""
 
-Kind = Literal["judge", "embedder"]
+Role = Literal["judge", "embedder"]
 
 T = TypeVar("T")
 
@@ -148,7 +147,7 @@ class RequestGate:
         self._call_timeout = limits.call_timeout
         self._share_replies = share_replies
         self._replies = replies
-        self._models: dict[tuple[str, int], _Model] = {}
+        self._models: dict[tuple[str, int], _AskedModel] = {}
         self._recent: dict[str, JudgeReply] = {}
         self._pending: dict[str, asyncio.Future[None]] = {}
         self._begun_at: dict[object, float] = {}  # of the calls in flight
@@ -219,103 +218,107 @@ class RequestGate:
             JournalError: The reply cannot be kept.
             Exception: What the provider raised.
         """
-        judge = self._model("embedder" if isinstance(request, EmbedRequest) else "judge", model)
+        asked = self._asked("embedder" if isinstance(request, EmbedRequest) else "judge", model)
+        meter = meter or Meter()
         if isinstance(request, EmbedRequest):
-            return await self._ask(judge, judge.once(request), 0.0, None, watch, sample, request)
-        ask = judge.once(request)
+            return await self._ask(asked, request, 0.0, Meter(), watch, sample)
         cost = tokens(*request.texts_read) if self._counts_tokens else 0
         if not self._share_replies:
-            return await self._ask(judge, ask, cost, meter, watch, sample, request)
-        key = reply_key(request, judge.key)
+            return await self._ask(asked, request, cost, meter, watch, sample)
+        key = reply_key(request, asked.key)
         while (pending := self._pending.get(key)) is not None:
             await asyncio.shield(pending)
         known = self._recent.get(key)
         if known is None and self._replies is not None:
             known = self._replies.reply(key)
         if known is not None:
-            if meter is not None:
-                meter.spared()
+            meter.spared()
             return replace(known, input_tokens=0, output_tokens=0)  # paid for once
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
-            reply = await self._ask(judge, ask, cost, meter, watch, sample, request)
+            reply = await self._ask(asked, request, cost, meter, watch, sample)
             if isinstance(reply, JudgeReply) and type(reply.text) is str:
                 # else the driver says so
                 self._recent[key] = reply
                 if len(self._recent) > _REMEMBERED:
                     del self._recent[next(iter(self._recent))]
                 if self._replies is not None:  # by what the judge is asked without now
-                    self._replies.put_reply(reply_key(request, judge.key), reply)
+                    self._replies.put_reply(reply_key(request, asked.key), reply)
             return reply
         finally:
             del self._pending[key]
             pending.set_result(None)
 
-    def _model(self, kind: Kind, model: Model) -> "_Model":
-        key = kind, id(model)
+    def _asked(self, role: Role, model: Model) -> "_AskedModel":
+        key = role, id(model)
         known = self._models.get(key)
-        return known or self._models.setdefault(key, _Model(kind, model))
+        return known or self._models.setdefault(key, _AskedModel(role, model))
 
     async def _ask(
         self,
-        model: "_Model",
-        call: Callable[[], Awaitable[object]],
+        model: "_AskedModel",
+        request: Request,
         cost: float,
-        meter: Meter | None,
+        meter: Meter,
         watch: Stopwatch | None,
         sample: object,
-        request: Request,
     ) -> object:
         """Make a call, again where the provider says "slow down"."""
-        limiter = self._judges if model.kind == "judge" else self._embedders
-        time = _Time(self._call_timeout or (math.inf if model.in_turn else CALL_SECONDS))
+        limiter = self._judges if model.role == "judge" else self._embedders
+        time = _CallTime(self._call_timeout or (math.inf if model.in_turn else CALL_SECONDS))
         for left in reversed(range(_TRIES)):
-            if meter is not None and left < _TRIES - 1:
+            again = left < _TRIES - 1
+            if again:
                 meter.again()
-            generation = await limiter.enter(cost, again=left < _TRIES - 1)
-            taken = None
+            generation = await limiter.enter(cost, again=again)
             try:
-                taken = meter and meter.calling(request)
-                reply = await model.watched(partial(self._made, model, call, time, watch), sample)
+                reply = await self._try(model, request, meter, time, watch)
             except Exception as error:
-                if meter is not None and taken is not None:
-                    meter.called(taken, None)
                 limiter.failed()
-                wait = read_refusal(error).wait
-                if wait is None or limiter.hopeless:
+                refusal = read_refusal(error)
+                model.failed(error, refusal, sample)
+                if refusal.wait is None or limiter.hopeless:
                     raise
-                if not left or wait > _LONGEST_WAIT:
+                if not left or refusal.wait > _LONGEST_WAIT:
                     limiter.hopeless = True
                     raise
-                limiter.refused(generation, wait)
+                limiter.refused(generation, refusal.wait)
             else:
+                model.answered = True
                 limiter.succeeded()
                 self._count(reply, cost)
-                if meter is not None and taken is not None:
-                    meter.called(taken, reply)
                 return reply
             finally:
                 limiter.leave()
         raise AssertionError("the last try returns or raises")
 
-    async def _made(
-        self, model: "_Model", call: Callable[[], Awaitable[object]], time: "_Time", watch: Stopwatch | None
+    async def _try(
+        self, model: "_AskedModel", request: Request, meter: Meter, time: "_CallTime", watch: Stopwatch | None
     ) -> object:
-        async with model.slots:  # the model's own limit: who waits for it has not called
-            self.llm_calls += model.kind == "judge"
-            self.embed_calls += model.kind == "embedder"
-            late = f"the {model.kind} {model.name!r} did not reply within {time.seconds:g} s (call_timeout)"
-            loop, mark, failed = asyncio.get_running_loop(), object(), 1
+        if model.refusal is not None:
+            raise CannotScore("judge_error", f"not asked: {model.refusal}")
+        taken = meter.calling(request)
+        reply = None
+        late = f"the {model.role} {model.name!r} did not reply within {time.seconds:g} s (call_timeout)"
+        # Who waits for the model's own limit has not called, and is not timed.
+        async with model.slots:
+            self.llm_calls += model.role == "judge"
+            self.embed_calls += model.role == "embedder"
+            loop, mark = asyncio.get_running_loop(), object()
             self._begun_at[mark] = loop.time()
             try:
                 with watch or nullcontext():
-                    reply = await within(None if time.left == math.inf else max(0.0, time.left), call(), late)
-                failed = 0
-                return reply
+                    seconds = None if time.left == math.inf else max(0.0, time.left)
+                    reply = await within(seconds, model.ask(request), late)
+            except Exception:
+                meter.called(taken, None)
+                raise
             finally:
                 time.left -= loop.time() - self._begun_at.pop(mark)
                 self.calls_done += 1
-                self.calls_failed += failed
+                self.calls_failed += reply is None
+        meter.called(taken, reply)
+        return reply
 
     def _count(self, reply: object, estimated: float) -> None:
         if not isinstance(reply, JudgeReply):
@@ -326,30 +329,31 @@ class RequestGate:
             self._judges.correct(reply.input_tokens + reply.output_tokens - estimated)
 
 
-class _Time:
+class _CallTime:
     """What one call may take, and what its tries have left of it, in seconds."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = self.left = seconds
 
 
-class _Model:
+class _AskedModel:
     """A judge or an embedder, and whether it is asked: no more, once it refused for good before its first answer.
 
     A 403 that does not say why may be a moderation's: only those of several samples count.
     """
 
-    def __init__(self, kind: Kind, model: Model) -> None:
-        self.kind = kind
+    def __init__(self, role: Role, model: Model) -> None:
+        self.role = role
         self.name = model.model
         self.in_turn = bool(getattr(model, "in_turn", False))
         most: object = getattr(model, "max_concurrency", None)
         self.slots = asyncio.Semaphore(most) if isinstance(most, int) else nullcontext()
-        self._model = model  # held, so that no other object gets its id
-        self._keys: dict[frozenset[str], str] = {}
-        self._answered = False
-        self._refused_samples: set[object] = set()
+        self.answered = False
         self.refusal: str | None = None
+        # Held, so that no other object gets its id.
+        self._model = model
+        self._keys: dict[frozenset[str], str] = {}
+        self._refused_samples: set[object] = set()
 
     @property
     def key(self) -> str:
@@ -359,28 +363,20 @@ class _Model:
             self._keys[left_out] = judge_key(self._model)
         return self._keys[left_out]
 
-    def once(self, request: Request) -> Callable[[], Awaitable[object]]:
-        """The call that gets a reply, which the model's client does not try again: the gate does."""
+    def ask(self, request: Request) -> Awaitable[object]:
+        """Make a call, which the model's client does not try again: the gate does."""
         call: Callable[..., Awaitable[object]] = calls_of(self._model, request)[1]
-        return partial(call, max_retries=0) if getattr(self._model, "tries_again", False) else call
+        return call(max_retries=0) if getattr(self._model, "tries_again", False) else call()
 
-    async def watched(self, call: Callable[[], Awaitable[object]], sample: object) -> object:
-        """Make a call, and learn from how it ends."""
-        if self.refusal is not None:
-            raise CannotScore("judge_error", f"not asked: {self.refusal}")
-        try:
-            reply = await call()
-        except Exception as error:
-            refusal = read_refusal(error)
-            if refusal.way_out is not None and not self._answered:
-                self._refused_samples.add(sample)
-                if not refusal.may_be_of_one_sample or len(self._refused_samples) >= _SEVERAL:
-                    self.refusal = self.refusal or self._reason(error, refusal.way_out)
-            raise
-        self._answered = True
-        return reply
+    def failed(self, error: Exception, refusal: Refusal, sample: object) -> None:
+        """Learn from a call that failed."""
+        if refusal.way_out is None or self.answered:
+            return
+        self._refused_samples.add(sample)
+        if not refusal.may_be_of_one_sample or len(self._refused_samples) >= _SEVERAL:
+            self.refusal = self.refusal or self._reason(error, refusal.way_out)
 
     def _reason(self, error: Exception, way_out: str) -> str:
         model, keys = self._model, secrets_of(self._model)
         shown = repr(self.name) if type(model).__repr__ is object.__repr__ else without_keys(repr(model)[:200], keys)
-        return f"the {self.kind} {shown} refused the first call: {way_out} ({describe(error, keys, 300)})"
+        return f"the {self.role} {shown} refused the first call: {way_out} ({describe(error, keys, 300)})"

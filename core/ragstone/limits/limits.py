@@ -46,7 +46,8 @@ class Limits:
     def __post_init__(self) -> None:
         checked("max_concurrency", self.max_concurrency, Count)
         for each in fields(self):
-            checked(each.name, getattr(self, each.name), AboveZero | None)
+            if (limit := getattr(self, each.name)) is not None:
+                checked(each.name, limit, AboveZero)
 
     def caps(self) -> dict[str, float]:
         """What a run may ask in all, by the name of its field; empty where nothing is capped."""

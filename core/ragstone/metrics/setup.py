@@ -40,11 +40,11 @@ def setup_of(metric: Metric) -> str:
     """
     changed: dict[str, Any] = {}
     for each in fields(metric):
-        value, default = getattr(metric, each.name), _default(each)
-        if value is default or each.name in _SAID_OTHERWISE or each.name in metric.neutral_options:
+        value = getattr(metric, each.name)
+        if value is each.default or each.name in _SAID_OTHERWISE or each.name in metric.neutral_options:
             continue
         plain = to_plain(value, _label)
-        if plain != to_plain(default, _label) and not is_secret(each.name, plain):
+        if plain != to_plain(_default(each), _label) and not is_secret(each.name, plain):
             changed[each.name] = plain
     if (embedder := metric.judge_embedder) is not None:
         changed["embedder"] = embedder.model
