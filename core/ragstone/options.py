@@ -26,7 +26,8 @@ Text = Annotated[str, AfterValidator(_not_blank)]
 Texts = Annotated[Sequence[Text], Field(min_length=1), AfterValidator(tuple)]
 
 
-_adapter = cache(TypeAdapter[Any])  # to build one takes a millisecond
+# To build an adapter takes a millisecond.
+_adapter = cache(TypeAdapter[Any])
 
 
 def checked(name: str, value: object, kind: Any) -> Any:  # noqa: ANN401 - what a type is, and what is of it

@@ -72,7 +72,7 @@ def test_a_server_that_lists_no_models_may_be_a_judge(openai_server):
         assert llm(f"{MODEL}@{server.url}").model == MODEL
 
 
-def test_embedded_models_that_are_not_there(tmp_path, monkeypatch):
+def test_embedded_models_that_are_error_of(tmp_path, monkeypatch):
     monkeypatch.setenv("RAGSTONE_HOME", str(tmp_path))
     with pytest.raises(ClickException, match="--llm local:.*none.gguf: no such model file"):
         llm(f"local:{tmp_path / 'none.gguf'}")

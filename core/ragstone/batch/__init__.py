@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ragstone.batch.evaluate import aevaluate as aevaluate, evaluate as evaluate  # its module has this name, too
+# Not by the front door: the module `evaluate` has this name, too.
+from ragstone.batch.evaluate import aevaluate as aevaluate, evaluate as evaluate
 
 if TYPE_CHECKING:
     from ragstone.batch.estimation import (

@@ -20,11 +20,13 @@ from ragstone.sample import BadLine, Sample
 from ragstone.sources import Source, rows_of
 from ragstone.text.plain import text_table
 
-_MOST_ROUNDS = 100  # a flow that asks until it likes an answer would never end here
+# A flow that asks until it likes an answer would never end here.
+_MOST_ROUNDS = 100
 _TEXT_CHARACTERS = 80
 _MOST_NUMBERS = 5
 _LONGEST_LIST = 1_000
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!?>](?=\s*\n)")  # ">" ends a fence
+# A line that ends with ">" ends a fence, not a sentence.
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[\u3002\uff01\uff1f\u0964\u06d4]|[^\s.!?>](?=\s*\n)")
 _SUMS = (
     "evaluations",
     "calls",
@@ -144,7 +146,7 @@ def estimate(
     fields: Mapping[str, str] | None = None,
     price: Price | None = None,
 ) -> Estimate:
-    """Return what scoring the samples would take: calls, rounds, tokens and money. Neither judge nor embedder is asked.
+    """What scoring the samples would take: calls, rounds, tokens and money. Neither judge nor embedder is asked.
 
     Each metric is run on each sample, its calls answered by made-up replies. The requests of the first round do not
     depend on a reply: they are exact, in number and as prompts. What comes later rests on these assumptions, which
@@ -196,21 +198,23 @@ def estimate(
 
 
 def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
-    """Return what one sample would cost one metric, whose flow is run on made-up replies."""
+    """What one sample would cost one metric, whose flow is run on made-up replies."""
     total = MetricEstimate(metric.name, "", evaluations=1)
     rounds: list[MetricEstimate] = []
-    outcome: Outcome | None = None  # None: it raises after its first round, or goes on and on
+    # It stays None where the flow raises after its first round, or goes on and on.
+    outcome: Outcome | None = None
     try:
         with closing(metric.flow(sample)) as flow:
             step = advance(flow, None)
             while isinstance(step, tuple) and len(rounds) < _MOST_ROUNDS:
                 cost = MetricEstimate("", "")
-                replies = tuple([_reply(request, cost) for request in step])
+                replies = tuple([_supposed_reply(request, cost) for request in step])
                 rounds += [cost] * bool(step)
                 step = advance(flow, replies)
             outcome = None if isinstance(step, tuple) else step
     except Exception as error:
-        if not rounds:  # a metric of somebody's own, which would raise in a run too
+        # The metric is somebody's own, and would raise in a run too.
+        if not rounds:
             outcome = unscored(metric, error, Meter())
     if not rounds:
         total.unscored.update([outcome.reason] if isinstance(outcome, Unscored) else [])
@@ -225,7 +229,7 @@ def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
     return total
 
 
-def _reply(request: Request, cost: MetricEstimate) -> object:
+def _supposed_reply(request: Request, cost: MetricEstimate) -> object:
     if isinstance(request, EmbedRequest):
         import numpy as np
 
@@ -245,7 +249,7 @@ def _reply(request: Request, cost: MetricEstimate) -> object:
 
 
 def synthetic_reply(request: LLMRequest) -> LLMReply:
-    """Return a reply of the asked form and of plausible size; nothing in it means anything.
+    """A reply of the asked form and of plausible size; nothing in it means anything.
 
     - One of a few words: the first; each is as probable as the others.
     - A list as long as the schema says; else one item for every two sentences of the data. Of numbers (of sentences,
@@ -262,7 +266,8 @@ def synthetic_reply(request: LLMRequest) -> LLMReply:
     if request.choices is not None:
         share = 1.0 / len(request.choices)
         return LLMReply(request.choices[0], probabilities=dict.fromkeys(request.choices, share))
-    data = request.user.rpartition("\n</")[0] or request.user  # without the instructions behind the last fence
+    # The instructions behind the last fence are no data.
+    data = request.user.rpartition("\n</")[0] or request.user
     numbers = count(1)
 
     def text() -> str:
@@ -294,12 +299,13 @@ def synthetic_reply(request: LLMRequest) -> LLMReply:
         return LLMReply(text())
     try:
         return LLMReply(json.dumps(value(cast("Mapping[str, Any]", request.schema)), ensure_ascii=False))
-    except (KeyError, TypeError, RecursionError):  # a schema of somebody's own
+    except (KeyError, TypeError, RecursionError):
+        # The schema is somebody's own.
         return LLMReply(text())
 
 
 def sentence_count(text: str) -> int:
-    """Return about how many sentences or lines a text has, at least 1; in microseconds, so only about.
+    """About how many sentences or lines a text has, at least 1; in microseconds, so only about.
 
     Example:
         >>> sentence_count("One. Two? 3.5 is three."), sentence_count("")

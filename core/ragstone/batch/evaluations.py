@@ -105,7 +105,8 @@ class Evaluations:
         self._stop_on_give_up = stop_on_give_up
         self._setups = [setup_of(metric) for metric in metrics]
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
-        self._left_out: set[tuple[int, str]] = set()  # the judge's id and the parameter
+        # By the judge's id and the parameter.
+        self._left_out: set[tuple[int, str]] = set()
         self._failed_in_a_row = 0
         self._gave_up = False
         for metric in metrics:
@@ -114,7 +115,8 @@ class Evaluations:
                     self._prepare(journal, model)
                 self._note_left_out(model)
             if journal is not None:
-                self._metric_key(metric)  # an option that has no key is found now
+                # An option that has no key is found now.
+                self._metric_key(metric)
 
     @property
     def not_asked(self) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ _PUT = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?)"
 
 _SCHEMA = DatabaseSchema(
     noun="journal",
-    mark=0x7261674A,  # "ragJ"
+    # The bytes of "ragJ".
+    mark=0x7261674A,
     version=3,
     tables=("CREATE TABLE entries (kind TEXT, key TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, key))",),
     error=JournalError,
@@ -79,7 +80,8 @@ class Journal:
         self._file = _JournalFile(self.path, _SCHEMA, patience)
         self._closed = False
         self._put = 0
-        self._replies: dict[str, JudgeReply] = {}  # that wait to be written
+        # Those that wait to be written.
+        self._replies: dict[str, JudgeReply] = {}
         self._written = 0.0
         # This opens the file: what is wrong with it is said now.
         with self._file.reading():
@@ -158,7 +160,7 @@ class Journal:
         self._write(("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", ("left out", judge, body)))
 
     def close(self) -> None:
-        """Write what waits, and let go of the file.
+        """Write what waits, and free the file.
 
         Raises:
             JournalError: What waits cannot be written, and is lost.
@@ -218,7 +220,8 @@ class Journal:
 
 def _locked(path: Path) -> FileLock:
     """Lock a journal for this process, and say who others find there."""
-    target = Path(os.path.realpath(path))  # a link is another name of one journal
+    # A link is another name of one journal.
+    target = Path(os.path.realpath(path))
     who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now(timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
     try:
         return FileLock(target.with_name(f"{target.name}.lock"), who)

@@ -52,7 +52,8 @@ class Progress:
             self._bar.close()
 
     def _drawn(self) -> "tqdm[Any]":
-        from tqdm import auto  # also knows notebooks
+        # This bar knows notebooks, too.
+        from tqdm import auto
 
         form = "{n_fmt} samples [{elapsed}{postfix}]"
         if self._total is not None:
@@ -100,7 +101,8 @@ def is_terminal() -> bool:
     """Whether standard error is one."""
     try:
         return sys.stderr.isatty()
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):
+        # There is none, or it is closed.
         return False
 
 

@@ -54,8 +54,10 @@ class Recording:
         self._results = MemoryResults()
         self._bad_rows: list[BadLine] = []
         self._rows = self._from_journal = 0
-        self._unread = ""  # of the first row: what was there and was not read
-        self._lacking: dict[str, bool] = {}  # by the metric: whether all samples lacked an input
+        # What was there in the first row and was not read.
+        self._unread = ""
+        # Whether all samples lacked an input, by the metric.
+        self._lacking: dict[str, bool] = {}
 
     def add(self, row: RowUnderWay | BadLine) -> None:
         """Keep what came of a row, and tell the listener."""
@@ -82,7 +84,8 @@ class Recording:
 
     def report(self, metrics: Sequence[Metric], evaluations: Evaluations | None, *notes: str) -> "Report":
         """The report of what has been scored."""
-        from ragstone.report.report import Report  # what shows results is loaded when there are some
+        # What shows results is loaded when there are some.
+        from ragstone.report.report import Report
 
         said = list(notes)
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]

@@ -18,7 +18,8 @@ from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
 from ragstone.sources import Rows, Source, SourceError, rows_of
 
-_LOOKED_AT = 100  # rows at most
+# How many rows are read, at most, to tell what fits them.
+_LOOKED_AT = 100
 ReadRow = Row | BadLine
 
 
@@ -88,7 +89,8 @@ class RunRows:
                 pass
         except Exception as error:
             self._hand_on(loop, error)
-        except BaseException as error:  # not the run's own, whose thread this is
+        except BaseException as error:
+            # It is not the run's own, whose thread this is.
             self._hand_on(loop, SourceError(f"samples: reading them was ended by {describe(error)}"))
 
     def _hand_on(self, loop: asyncio.AbstractEventLoop, row: ReadRow | Exception | None) -> bool:
@@ -130,7 +132,7 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
     for item in islice(rows, _LOOKED_AT):
         seen.append(item)
         if isinstance(item, Row) and item.sample.retrieved_contexts and item.sample.response:
-            has = _given(item.sample)
+            has = _fields_with_text(item.sample)
             group = "rag" if "user_input" in has else "summary"
             line = f"Metrics: {group} ({', '.join(GROUPS[group])}), because row {item.line} has {_and(has)}."
             line += " The group golden compares with the reference." if "reference" in has else ""
@@ -138,7 +140,7 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
     first = next((item for item in seen if isinstance(item, Row)), None)
     if first is None:
         return "rag", "", chain(seen, rows)
-    has = _given(first.sample)
+    has = _fields_with_text(first.sample)
     metrics = [make_metric(name, {}, NullJudge(), NullJudge()) for name in metric_names()]
     enough = ", ".join(metric.name for metric in metrics if set(metric.required_fields) <= set(has))
     raise RegistryError(
@@ -147,7 +149,7 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
     )
 
 
-def _given(sample: Sample) -> list[str]:
+def _fields_with_text(sample: Sample) -> list[str]:
     return [name for name in get_args(SampleField) if getattr(sample, name)]
 
 

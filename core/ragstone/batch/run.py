@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from ragstone.report.report import Report
 
 _log = logging.getLogger(__name__)
-_BEAT = 0.2  # seconds; a signal that comes just before a thread goes to wait does not wake it: it wakes by itself
+# A signal that comes just before a thread goes to wait does not wake it: it wakes by itself, after so many seconds.
+_BEAT = 0.2
 
 
 class Interrupted(KeyboardInterrupt):
@@ -103,7 +104,8 @@ class BatchRun:
         self._scheduler: Scheduler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._presses = 0  # of Ctrl-C
+        # How often Ctrl-C was pressed.
+        self._presses = 0
 
     def evaluated(self, listener: Listener | None = None) -> "Report":
         """Score everything and report; what ends it early has the report of what was scored by then.
@@ -122,7 +124,8 @@ class BatchRun:
         except asyncio.CancelledError:
             if not self._presses:
                 raise
-        except KeyboardInterrupt:  # of a third Ctrl-C, or of a listener's own
+        except KeyboardInterrupt:
+            # It is of a third Ctrl-C, or of a listener's own.
             pass
         report = self.report("The run was ended early: this is what was scored by then.")
         way_on = "What was scored is in this exception's report."
@@ -207,7 +210,8 @@ class BatchRun:
         if self._presses > 2:
             raise KeyboardInterrupt
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # it is closed: the run is over
+            # The loop is closed where the run is over.
+            with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
@@ -234,7 +238,8 @@ def _uncapped(_metric: Metric, _sample: Sample) -> Meter:
 
 
 def _spending(limits: Limits, price: Price | None) -> "Spending":
-    from ragstone.batch.spending import Spending  # loaded where there is a cap
+    # It is loaded where there is a cap.
+    from ragstone.batch.spending import Spending
 
     return Spending(limits, price, _expected)
 
@@ -247,7 +252,8 @@ def _expected(metric: Metric, sample: Sample) -> Counter[str]:
 
 
 def _open_journal(path: Path) -> "Journal":
-    from ragstone.batch.journal import Journal  # loaded where there is one
+    # It is loaded where there is a journal.
+    from ragstone.batch.journal import Journal
 
     return Journal(path)
 
@@ -256,7 +262,8 @@ def _open_journal(path: Path) -> "Journal":
 def _on_ctrl_c(act: Callable[[], None]) -> Generator[None, None, None]:
     """Act on Ctrl-C in place of Python, where this is its thread and no app does."""
     handler = signal.getsignal(signal.SIGINT)
-    function = getattr(handler, "func", handler)  # asyncio.run's is a partial
+    # The one of asyncio.run is a partial.
+    function = getattr(handler, "func", handler)
     is_pythons = handler is signal.default_int_handler or getattr(function, "__module__", "") == "asyncio.runners"
     if threading.current_thread() is not threading.main_thread() or not is_pythons:
         yield

@@ -32,7 +32,8 @@ class Scheduler:
         self._most = 1 if calls == 1 else 2 * calls
         self._held = 16 * calls
         self._free = asyncio.Semaphore(self._held)
-        self._under_way: dict[RowUnderWay, None] = {}  # as they were read
+        # In the order in which they were read.
+        self._under_way: dict[RowUnderWay, None] = {}
         self._jobs: deque[tuple[RowUnderWay, int]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._reading: asyncio.Task[None] | None = None

@@ -82,7 +82,8 @@ class Scorer:
         self._metrics: list[Metric] = []
 
     def __getstate__(self) -> dict[str, object]:
-        return {**vars(self), "_metrics": []}  # each process makes its own
+        # Each process makes its own.
+        return {**vars(self), "_metrics": []}
 
     def __call__(self, batch: object) -> Any:  # noqa: ANN401 - a pandas.DataFrame
         """Score a batch of rows: a DataFrame with its outcomes, without rows where the batch has none."""
@@ -118,11 +119,11 @@ def _no_sample(line: BadLine) -> dict[str, Cell]:
 
 def _rows_of(batch: Any) -> object:  # noqa: ANN401 - of Ray, Arrow or pandas
     if is_mapping(batch):
-        columns: list[Any] = [_plain(values) for values in batch.values()]
+        columns: list[Any] = [_as_list(values) for values in batch.values()]
         names = list(batch)
         return [dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True)]
     return batch.to_pylist() if hasattr(batch, "to_pylist") else batch
 
 
-def _plain(values: Any) -> Any:  # noqa: ANN401 - an array of NumPy's, or a list
+def _as_list(values: Any) -> Any:  # noqa: ANN401 - an array of NumPy's, or a list
     return values.tolist() if hasattr(values, "tolist") else values

@@ -50,7 +50,7 @@ class Spending:
         return not self._caps.keys() <= {"max_calls"}
 
     def meter(self, metric: Metric, sample: Sample) -> Meter:
-        """Return what counts one evaluation, and refuses calls that the run has no room for."""
+        """The meter of one evaluation, which refuses calls that the run has no room for."""
         return SpendingMeter(self, partial(self._expected, metric, sample))
 
     def reserve(self, more: Counter[str]) -> None:

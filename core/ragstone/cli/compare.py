@@ -4,8 +4,7 @@ import click
 
 from ragstone.cli.options import check_apart, group_option, json_option
 from ragstone.plain import printable, to_json
-from ragstone.report import Comparison
-from ragstone.report import compare as compared
+from ragstone.report import Comparison, compare
 from ragstone.report.checks import check_drops, status_of
 from ragstone.report.checks import markdown as as_markdown
 from ragstone.report.statistics import RAREST
@@ -35,7 +34,7 @@ any_version_option = click.option(
 markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown, for a pull request.")
 
 
-@click.command(short_help="Say which of two systems is better.")
+@click.command("compare", short_help="Say which of two systems is better.")
 @click.argument("a", type=click.Path(exists=True, dir_okay=False))
 @click.argument("b", type=click.Path(exists=True, dir_okay=False))
 @any_version_option
@@ -45,7 +44,7 @@ markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown,
 @markdown_option
 @json_option
 @click.pass_context
-def compare(
+def compare_files(
     ctx: click.Context,
     a: str,
     b: str,
@@ -81,7 +80,7 @@ def compare(
       2    a file holds no results, the scores are not comparable
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart([("B", b)], [("A", a)])
-    comparison = compared(a, b, any_version=any_version, group=group)
+    comparison = compare(a, b, any_version=any_version, group=group)
     ctx.exit(conclude(comparison, drops, rarest, markdown=markdown, as_json=as_json))
 
 

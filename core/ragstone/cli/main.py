@@ -11,13 +11,13 @@ from typing import Any, cast
 import click
 
 from ragstone._version import __version__
-from ragstone.cli.compare import compare
+from ragstone.cli.compare import compare_files
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.metrics import metrics
 from ragstone.cli.options import NotThere
 from ragstone.cli.output import discard, open_standard_streams
-from ragstone.cli.report import explain, report
+from ragstone.cli.report import explain, make_page
 from ragstone.cli.score import score
 from ragstone.errors import GroupError, JournalError, RagstoneError, describe, without_keys
 from ragstone.identity import NoKeyError
@@ -147,12 +147,12 @@ def cli() -> None:
 
 
 for each in (
-    compare,
+    compare_files,
     demo,
     doctor,
     explain,
+    make_page,
     metrics,
-    report,
     score,
 ):
     cli.add_command(each)

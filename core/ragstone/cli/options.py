@@ -82,7 +82,7 @@ def _known(
 
 
 def metric_class_here(name: str) -> type[Metric]:
-    """Return the class of a metric, which may be in the current folder."""
+    """The class of a metric, which may be in the current folder."""
     import_from_here(name)
     return metric_names.metric_class(name)
 
@@ -204,7 +204,7 @@ def check_model_name(option: str, name: str) -> None:
 
 
 def connected_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> LLM:
-    """Return the judge that an option names: loaded, or with a server that answers."""
+    """The judge that an option names: loaded, or with a server that answers."""
     with _explained(option, name):
         _check_reached(name)
         llm = cast("LLM", judge_of("llm", judge_names.make_llm(name, max_concurrency=max_concurrency)))
@@ -214,7 +214,7 @@ def connected_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> 
 
 
 def connected_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
-    """Return the embedder that `--embedder` names, or the one that goes with the judge."""
+    """The embedder that `--embedder` names, or the one that goes with the judge."""
     with _explained("--embedder", name or f"of {llm_name}"):
         if name is not None or llm is None:
             _check_reached(name or llm_name)

@@ -31,7 +31,7 @@ from ragstone.text.plain import text_table
 _IDS = 5
 
 
-@click.command(short_help="Make a page of what was scored.")
+@click.command("report", short_help="Make a page of what was scored.")
 @click.argument("source", metavar="SOURCE")
 @click.option(
     "--since",
@@ -48,7 +48,7 @@ _IDS = 5
     "number where there is one.",
 )
 @json_option
-def report(
+def make_page(
     source: str,
     since: str | None,
     against: str | None,

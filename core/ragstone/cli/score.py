@@ -214,7 +214,8 @@ def score(
     options = parse_settings(given["settings"], names, asking=given["asking"])
     thresholds = Thresholds(given["thresholds"], given["pass_rates"], own_names(list(options)))
     for name, limit in thresholds.limits.items():
-        options[own_names(list(options))[name]]["threshold"] = limit  # so that each sample says whether it reaches it
+        # Then each sample says whether it reaches it.
+        options[own_names(list(options))[name]]["threshold"] = limit
     models = {name: given[name] for name in ("llm", "writer", "embedder", "dry")}
     metrics = make_metrics(options, **models, concurrency=given["max_concurrency"])
     price = given["price"]
@@ -236,18 +237,18 @@ def score(
         stop_on_give_up=True,
     )
     run.total = _count_lines(file)
-    shown = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
+    printer = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
     info = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-    with contextlib.closing(ResultsFile(out, info, texts=not given["no_texts"])) as shown.results:
-        result, ended = shown.evaluated(run)
-    shown.say(to_json(result.figures()) if given["as_json"] else f"\n{result}", err=out == "-")
-    shown.say_where(ended, given["journal"])
+    with contextlib.closing(ResultsFile(out, info, texts=not given["no_texts"])) as printer.results:
+        result, ended = printer.evaluated(run)
+    printer.say(to_json(result.figures()) if given["as_json"] else f"\n{result}", err=out == "-")
+    printer.say_where(ended, given["journal"])
     if report is not None:
         write_page("--report", report, result.html())
-        shown.say(f"Report: {report}", err=True)
+        printer.say(f"Report: {report}", err=True)
     if ended is not None:
         raise ended
-    ctx.exit(shown.status(result, thresholds))
+    ctx.exit(printer.status(result, thresholds))
 
 
 def _check_files(file: str, out: str | None, report: str | None, given: Mapping[str, Any]) -> None:
@@ -295,7 +296,7 @@ class Thresholds:
 
 
 def parse_limits(option: str, given: Sequence[str], names: Sequence[str], *, least: float) -> dict[str, float]:
-    """Return the limit of each metric that has one; METRIC=X goes before GROUP=X, and that before X.
+    """The limit of each metric that has one; METRIC=X goes before GROUP=X, and that before X.
 
     Raises:
         click.UsageError: One is no number from `least` to 1, or is of no metric that is scored.
@@ -392,7 +393,8 @@ class _RunOutput:
             raise
         except OSError as error:
             self._lost = self.results.lost(error)
-            raise KeyboardInterrupt from error  # so that the table of what was scored comes all the same
+            # The table of what was scored comes all the same.
+            raise KeyboardInterrupt from error
 
     def say(self, text: str, *, err: bool = False) -> None:
         """Print a line, above the progress bar where there is one."""
@@ -449,12 +451,13 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], price: tuple[float, fl
 
 
 def _close(rows: Generator[object, None, None]) -> None:
-    with contextlib.suppress(ValueError):  # a thread waits in it for a pipe's next line
+    # A thread may wait in it for a pipe's next line.
+    with contextlib.suppress(ValueError):
         rows.close()
 
 
 def _count_lines(file: str) -> int | None:
-    """Return the number of lines of a file of JSON lines; None for any other, and for what cannot be read twice."""
+    """The number of lines of a file of JSON lines; None for any other, and for what cannot be read twice."""
     if not file.lower().endswith((".jsonl", ".ndjson")) or not Path(file).is_file():
         return None
     with Path(file).open("rb") as lines:

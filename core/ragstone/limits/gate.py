@@ -20,7 +20,8 @@ from ragstone.outcome import Usage, known_sum
 _TRIES = 6
 _LONGEST_WAIT = 600.0
 _REMEMBERED = 4096
-_SEVERAL = 3  # different samples that were refused without a reason
+# So many different samples that were refused without a reason tell of the judge.
+_SEVERAL = 3
 CALL_SECONDS = 120.0
 """What one call may take where nobody says; one to a model that answers `in_turn`, in this process, has no limit."""
 
@@ -91,7 +92,8 @@ async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
     if seconds is None:
         return await call
     task = asyncio.ensure_future(call)
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody may be left to look at it
+    # Nobody may be left to look at its error, which asyncio would then print.
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         await asyncio.wait((task,), timeout=seconds)
         if task.done():
@@ -99,8 +101,10 @@ async def within(seconds: float | None, call: Awaitable[T], late: str) -> T:
     finally:
         if not task.done():
             task.cancel()
-            with suppress(asyncio.CancelledError):  # of a second one, the first is on its way
-                await asyncio.wait((task,), timeout=1.0)  # one that does not heed it is left behind
+            # A second cancellation may come while the first is on its way.
+            with suppress(asyncio.CancelledError):
+                # A call that does not heed it is left behind.
+                await asyncio.wait((task,), timeout=1.0)
     raise TimeoutError(late)
 
 
@@ -150,7 +154,8 @@ class RequestGate:
         self._models: dict[tuple[str, int], _AskedModel] = {}
         self._recent: dict[str, JudgeReply] = {}
         self._pending: dict[str, asyncio.Future[None]] = {}
-        self._begun_at: dict[object, float] = {}  # of the calls in flight
+        # When each call in flight began.
+        self._begun_at: dict[object, float] = {}
         self.closed = False
         self.llm_calls = self.embed_calls = self.calls_done = self.calls_failed = 0
         self.input_tokens: int | None = 0
@@ -162,7 +167,7 @@ class RequestGate:
         return self._judges.in_flight + self._embedders.in_flight
 
     def usage(self) -> Usage:
-        """Return what was asked for so far, failed tries counted."""
+        """The cost of what was asked for so far, failed tries counted."""
         return Usage(
             llm_calls=self.llm_calls,
             embed_calls=self.embed_calls,
@@ -171,18 +176,18 @@ class RequestGate:
         )
 
     def waits(self) -> list[float]:
-        """Return for how many seconds each call in flight has waited for its reply."""
+        """For how many seconds each call in flight has waited for its reply."""
         now = asyncio.get_running_loop().time() if self._begun_at else 0.0
         return [now - since for since in self._begun_at.values()]
 
     def refusal(self, models: Models) -> str | None:
-        """Return why one of a metric's models is not asked any more; None if all are."""
+        """Why one of a metric's models is not asked any more; None if all are."""
         keys = ("judge", id(models.judge)), ("judge", id(models.writer)), ("embedder", id(models.embedder))
         known = map(self._models.get, keys)
         return next((model.refusal for model in known if model is not None and model.refusal is not None), None)
 
     def refusals(self) -> list[str]:
-        """Return why judges and embedders are not asked any more."""
+        """Why judges and embedders are not asked any more."""
         return [model.refusal for model in self._models.values() if model.refusal is not None]
 
     def close(self) -> None:
@@ -233,7 +238,8 @@ class RequestGate:
             known = self._replies.reply(key)
         if known is not None:
             meter.spared()
-            return replace(known, input_tokens=0, output_tokens=0)  # paid for once
+            # It is paid for once.
+            return replace(known, input_tokens=0, output_tokens=0)
         pending = self._pending[key] = asyncio.get_running_loop().create_future()
         try:
             reply = await self._ask(asked, request, cost, meter, watch, sample)
@@ -242,7 +248,8 @@ class RequestGate:
                 self._recent[key] = reply
                 if len(self._recent) > _REMEMBERED:
                     del self._recent[next(iter(self._recent))]
-                if self._replies is not None:  # by what the judge is asked without now
+                # The key may be another one: a parameter may have been left out from this call on.
+                if self._replies is not None:
                     self._replies.put_reply(reply_key(request, asked.key), reply)
             return reply
         finally:
@@ -322,7 +329,8 @@ class RequestGate:
 
     def _count(self, reply: object, estimated: float) -> None:
         if not isinstance(reply, JudgeReply):
-            return  # vectors, or the driver says so
+            # They are vectors; or it is no reply, as the driver says.
+            return
         self.input_tokens = known_sum(self.input_tokens, reply.input_tokens)
         self.output_tokens = known_sum(self.output_tokens, reply.output_tokens)
         if self._counts_tokens and reply.input_tokens is not None and reply.output_tokens is not None:
