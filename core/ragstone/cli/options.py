@@ -274,12 +274,10 @@ def make_metrics(
     asks = any(metric_names.metric_class(name).needs_llm for name in options)
     judge = _stand_in("--llm", llm) if dry or not asks else connected_llm(llm, max_concurrency=concurrency)
     writes: LLM | None = None
-    if writer is not None and asks:
-        writes = (
-            _stand_in("--writer", writer)
-            if dry
-            else connected_llm(writer, max_concurrency=concurrency, option="--writer")
-        )
+    if writer is not None and asks and dry:
+        writes = _stand_in("--writer", writer)
+    elif writer is not None and asks:
+        writes = connected_llm(writer, max_concurrency=concurrency, option="--writer")
     made: Embedder | None = None
     metrics: list[Metric] = []
     for name, values in options.items():
