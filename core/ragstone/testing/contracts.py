@@ -151,7 +151,7 @@ class EmbedderContract:
 def _answers(
     sync: Callable[[A], B], asynchronous: Callable[[A], Coroutine[Any, Any, B]], given: Sequence[A]
 ) -> list[tuple[A, B]]:
-    """Return what both halves answer, beside what was asked: outside of a loop, in one, and in another after that."""
+    """The answers of both halves, beside what was asked: outside of a loop, in one, and in another after that."""
 
     async def inside() -> list[B]:
         return [sync(given[0]), *await asyncio.gather(*map(asynchronous, given))]

@@ -68,6 +68,7 @@ class FakeLLM:
         return _sent(await reply if isawaitable(reply) else reply)
 
     def _reply_to(self, request: LLMRequest) -> Reply | Awaitable[Reply]:
+        # Before the reply, which may never come.
         self.requests.append(request)
         return self._reply(request) if callable(self._reply) else self._reply
 
