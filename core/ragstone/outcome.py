@@ -195,7 +195,7 @@ _SAME = 1e-6
 
 
 def certainty(verdict: Verdict) -> str:
-    """Return how sure the judge is of the word that it gave; "" where only the probability of another one is known.
+    """The judge's probability of the word that it gave; "" where only the probability of another one is known.
 
     `Verdict.probability` is that of the affirmative word.
     """

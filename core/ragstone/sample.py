@@ -81,7 +81,7 @@ class Turn(BaseModel):
 
 
 def _meant(name: str) -> str:
-    """Return which field an unknown name means, if any is near."""
+    """The field that an unknown name means, if any is near."""
     import difflib
 
     near = difflib.get_close_matches(name.lower(), MEANT, n=1)

@@ -194,7 +194,11 @@ class RowReader:
         self._unread = ""
 
     def columns(self, names: Sequence[object], table: str) -> list[str]:
-        """Return which of a table's columns hold fields of a sample, or raise `SourceError`."""
+        """The columns of a table that hold fields of a sample.
+
+        Raises:
+            SourceError: None does, or one that is named is not there.
+        """
         there = f"the columns are {_listed(names)}"
         for field, name in self._fields.items():
             if _column(name, names) not in names:
@@ -227,10 +231,10 @@ class RowReader:
         """
         found: dict[str, tuple[str, ...]] = {}
         taken = self._fields.values()
-        free = [name for name in there if isinstance(name, str) and name not in taken]
+        free = {name: _FIELDS.get(_bare(name)) for name in there if isinstance(name, str) and name not in taken}
         for field, known in KNOWN_NAMES.items():
             exact = tuple(name for name in known if name in free)
-            alike = tuple(name for name in free if _FIELDS.get(_bare(name)) == field)
+            alike = tuple(name for name, meant in free.items() if meant == field)
             if field in self._fields:
                 found[field] = (self._fields[field],)
             elif not exact and len(alike) > 1:
@@ -240,7 +244,7 @@ class RowReader:
         return found
 
     def _unread_of(self, names: Sequence[object]) -> str:
-        """Return which names hold no field, and how to say that one does."""
+        """The names that hold no field, and how to say that one does."""
         read = {_column(name, names) for known in self._names_in(tuple(names)).values() for name in known}
         unread = [name for name in names if name not in read]
         meant = {MEANT[word]: name for name in unread if (word := str(name).lower()) in MEANT}

@@ -26,13 +26,19 @@ _ODD_TEXT = (
     re.compile(r"[\"”]\s\(.*\)\s[\"“]", re.DOTALL),
 )
 _LINE = re.compile(r"\S[^\n\r]*")
-# Single quotes, dashes and tabs; quotes that end with a mark, or are a sentence; references; and words that pysbd takes
-# for "u.s" or "e.g", whose periods stand for any character to it. One set of characters in front makes the search many
-# times faster than alternatives do.
+# One set of characters in front makes the search many times faster than alternatives do.
 _ODD_LINE = re.compile(
-    r"[-.?!'‘°\t\xa0](?:(?<=[\t\xa0])|(?<=\s['‘])|(?<=[.?!-])(?:'|[\"“”]\s[A-Z])|(?<=-)-|(?<=°)\."
-    r"|(?<=[.?!])\s+(?:\([^)]+\)|\"[^\"]+\"|“[^”]+”)\s[A-Z]|(?<=[^0-9\s]\.)[0-9\[]|(?<=Co\.)\sKG|(?<=Yahoo!)|(?<=Yum!)"
-    r"|(?<=\s[Uu][^.][Ss]\.)|(?<=\s[Ee][^.][Gg]\.)|(?<=\s[Ii][^.][Ee]\.)|(?<=[Hh].[Dd]\.)|(?i:(?<=phil\.)|(?<=philos\.)))"
+    r"""(?x)[-.?!'‘°\t\xa0](?:
+      (?<=[\t\xa0]) | (?<=-)- | (?<=°)\. | (?<=Co\.)\sKG | (?<=Yahoo!) | (?<=Yum!)
+    # Single quotes around marks, or without an end
+    | (?<=\s‘) | (?<=\s') (?!(?:[^'.?!]|'[A-Za-z])*'(?![A-Za-z])) | (?<=')'
+    # Quotes and brackets that end with a mark, or are a sentence
+    | (?<=[.?!-])(?:'|["“”]\s[A-Z]) | (?<=[.?!])\s+(?:'|(?:\([^)]+\)|"[^"]+"|“[^”]+”)\s[A-Z])
+    # References
+    | (?<=[^0-9\s]\.)[0-9\[]
+    # Words that pysbd takes for "u.s", "e.g" and so on, whose periods stand for any character to it
+    | (?<=\s[Uu][^.][Ss]\.) | (?<=\s[Ee][^.][Gg]\.) | (?<=\s[Ii][^.][Ee]\.) | (?<=[Hh].[Dd]\.)
+    | (?i:(?<=phil\.)|(?<=philos\.)))"""
 )
 _SIGN = re.compile(r"[\"()\[\]“”«»]")
 _ENCLOSED = re.compile("|".join([rf"\{pair[0]}[^\"()\[\]“”«»]+\{pair[1]}" for pair in ('""', "()", "[]", "“”", "«»")]))

@@ -227,7 +227,7 @@ def _starts(text: str, language: str) -> Iterator[int]:
 
 
 def _window_size(text: str, begin: int) -> int:
-    """Return how long the window from `begin` may be, given what pysbd does with lists."""
+    """The length that the window from `begin` may have, given what pysbd does with lists."""
     size = WINDOW
     while size > _LEAST_WINDOW and _effort(text[begin : begin + size]) > _MOST_EFFORT:
         size //= 2
@@ -235,7 +235,7 @@ def _window_size(text: str, begin: int) -> int:
 
 
 def _window_end(text: str, begin: int, size: int) -> tuple[int, bool]:
-    """Return where the window from `begin` ends, and whether a sentence is sure to end there."""
+    """The end of the window from `begin`, and whether a sentence is sure to end there."""
     end = begin + size
     if end >= len(text):
         return len(text), True
@@ -248,7 +248,7 @@ def _window_end(text: str, begin: int, size: int) -> tuple[int, bool]:
 
 
 def _effort(window: str) -> int:
-    """Return about how many characters pysbd may have to read for the lists of a window.
+    """About the number of characters that pysbd may have to read for the lists of a window.
 
     It rewrites the text for every list marker and looks for further ones beyond every line. Where the marker
     is a letter, all that have the same one get a line break each time, each of which is then a line to read.
@@ -260,7 +260,7 @@ def _effort(window: str) -> int:
 
 
 def _context(starts: list[int], begin: int, most: int) -> int:
-    """Return where the next window begins, so that it has text in front of `begin`, but not too much."""
+    """The beginning of the next window, so that it has text in front of `begin`, but not too much."""
     if starts[-1] < begin:  # within a sentence that is longer than a window
         return max(starts[-1], begin - most)
     if len(starts) > 1 and begin - starts[-2] <= most:
