@@ -10,11 +10,10 @@ import re
 import signal
 import sys
 import threading
-from typing import ClassVar
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness, Limits, Metric, ResponseRelevancy, Sample
+from ragstone import ContextRelevancy, Faithfulness, Limits, ResponseRelevancy, Sample
 from ragstone.batch.estimation import synthetic_reply
 from ragstone.batch.evaluate import aevaluate, evaluate
 from ragstone.batch.run import BatchRun, Interrupted
@@ -24,6 +23,7 @@ from ragstone.sources import BadLine, SourceError
 from ragstone.testing import FakeEmbedder, FakeLLM
 
 from ..support.judges import Slow  # noqa: TID252
+from ..support.metrics import Rounds  # noqa: TID252
 
 SAMPLE = Sample(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen wrote it. It rains."], id="emma")
 
@@ -147,19 +147,8 @@ def test_metrics_and_the_judge_by_name():
     assert "a NullJudge cannot answer" in next(iter(scored.results())).outcome.detail
 
 
-class TwoRounds(Metric):
-    name, version, required_fields = "two_rounds", "1", ("user_input",)
-    prompts: ClassVar = {"step": "Answer."}
-
-    def _flow(self, sample):
-        for turn in range(2):
-            data = {"question": sample.user_input}
-            yield tuple(self.choice("step", data, f"{self.name} {turn}.{i}", ("yes", "no")) for i in range(3))
-        return self._score(1.0, "Asked six times.")
-
-
-class TwoMore(TwoRounds):
-    name = "two_more"
+class Others(Rounds):
+    name = "others"
 
 
 def test_a_judge_that_answers_in_turn_is_asked_by_sample_metric_and_round():
@@ -169,13 +158,14 @@ def test_a_judge_that_answers_in_turn_is_asked_by_sample_metric_and_round():
 
     judge = FakeLLM(slow := Slow(others_go_on))
     judge.in_turn = True
-    report = evaluate(rows(3), [TwoRounds(llm=judge), TwoMore(llm=judge)])
+    given = [{"response": f"Book {i}."} for i in range(3)]
+    report = evaluate(given, [Rounds(llm=judge, sizes=(3, 3)), Others(llm=judge, sizes=(3, 3))])
     assert values(report) == [1.0] * 6
     assert slow.most == 1
-    asked = [re.search(r"book (\d).*(two_\w+ \d\.\d)", each.user, re.DOTALL).groups() for each in judge.requests]
+    asked = [(each.task, *re.search(r"Book (\d).*(\d\.\d):", each.user, re.DOTALL).groups()) for each in judge.requests]
     assert asked == [
-        (str(row), f"{name} {turn}.{i}")
-        for row in range(3) for name in ("two_rounds", "two_more") for turn in range(2) for i in range(3)
+        (f"{name}.say", str(row), f"{number}.{i}")
+        for row in range(3) for name in ("rounds", "others") for number in range(2) for i in range(3)
     ]  # fmt: skip
 
 

@@ -5,8 +5,7 @@ import gc
 import re
 import threading
 import weakref
-from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
 
 import pytest
 
@@ -23,6 +22,7 @@ from ragstone.limits.gate import RequestGate
 from ragstone.testing import FakeLLM
 
 from ..support.judges import Slow  # noqa: TID252
+from ..support.metrics import Rounds  # noqa: TID252
 from .clock import run_on_a_clock
 
 YES = {"answers": {"1": "yes"}}
@@ -72,19 +72,7 @@ def yes(request):
     return "yes" if request.choices else YES
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rounds(Metric):
-    """A user's metric: three rounds of three calls."""
-
-    name, version, required_fields = "rounds", "1", ("response",)
-    prompts: ClassVar = {"step": "Answer."}
-    option: object = None
-
-    def _flow(self, sample):
-        for turn in range(3):
-            data = {"response": sample.response}
-            yield tuple(self.choice("step", data, f"Round {turn}, call {i}?", ("yes", "no")) for i in range(3))
-        return self._score(1.0, "Asked nine times.")
+NINE = partial(Rounds, sizes=(3, 3, 3))
 
 
 class TestReading:
@@ -197,7 +185,7 @@ class TestFailures:
         assert (found[1].reason, found[1].usage.llm_calls) == ("timeout", 1)
         assert found[1].detail == "TimeoutError: its calls took more than 5 s (sample_timeout)"
         slow = Slow(2)
-        found, left = run_on_a_clock(run([Rounds(llm=FakeLLM(slow))], 1))
+        found, left = run_on_a_clock(run([NINE(llm=FakeLLM(slow))], 1))
         assert [each.reason for each in found] == ["timeout"] * 40
         assert (slow.cancelled, len(left)) == (40, 1)
 
@@ -220,7 +208,7 @@ class TestJournal:
             running.append(asyncio.current_task())
             with Journal(tmp_path / "j.db") as journal:
                 limits = Limits(max_concurrency=1)
-                return await collect([row(1)], [Rounds(llm=FakeLLM(Slow(gate)))], limits=limits, journal=journal)
+                return await collect([row(1)], [NINE(llm=FakeLLM(Slow(gate)))], limits=limits, journal=journal)
 
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(main())
@@ -231,7 +219,7 @@ class TestJournal:
     def test_a_metric_without_a_key_is_refused_before_anything_is_asked(self, tmp_path):
         llm = FakeLLM("yes")
         with pytest.raises(NoKeyError, match="option: is or holds a lambda"):
-            self.scored(tmp_path / "j.db", different(1), [Rounds(llm=llm, option=lambda text: text)])
+            self.scored(tmp_path / "j.db", different(1), [NINE(llm=llm, option=lambda text: text)])
         assert llm.requests == []
 
     @pytest.mark.parametrize("method", ["put_outcome", "put_reply"])
@@ -240,7 +228,7 @@ class TestJournal:
             raise JournalError("j.db: cannot be written to; is there room on the disk?")
 
         full = type("Full", (Journal,), {method: fail})
-        rounds = Rounds(llm=FakeLLM("yes"))
+        rounds = NINE(llm=FakeLLM("yes"))
         with full(tmp_path / "j.db") as journal, pytest.raises(JournalError, match="room on the disk"):
             asyncio.run(collect(different(50), [rounds], journal=journal))
 

@@ -2,13 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import fields
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from ragstone import ContextRelevancy, Metric, Monitor, Sample
+from ragstone import ContextRelevancy, Monitor, Sample
 from ragstone.judge import LLMRequest
-from ragstone.judging import each
 from ragstone.live import Queue, Record, Stats
 from ragstone.live.settings import Waits
 from ragstone.live.sink import Sink
@@ -42,24 +41,6 @@ class Second(ContextRelevancy):
     """A metric of another name."""
 
     name = "second"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rounds(Metric):
-    """Asks as many times in each of its rounds as it is told."""
-
-    name = "rounds"
-    version = "1"
-    required_fields = ("response",)
-    prompts: ClassVar = {"say": "Say yes."}
-    sizes: tuple[int, ...] = (2, 1)
-
-    def _flow(self, sample: Sample) -> Any:
-        for number, size in enumerate(self.sizes):
-            data = {"response": sample.response or ""}
-            asked = [self.choice("say", data, f"{number}.{i}: yes or no?", ("yes", "no")) for i in range(size)]
-            yield from each([self.ask_choice(request) for request in asked])
-        return self._score(1.0, "Done.")
 
 
 class Held:

@@ -21,9 +21,10 @@ from ragstone.live.budget import Account
 from ragstone.live.settings import Waits
 from ragstone.testing import FakeLLM
 
+from ..support.metrics import Rounds  # noqa: TID252
 from ..support.waiting import soon  # noqa: TID252
 from .cases import Case, Impatient, score, unscored
-from .kit import PATIENCE, Held, Kept, Rounds, adds_up, in_threads, live, ours, sample, submit, yes
+from .kit import PATIENCE, Held, Kept, adds_up, in_threads, live, ours, sample, submit, yes
 
 
 class Clock:
