@@ -8,7 +8,7 @@ from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, json_for
 from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, listed
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
-from ragstone.metrics.values import expected_share, in_words, least, share_of, verdicts_of
+from ragstone.metrics.values import expected_share, least, reworded, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
@@ -130,7 +130,7 @@ class SplittingMetric(Metric):
             details = ItemDetails(fitted=SUPPORTED, signals={"length": length(data["text"])})
             asked = yield from ask_items(self, "verdict", data, texts, kind="claim", details=details)
             pairs = zip(asked, claims, strict=True)
-            return [in_words(answer, _SUPPORT, *claim.evidence) for answer, claim in pairs]
+            return [reworded(answer, _SUPPORT, *claim.evidence) for answer, claim in pairs]
         sentences = yield from self.sentences(sample, field)
         data = {name: listed(sentences)}
         details = ItemDetails(task="Check each of the {n} claims", reply="verdicts", sentences=sentences)

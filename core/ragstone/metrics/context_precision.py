@@ -8,7 +8,7 @@ from ragstone.judging import Answer, CannotScore, Flow
 from ragstone.metrics.asking import ItemDetails, ask_items
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.claims import whole_context
-from ragstone.metrics.values import in_words, verdicts_of
+from ragstone.metrics.values import reworded, verdicts_of
 from ragstone.outcome import Score, Verdict
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
@@ -111,7 +111,7 @@ class ContextPrecision(Metric):
         useful = [answer.choice == "yes" for answer in answers]
         # What stands before a useful context lowers the score; if none is useful, all do.
         lowers = [not useful[i] and (any(useful[i:]) or not any(useful)) for i in range(len(contexts))]
-        judged = [in_words(answer, _WORDS, whole_context(sample, i)) for i, answer in enumerate(answers)]
+        judged = [reworded(answer, _WORDS, whole_context(sample, i)) for i, answer in enumerate(answers)]
         verdicts = verdicts_of("context", contexts, judged, "useful", lowers)
         breakdown = {"useful": float(sum(useful)), "contexts": float(len(useful))}
         where = "none of them"

@@ -25,7 +25,7 @@ from ragstone.metrics.asking import ask_items, listed
 from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.fitted import SENTENCES
-from ragstone.metrics.values import by_odds, cosines_to_first, expected_share, in_words, log_odds, share_of, verdicts_of
+from ragstone.metrics.values import by_odds, cosines_to_first, expected_share, log_odds, reworded, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
 from ragstone.sample import Sample, SampleField
 
@@ -195,7 +195,7 @@ class ContextRelevancy(SplittingMetric):
         verdicts = verdicts_of(
             "sentence",
             [sentence.text for sentence in sentences],
-            [in_words(answer, _WORDS, sentence) for answer, sentence in zip(answers, sentences, strict=True)],
+            [reworded(answer, _WORDS, sentence) for answer, sentence in zip(answers, sentences, strict=True)],
             "relevant",
             [not one and sentence.chunk not in spared for one, sentence in zip(relevant, sentences, strict=True)],
         )

@@ -46,12 +46,12 @@ class ModelField:
     def __init__(self, role: Literal["llm", "writer"]) -> None:
         self._role: Literal["llm", "writer"] = role
 
-    def __get__(self, metric: object, kind: type) -> object:
-        # by the class a dataclass asks for the default
-        return None if metric is None else vars(metric)[self._role]
+    def __repr__(self) -> str:
+        return "None"
 
     def __set__(self, metric: object, given: object) -> None:
-        vars(metric)[self._role] = None if given is None else judge_of(self._role, given)
+        # The default is what the class has, which is the field itself.
+        vars(metric)[self._role] = None if given is None or given is self else judge_of(self._role, given)
 
 
 JUDGE, WRITER = ModelField("llm"), ModelField("writer")

@@ -44,7 +44,7 @@ def setup_of(metric: Metric) -> str:
         if value is each.default or each.name in _SAID_OTHERWISE or each.name in metric.neutral_options:
             continue
         plain = to_plain(value, _label)
-        if plain != to_plain(_default(each), _label) and not is_secret(each.name, plain):
+        if plain != to_plain(_usual(each), _label) and not is_secret(each.name, plain):
             changed[each.name] = plain
     if (embedder := metric.judge_embedder) is not None:
         changed["embedder"] = embedder.model
@@ -78,7 +78,7 @@ def shown(value: object) -> str:
     return text if _SHORT.fullmatch(text) else f"#{digest_of(value)[:8]}"
 
 
-def _default(option: Field[Any]) -> object:
+def _usual(option: Field[Any]) -> object:
     return option.default_factory() if option.default_factory is not MISSING else option.default
 
 

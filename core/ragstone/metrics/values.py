@@ -100,11 +100,11 @@ def cosines_to_first(vectors: "NDArray[np.float32]", n: int) -> list[float]:
     return [max(-1.0, min(1.0, float(cosine))) for cosine in unit[1:] @ unit[0]]
 
 
-def in_words(answer: Answer, words: Mapping[str, str], *evidence: Evidence) -> Answer:
+def reworded(answer: Answer, words: Mapping[str, str], *evidence: Evidence) -> Answer:
     """The answer with a metric's own words for its choices, and with what it is of as evidence.
 
     Example:
-        >>> in_words(Answer("no", {"yes": 0.25, "no": 0.75}), {"yes": "useful", "no": "useless"})
+        >>> reworded(Answer("no", {"yes": 0.25, "no": 0.75}), {"yes": "useful", "no": "useless"})
         Answer(choice='useless', probabilities={'useful': 0.25, 'useless': 0.75})
     """
     shares = answer.probabilities and {words[choice]: share for choice, share in answer.probabilities.items()}
