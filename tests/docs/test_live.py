@@ -11,7 +11,8 @@ from ragstone.testing import FakeLLM
 
 from ..support.http_server import HTTPServer  # noqa: TID252
 from .test_pages import ROOT
-from .test_snippets import OpenAIServer, openai
+from ..support.judges import served  # noqa: TID252
+from ..support.openai_server import OpenAIServer  # noqa: TID252
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/")
 
@@ -30,7 +31,7 @@ def first_screen():
 def test_the_first_screen_shows_scores(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code, printed = first_screen()
-    with OpenAIServer(openai, models=["gpt-5-mini"]) as server:
+    with OpenAIServer(served, models=["gpt-5-mini"]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         exec(code.replace('"local"', '"openai:gpt-5-mini"'), {})

@@ -37,7 +37,7 @@ _SUMS = (
     "first_input_tokens",
     "first_round_only",
 )
-_HEAD = ("metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls")
+_HEAD = ("metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls", "cost")
 
 
 @dataclass(slots=True)
@@ -95,7 +95,8 @@ class MetricEstimate:
             self.embed_calls,
         )
         cost = "-" if self.cost is None else f"{self.cost:,.2f}" if self.cost >= 1 else f"{self.cost:.4f}"
-        return [self.metric, *[f"{number:,}" for number in numbers], *[cost] * priced]
+        cells = [self.metric, *[f"{number:,}" for number in numbers], cost]
+        return cells if priced else cells[:-1]
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class Estimate(MetricEstimate):
         rows = [each.cells(priced=priced) for each in self.metrics]
         if len(rows) > 1:
             rows.append(self.cells(priced=priced))
-        lines = text_table([*_HEAD, *["cost"] * priced], rows)
+        lines = text_table(_HEAD if priced else _HEAD[:-1], rows)
         for each in self.metrics:
             for reason, number in sorted(each.unscored.items()):
                 lines.append(f"unscored by {each.metric}, without a call: {number:,} {reason}")
@@ -209,7 +210,8 @@ def estimate_sample(metric: Metric, sample: Sample) -> MetricEstimate:
             while isinstance(step, tuple) and len(rounds) < _MOST_ROUNDS:
                 cost = MetricEstimate("", "")
                 replies = tuple([_supposed_reply(request, cost) for request in step])
-                rounds += [cost] * bool(step)
+                if step:
+                    rounds.append(cost)
                 step = advance(flow, replies)
             outcome = None if isinstance(step, tuple) else step
     except Exception as error:

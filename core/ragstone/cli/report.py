@@ -150,6 +150,8 @@ def explain(results: str, sample_id: str | None, metric: str | None, as_json: bo
     if shown_row is None:
         what = "result" if sample_id is None else f"sample {sample_id!r}"
         by_metric = f" with {metric}" if metric else ""
-        some = ", ".join([*map(repr, list(ids)[:_IDS]), *["..."][: len(ids) > _IDS]])
+        some = ", ".join(map(repr, list(ids)[:_IDS]))
+        if len(ids) > _IDS:
+            some += ", ..."
         holds = f"; it holds {', '.join(metrics)} of {some}" if ids else ""
         raise NotThere(printable(f"{results} has no {what}{by_metric}{holds}", 1_000))
