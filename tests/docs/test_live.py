@@ -10,9 +10,9 @@ from ragstone.live import Alarm, Alert
 from ragstone.testing import FakeLLM
 
 from ..support.http_server import HTTPServer  # noqa: TID252
-from .test_pages import ROOT
 from ..support.judges import served  # noqa: TID252
 from ..support.openai_server import OpenAIServer  # noqa: TID252
+from .test_pages import ROOT
 
 pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="needs the checkout: docs/")
 
