@@ -371,7 +371,7 @@ def compare(
         >>> demo.difference, demo.wins, demo.losses, demo.better
         (0.1875, 7, 1, None)
     """
-    x, y = sides = _read(a, b, group)
+    x, y = sides = _opened(a, b, group)
     compared = list(_shared(x, y, any_version=any_version))
     pairs = _paired(x, y)
     other_questions = _other_questions(x, y, pairs)
@@ -389,7 +389,7 @@ def compare(
     return Comparison(x.report, y.report, x.name, y.name, metrics, left_out, len(repeated), other_questions)
 
 
-def _read(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
+def _opened(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
     """The two reports, read. The groups of a name go by the rows of the first."""
     x, y = _side(a, "a"), _side(b, "b")
     if x.name == y.name:

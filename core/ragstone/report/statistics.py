@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Numbers = NDArray[np.float64]
+
 
 TIE = 1e-9
 """Two scores that differ by less are the same."""
@@ -342,7 +344,7 @@ def t_quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def permutation_p(differences: "NDArray[np.float64]") -> float | None:
+def permutation_p(differences: "Numbers") -> float | None:
     """The two-sided p-value of the mean of paired differences, if the two of a pair could as well be swapped.
 
     It is the share of 10,000 changes of sign, each difference's chosen by chance, that take the mean as far from 0 as
