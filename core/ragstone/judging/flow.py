@@ -111,18 +111,18 @@ def ask(request: LLMRequest, parse: Callable[[LLMReply], T]) -> Flow[T]:
     """
     (reply,) = yield (request,)
     try:
-        return _read(reply, request, parse)
+        return _read_reply(reply, request, parse)
     except BadReply as bad:
         wrong = _problem(bad)
     again = f"{request.user}\n\nYour previous reply could not be used: {wrong}. Reply again, in the asked form only."
     (reply,) = yield (replace(request, user=again),)
     try:
-        return _read(reply, request, parse)
+        return _read_reply(reply, request, parse)
     except BadReply as bad:
         raise _unusable(request, f"{_problem(bad)} (first reply: {wrong}; asked twice)") from None
 
 
-def _read(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) -> T:
+def _read_reply(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply], T]) -> T:
     ended = one_line(sendable(str(reply.ended)))[:100] if reply.ended else ""
     if ended and was_withheld(ended):
         raise _unusable(request, f"{_WITHHELD} ({ended}); ask another judge, or set the provider's filter otherwise")
