@@ -1,4 +1,5 @@
-"""What ragstone itself costs: CPU per sample of `ascore` and of `evaluate` with an instant judge, journal and memory.
+"""What ragstone itself costs: CPU per sample of `ascore` and of `evaluate` with an instant judge, journal and memory;
+and of splitting texts into sentences, beside pysbd alone.
 
     python benchmarks/overhead.py
 
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from common import FIVE, QUESTION, SOURCE, SUMMARY
+from pysbd import Segmenter
 
 from ragstone import (
     LLM,
@@ -31,6 +33,7 @@ from ragstone import (
     evaluate,
 )
 from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone.text import split_sentences
 
 REPLIES = {
     "response_relevancy.questions": {
@@ -135,6 +138,23 @@ def long_run(n: int, *, journal: bool) -> list[tuple[int, float, float]]:
     return steps
 
 
+def splitting(n: int) -> Iterator[tuple[str, float, float]]:
+    """Yield the kind of a text, and the median milliseconds that 1,000 characters take, of ours and of pysbd's."""
+    pysbd = Segmenter(language="en", clean=False)
+    odd = " He said: 'It is so. It is.' See [1], e.g. J. Low."
+    for kind, more in {"plain prose": "", "a line with odd quotes": odd, "a list": " 1. One. 2. Two."}.items():
+        texts = [f"{SOURCE} {SUMMARY} ({i}){more}" for i in range(n)]
+        taken: list[float] = []
+        for split in (split_sentences, pysbd.segment):
+            each: list[float] = []
+            for text in texts:
+                start = time.process_time()
+                split(text)
+                each.append((time.process_time() - start) / len(text) * 1e6)
+            taken.append(statistics.median(each))
+        yield kind, taken[0], taken[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("-n", type=int, default=500, help="samples per repeat")
@@ -147,6 +167,9 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for name, (single, batch, journal) in cpu(args.n, args.repeats):
         print(f"| {name} | {single:.3f} | {batch:.3f} | {batch / single:.2f} | {journal - batch:.3f} |", flush=True)
+    print("\n| CPU ms per 1,000 characters | `split_sentences` | pysbd | ratio |\n|---|--:|--:|--:|")
+    for kind, ours, theirs in splitting(args.n):
+        print(f"| {kind} | {ours:.2f} | {theirs:.2f} | {ours / theirs:.2f} |", flush=True)
     for with_one in (False, True):
         head = f"{args.long_n:,} samples, journal {'on' if with_one else 'off'}"
         print(f"\n| {head} | CPU ms per sample since | memory MB |\n|---|---|---|")

@@ -191,7 +191,7 @@ def test_sentences_are_those_of_pysbd(text, language):
 
 SIX = {
     "English": "The keeper of the lighthouse wrote down 12 ships, e.g. the Ada, at 5 p.m. | He slept (badly) until Dr. Lund came! | "
-    'Was it No. 7? | She said "It is late. Go home." and left. | “Why?” Nobody knew. | It cost $3.50 in 1984. | U.S. boats, i.e. two | See part I. | The map is old. | Buy 1. bread 2. milk',
+    'Was it No. 7? | She said "It is late. Go home." and left. | “Why?” Nobody knew. | It cost $3.50 in 1984. | U.S. boats, i.e. two | See part I. | The map is old. | Buy 1. bread 2. milk | So it is.[3]',
     "German": "Die Brücke wurde 1921 gebaut. | Am 3. Mai kam Hr. Dr. Maier z. B. aus Köln! | Er fragte: „Wo ist das?“ und ging. | "
     "Das kostet ca. 5,20 € (inkl. MwSt.). | Warum nicht? | Die Straße ist lang; sie führt nach Ulm. | Siehe S. 12 ff. im Text",
     "French": "Le musée ouvre à 10 h. | Qui l’a vu ? | Mme Roy et M. Petit sont venus ! | « Il pleut. Rentrons », dit-elle. | "

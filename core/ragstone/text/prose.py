@@ -22,6 +22,8 @@ _ODD_TEXT = (
     re.compile(r"[^A-Za-z0-9 \n\r\t\xa0.,;:?!'\"()\[\]%$#@&/+=*<>|~^_`¡-¬®-ÿĀ-įĲ-žƀ-ƿǄ-ʯͰ-ԯ‐-–—‘’‚“”„•…€-]"),
     # A number that may be an item beside one in a bracket.
     re.compile(r"\)(?:(?<=\s[0-9]\))|(?<=\s[0-9][0-9]\)))\s"),
+    # A reference at the end of a line.
+    re.compile(r"\.(?<=[^0-9\s]\.)[0-9\[][0-9\[\],\s-]*[\n\r]"),
     # Brackets between quotes, where pysbd breaks the line.
     re.compile(r"[\"”]\s\(.*\)\s[\"“]", re.DOTALL),
 )
