@@ -83,8 +83,18 @@ class MetricInfo:
         """All that is known of a metric."""
         if isinstance(metric, MetricInfo):
             return metric
-        facts = metric.bounds, metric.higher_is_better, metric.threshold, tuple(metric.item_kinds), settings_of(metric)
-        return cls(metric.name, metric.version, metric.judge.model, *facts, metric.asks, setup_of(metric))
+        return cls(
+            name=metric.name,
+            version=metric.version,
+            judge=metric.judge.model,
+            bounds=metric.bounds,
+            higher_is_better=metric.higher_is_better,
+            threshold=metric.threshold,
+            items=tuple(metric.item_kinds),
+            settings=settings_of(metric),
+            question=metric.asks,
+            setup=setup_of(metric),
+        )
 
     @classmethod
     def from_record(cls, record: "Record") -> "MetricInfo":

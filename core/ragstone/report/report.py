@@ -19,7 +19,6 @@ from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, Me
 from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
     ASSUMES,
-    COSTS,
     DASH,
     FEW_GROUPS,
     INTERVAL,
@@ -423,28 +422,20 @@ class Report(Tabular):
         rows = of_groups(count(n, "row"), self.aggregates().groups)
         summaries = self.summary()
         passes = any(each.passed is not None for each in summaries.values())
-        head = (
-            "metric",
-            "mean",
-            INTERVAL,
-            "scored",
-            *(["passed"] if passes else []),
-            *COSTS,
-            *(["cost"] if self.price else []),
-        )
-        cells = [
-            (
-                name,
-                number(each.mean),
-                interval_of(each.estimate),
-                f"{each.scored:,}/{each.total:,}",
-                *([DASH if each.passed is None else percent(each.passed)] if passes else []),
-                *cost_cells(each.cost),
-                *([money(each.cost, self.price)] if self.price else []),
-            )
-            for name, each in summaries.items()
-        ]
-        return f"{self.name}: {rows}" if self.name else rows, head, cells
+        cells = [self._cells(name, each, passes=passes) for name, each in summaries.items()]
+        head = tuple(cells[0]) if cells else ()
+        return f"{self.name}: {rows}" if self.name else rows, head, [tuple(each.values()) for each in cells]
+
+    def _cells(self, name: str, each: MetricSummary, *, passes: bool) -> dict[str, str]:
+        """A metric's row of the table, by column."""
+        cells = {"metric": name, "mean": number(each.mean), INTERVAL: interval_of(each.estimate)}
+        cells["scored"] = f"{each.scored:,}/{each.total:,}"
+        if passes:
+            cells["passed"] = DASH if each.passed is None else percent(each.passed)
+        cells |= cost_cells(each.cost)
+        if self.price:
+            cells["cost"] = money(each.cost, self.price)
+        return cells
 
     def figures(self) -> dict[str, object]:
         """Its numbers by metric, as JSON can hold them: what commands print with --json."""

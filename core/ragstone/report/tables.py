@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 DASH = "\u2013"
 INTERVAL = "95 % interval"
 ASSUMES = f"{INTERVAL}s assume that rows, or their groups, are a random draw, and that scores lie within their bounds"
-COSTS = ("judge calls", "embedder calls", "tokens in", "tokens out")
+_COSTS = {
+    "llm_calls": "judge calls",
+    "embed_calls": "embedder calls",
+    "input_tokens": "tokens in",
+    "output_tokens": "tokens out",
+}
 FEW_GROUPS = "{}, and fewer than 5 say too little of others"
 _NAME = 100
 
@@ -67,7 +72,7 @@ def narrower(e: "Interval | None", noun: str, sign: str = "") -> str:
     if e is None or e.narrower is None or e.narrower[1] - e.narrower[0] < TIE:
         return ""
     these = of_groups(count(e.n, noun), e.groups)
-    return f"{interval(*e.narrower, sign)} if nothing rarer exists than these {these} show"
+    return f"{interval(e.narrower[0], e.narrower[1], sign)} if nothing rarer exists than these {these} show"
 
 
 def spaced(name: str) -> str:
@@ -95,13 +100,15 @@ def moment(at: float | None) -> str:
     return "unknown" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M}"
 
 
-def cost_cells(cost: "Cost") -> tuple[str, ...]:
+def cost_cells(cost: "Cost") -> dict[str, str]:
     """Judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
-    calls = [f"{cost.sums[name]:,}" for name in ("llm_calls", "embed_calls")]
-    for name in ("input_tokens", "output_tokens"):
-        reported = cost.sums[name]
-        calls.append(f"{reported:,}" if not cost.unknown[name] else f"at least {reported:,}" if reported else "unknown")
-    return tuple(calls)
+    cells: dict[str, str] = {}
+    for name, column in _COSTS.items():
+        reported = f"{cost.sums[name]:,}"
+        if cost.unknown[name]:
+            reported = f"at least {reported}" if cost.sums[name] else "unknown"
+        cells[column] = reported
+    return cells
 
 
 def money(cost: "Cost", price: tuple[float, float]) -> str:
