@@ -256,10 +256,6 @@ def match_labels(
     return [[each for each in of.values() if each.labels] for of in scores]
 
 
-def _key_of(scored: LabelledRecord) -> tuple[str, str, str]:
-    return showable(scored.record.sample_id), sample_digest(scored.sample), scored.score.metric
-
-
 def scores_with_texts(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:
     """Yield the scores whose sample is there with texts; none has labels yet."""
     infos = {info.key: info for info in report.metrics}
