@@ -1,7 +1,6 @@
 """What other libraries, and this one before, call the options of `evaluate`."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 from ragstone.limits.limits import Limits
 
@@ -25,7 +24,7 @@ _RENAMED = {
 def refuse(others: Mapping[str, object]) -> None:
     """Refuse options that there are not, by a TypeError that says what is meant."""
     for name in others:
-        if name in {each.name for each in fields(Limits)}:
+        if name in Limits.__dataclass_fields__:
             raise TypeError(f"{name}: pass limits=Limits({name}=...)")
         meant = _RENAMED.get(name, "`help(evaluate)` lists those that there are")
         raise TypeError(f"{name}: evaluate has no such option; {meant}")

@@ -99,7 +99,7 @@ class BatchRun:
         self._share_replies = share_replies
         self._stop_on_give_up = stop_on_give_up
         self._recording = Recording(name, price, self._rows.group)
-        self.total: int | None = len(samples) if isinstance(samples, Sized) and not isinstance(samples, str) else None
+        self.total = None if isinstance(samples, str) or not isinstance(samples, Sized) else len(samples)
         self._evaluations: Evaluations | None = None
         self._scheduler: Scheduler | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -62,7 +62,7 @@ class Scheduler:
         self._rows.begin(self._held)
         self._reading = asyncio.ensure_future(self._read())
         try:
-            while not (self._ends or (self._all_read and not self._jobs and not self._tasks)):
+            while not (self._ends() or (self._all_read and not self._jobs and not self._tasks)):
                 self._changed.clear()
                 await self._changed.wait()
             if error := self._failure or self._unreadable:
@@ -80,7 +80,6 @@ class Scheduler:
                     if row.made():
                         self._note_and_take(row)
 
-    @property
     def _ends(self) -> bool:
         return self._failure is not None or self._evaluations.ending
 
@@ -109,7 +108,7 @@ class Scheduler:
 
     def _begin(self) -> None:
         """Begin evaluations, as many as may be under way."""
-        while self._jobs and len(self._tasks) < self._most and not self._ends:
+        while self._jobs and len(self._tasks) < self._most and not self._ends():
             row, number = self._jobs.popleft()
             task = asyncio.ensure_future(self._evaluations.make(row, number))
             self._tasks.add(task)

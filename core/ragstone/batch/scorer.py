@@ -69,7 +69,9 @@ class Scorer:
     ) -> None:
         checked("share", share, Count)
         if wrong := options.keys() - (inspect.signature(evaluate).parameters.keys() - set(_NOT_OF_A_BATCH)):
-            raise ValueError(f"{min(wrong)}: is no option of a Scorer")
+            name = min(wrong)
+            way_out = f"; pass limits=Limits({name}=...)" if name in Limits.__dataclass_fields__ else ""
+            raise ValueError(f"{name}: is no option of a Scorer{way_out}")
         named = [metrics] if isinstance(metrics, (Metric, str)) else list(metrics)
         # A name that names nothing is found here, before any worker is.
         asks = [metric_class(metric).needs_llm for metric, _ in spread(named) if isinstance(metric, str)]
