@@ -48,7 +48,6 @@ SCRIPTS = {
 }
 _CODES = ("en", *SCRIPTS)
 _ANY = "".join(SCRIPTS.values())
-_FOREIGN = f"[{_ANY}]"
 # Words, but Han characters one by one, as each is one or nearly so. The first group is all other letters.
 _SCRIPT_WORD = "|".join(  # compiled when first used, as many runs see Latin letters alone
     [rf"([^\W\d_{_ANY}]+)", *(f"([{a}])" if code == "zh" else f"([{a}]+)" for code, a in SCRIPTS.items())]
@@ -56,7 +55,6 @@ _SCRIPT_WORD = "|".join(  # compiled when first used, as many runs see Latin let
 # Marks without which a script's texts end their sentences as English does; pysbd's rules for the script then do harm:
 # those for Hindi and Urdu know no full stop, those for Persian end a sentence at a colon.
 _MARKS = {"hi": ("\u0964", "hi"), "fa": ("\u061f", "fa")}
-_URDU_STOP = "\u06d4"
 
 _MOST = 2000  # characters looked at: enough to tell, and little to do for a book
 _SCRIPTS = {
@@ -67,7 +65,6 @@ _SCRIPTS = {
     "Greek": SCRIPTS["el"],
     "Hebrew": r"\u0590-\u05ff",
 }
-_NOT_ARABIC = "[\u0679-\u06d5]"  # letters of Persian, Urdu and others in Arabic script
 # Common words of more than one letter, each weighed less the more of the languages have it.
 _WORDS = {
     "English": """the of and in is are was were be been it its at on for to that this these does did what when where
@@ -98,7 +95,6 @@ for _language, _words in _WORDS.items():
     for _word in dict.fromkeys(_words.split()):
         _LANGUAGES.setdefault(_word, []).append(_language)
 _LETTER = r"[^\W\d_]"
-_WORD = rf"{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0900-\u0963])*"
 
 
 class Sentence(NamedTuple):
@@ -254,6 +250,10 @@ def _effort(window: str) -> int:
     is a letter, all that have the same one get a line break each time, each of which is then a line to read.
     """
     lines = 50 + window.count("\n") + window.count("\r")
+    most = window.count(".") + window.count(")")
+    # Few enough not to look closer.
+    if (bound := most * (len(window) + 8 * most * most) * lines // 50) <= _MOST_EFFORT:
+        return bound
     markers = Counter(_MARKER.findall(window))
     breaks = sum(count * count for marker, count in markers.items() if marker[0].isalpha())
     return markers.total() * (len(window) + 8 * breaks) * lines // 50
@@ -310,7 +310,7 @@ def language_of(text: str) -> str:
         >>> [language_of(text) for text in ("यह किताब है।", "ما هذا؟")]
         ['hi', 'fa']
     """
-    if text.isascii() or re.search(_FOREIGN, text) is None:
+    if text.isascii() or re.search(f"[{_ANY}]", text) is None:
         return "en"
     words = dict.fromkeys(_CODES, 0)
     for word in re.finditer(_SCRIPT_WORD, text):
@@ -318,7 +318,8 @@ def language_of(text: str) -> str:
     if words["ja"] * 10 > words["zh"]:  # Japanese is written in both; a kana or two may be in a Chinese text
         words["ja"] += words.pop("zh")
     code = max(words, key=words.__getitem__)
-    if code == "fa" and _URDU_STOP in text:
+    # Urdu's full stop.
+    if code == "fa" and "\u06d4" in text:
         return "ur"
     mark, own = _MARKS.get(code, ("", code))
     return own if mark in text else "en"
@@ -343,8 +344,9 @@ def language_name(text: str) -> str | None:
             counts["Japanese"] += counts.pop("Chinese")
         most = max(counts, key=counts.__getitem__)
         if counts[most] * 2 > len(letters):
-            return None if most == "Arabic" and re.search(_NOT_ARABIC, letters) else most
-    words = [word.casefold() for word in re.findall(_WORD, text)]
+            # Letters of Persian, Urdu and others in Arabic script.
+            return None if most == "Arabic" and re.search("[\u0679-\u06d5]", letters) else most
+    words = [word.casefold() for word in re.findall(rf"{_LETTER}(?:{_LETTER}|[\u0300-\u036f\u0900-\u0963])*", text)]
     hits: dict[str, list[str]] = {language: [] for language in _WORDS}
     weights = dict.fromkeys(_WORDS, 0.0)
     for word in words:
