@@ -225,13 +225,7 @@ def match_labels(
         LabelError: A label is of another sample, text, item, version or judge, it is no answer, or it is the
             second one of its item. All such labels (20 at most) are named.
     """
-    scores = [
-        {
-            (showable(each.record.sample_id), sample_digest(each.sample), each.score.metric): each
-            for each in scores_with_texts(of)
-        }
-        for of in reports
-    ]
+    scores = [{_score_key(each): each for each in scores_with_texts(of)} for of in reports]
     ids = {(sample_id, metric) for of in scores for sample_id, _, metric in of}
     problems: list[str] = []
     seen: set[tuple[str | None, ...]] = set()
@@ -254,6 +248,10 @@ def match_labels(
             of[key] = replace(of[key], labels=(*of[key].labels, label))
     _refuse(path, problems)
     return [[each for each in of.values() if each.labels] for of in scores]
+
+
+def _score_key(scored: LabelledRecord) -> tuple[str, str, str]:
+    return showable(scored.record.sample_id), sample_digest(scored.sample), scored.score.metric
 
 
 def scores_with_texts(report: "Report", metric: str | None = None) -> Iterable[LabelledRecord]:

@@ -211,7 +211,7 @@ def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = Tru
     values: dict[str, object] = {"id": record.sample_id, "row": record.row, "status": status}
     values |= outcome.model_dump(exclude={"verdicts"}, exclude_defaults=True, warnings=False)
     if isinstance(outcome, Score) and outcome.verdicts:
-        known = _texts_by_field(sample) if texts else {}
+        known: _Texts = _texts_by_field(sample) if texts else {}
         values["verdicts"] = [_verdict_cells(each, known) for each in outcome.verdicts]
     values |= _adapter().dump_python(record, exclude=_APART, exclude_defaults=True, warnings=False)
     if record.sample is not None:
