@@ -147,7 +147,7 @@ class SinkQueue:
         self._in_hand = 0
         self._health: Health | None = None
         self._written = self._failures = self._lost = self._forgotten = 0
-        # Those of the lost that only the end kept from the sink.
+        # Those that only the end kept from the sink, and no outbox has.
         self._cut = 0
         self._last_error = ""
         self._stopping = self._closed = False
@@ -164,7 +164,7 @@ class SinkQueue:
             for item in items:
                 full = len(self._items) >= self._most
                 if self._closed:
-                    self._cut_off([item])
+                    self._cut += item.row is None
                 elif item.row is not None and (self.behind or full):
                     self.behind = True
                 else:
@@ -208,7 +208,7 @@ class SinkQueue:
                 written=self._written,
                 waiting=max(len(self._items) + self._in_hand, self.in_outbox),
                 failures=self._failures,
-                lost=self._lost,
+                lost=self._lost + self._cut,
                 last_error=self._last_error,
                 forgotten=self._forgotten,
             )
@@ -228,15 +228,10 @@ class SinkQueue:
     def _give_up(self) -> None:
         with self._changed:
             self._closed = True
-            self.in_outbox = max(self.in_outbox, sum(item.row is not None for item in self._items))
-            self._cut_off(self._items)
+            in_outbox = sum(item.row is not None for item in self._items)
+            self.in_outbox = max(self.in_outbox, in_outbox)
+            self._cut += len(self._items) - in_outbox
             self._items.clear()
-
-    def _cut_off(self, items: Iterable[Outgoing]) -> None:
-        # The outbox has the others.
-        lost = sum(item.row is None for item in items)
-        self._lost += lost
-        self._cut += lost
 
     # --- on its thread ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from ragstone.judge import Meter
 from ragstone.judging.flow import Flow, run
 from ragstone.live.budget import Account, BudgetMeter
 from ragstone.live.counters import Counters
-from ragstone.live.pending import Choice, Pending
+from ragstone.live.pending import Pending
 from ragstone.live.queue import MemoryQueue
 from ragstone.live.redaction import storable
 from ragstone.live.settings import Settings
@@ -60,9 +60,10 @@ def _one_at_a_time(flow: Flow[Outcome], computing: threading.Lock, wanted: Calla
 class _Evaluation:
     """A sample that a thread scores by one metric."""
 
-    def __init__(self, task: Pending) -> None:
+    def __init__(self, task: Pending, metrics: Mapping[tuple[str, str], Metric]) -> None:
         self.task = task
         self.choice = task.todo[0]
+        self.metric = metrics[self.choice[:2]]
         self.started = time.monotonic()
         self.meter = Meter()
         self.calls = Calls()
@@ -116,7 +117,7 @@ class Judging:
             self._queue.ask(put_off=put_off)
             if not wait_while(self._queue.has_more, over):
                 break
-            if not self.busy():
+            if not self._counters.pending():
                 return True
         return False
 
@@ -148,7 +149,7 @@ class Judging:
             self._computing = threading.Lock()
             self._alive -= 1
             error = CannotScore("timeout", f"the judge did not answer within {timeout:g} s (the monitor's timeout)")
-            self._note(evaluation, unscored(self._metric(evaluation.choice), error, Meter()), Meter())
+            self._note(evaluation, unscored(evaluation.metric, error, Meter()), Meter())
             self._queue.done(evaluation.task)
         self.start()
 
@@ -192,7 +193,7 @@ class Judging:
     def _work_on(self, task: Pending) -> bool:
         """Do all that is left to do of a sample; False when it took so long that the sample was given to others."""
         while task.todo and not self._stopped.is_set():
-            evaluation = _Evaluation(task)
+            evaluation = _Evaluation(task, self._settings.metrics)
             self.evaluations.add(evaluation)
             CALLS.set(evaluation.calls)
             if self._stopped.is_set() and self._ends(evaluation):
@@ -210,12 +211,9 @@ class Judging:
 
     # --- one evaluation ---------------------------------------------------------------------------------------
 
-    def _metric(self, choice: Choice) -> Metric:
-        return self._settings.metrics[choice.metric, choice.version]
-
     def _evaluate(self, evaluation: _Evaluation) -> Outcome:
         """Score a sample by one metric, blocking. Raises nothing."""
-        metric = self._metric(evaluation.choice)
+        metric = evaluation.metric
         try:
             if self._account is not None:
                 evaluation.meter = BudgetMeter(self._account, evaluation.choice[:2])
@@ -251,20 +249,20 @@ class Judging:
         else:
             task.settled.append(("unscored", outcome.reason))
         try:
-            task.records.append(self._record(task, choice, outcome))
+            task.records.append(self._record(evaluation, outcome))
         except Exception as error:
             # A metric or judge of the user's whose name, version or model is no text.
             self._counters.failed("record", error)
             if limit is None:
                 task.settled[-1] = "dropped", "no_record"
 
-    def _record(self, task: Pending, choice: Choice, outcome: Outcome) -> Record:
-        store_text, metadata = self._settings.store_text, task.sample.metadata
+    def _record(self, evaluation: _Evaluation, outcome: Outcome) -> Record:
+        task, choice, store_text = evaluation.task, evaluation.choice, self._settings.store_text
         record = Record(
             sample_id=task.sample_id,
             outcome=storable(outcome, task.sample, store_text=store_text),
-            judge=self._metric(choice).judge.model,
-            setup=self._setups[choice.metric, choice.version],
+            judge=evaluation.metric.judge.model,
+            setup=self._setups[choice[:2]],
             submitted_at=task.submitted_at,
             scored_at=time.time(),
             rate=choice.rate,
@@ -272,7 +270,7 @@ class Judging:
             origin=task.origin,
             sample=task.sample if store_text else None,
             watched=self._settings.alerts.get(choice.metric) if choice.represents else None,
-            **cast("Any", facts_of(metadata, self._settings.keep)),
+            **cast("Any", facts_of(task.sample.metadata, self._settings.keep)),
         )
         group = self._settings.group
         return record if group is None else replace(record, group=group_of(group, record, task.sample))

@@ -47,18 +47,15 @@ class Pipeline:
         self._closing = threading.RLock()
         self.counters = Counters()
         self.delivery = Delivery(settings, self.counters, lambda rows: self.queue.delivered(rows))
-        self.queue = self._make_queue()
+        if settings.outbox is None:
+            self.queue = MemoryQueue(settings.queue, self.counters, self.delivery)
+        else:
+            # Loads sqlite3. Imported late, in a thread of ours, a fork meanwhile would leave it half-imported.
+            from ragstone.live.file_queue import FileQueue
+
+            self.queue = FileQueue(settings, self.counters, self.delivery, settings.outbox)
         self.judging = Judging(settings, self.counters, self.queue, self.delivery.database)
         self.intake = Intake(settings, self.counters, self.queue, self.start)
-
-    def _make_queue(self) -> MemoryQueue:
-        settings = self._settings
-        if settings.outbox is None:
-            return MemoryQueue(settings.queue, self.counters, self.delivery)
-        # Loads sqlite3. Imported late, in a thread of ours, a fork meanwhile would leave it half-imported.
-        from ragstone.live.file_queue import FileQueue
-
-        return FileQueue(settings, self.counters, self.delivery, settings.outbox)
 
     def begin(self) -> None:
         """Go on with what an earlier process left in the outbox, although no sample came yet."""
@@ -98,7 +95,7 @@ class Pipeline:
     def flush(self, timeout: float | None, *, put_off: bool = False) -> FlushResult:
         """Wait until nothing is left to do, as `Monitor.flush` says."""
         self.begin()
-        self._wait(_deadline(timeout), put_off=put_off)
+        self._wait(math.inf if timeout is None else time.monotonic() + timeout, put_off=put_off)
         return self._left()
 
     def _wait(self, until: float, *, put_off: bool = False) -> None:
@@ -109,7 +106,7 @@ class Pipeline:
 
         delivery, judging = self.delivery, self.judging
         if judging.flush(over, put_off=put_off):
-            while wait_while(delivery.busy, over) and wait_while(judging.busy, over) and delivery.busy():
+            while wait_while(delivery.busy, over) and judging.busy() and wait_while(judging.busy, over):
                 pass
 
     def _left(self) -> FlushResult:
@@ -121,7 +118,7 @@ class Pipeline:
         with self._closing:
             if self.intake.closed:
                 return self._left()
-            until = _deadline(timeout)
+            until = math.inf if timeout is None else time.monotonic() + timeout
             self.intake.closed = True
             if self._started_at is None:
                 self.queue.end([])
@@ -158,7 +155,7 @@ class Pipeline:
         """Log how much was left when the monitor ended, and where it is."""
         stats, path = self.stats(), self._settings.outbox
         waiting = sum(sink.waiting for sink in stats.sinks.values())
-        cut, undelivered = stats.reasons.get("dropped", {}).get("closed", 0), self._left().undelivered - waiting
+        cut, undelivered = stats.reasons.get("dropped", {}).get("closed", 0), self.delivery.undelivered() - waiting
         rest: list[str] = []
         if self._settings.queue.workers and (self.queue.in_file or waiting):
             # Else another process goes on with them.
@@ -190,10 +187,6 @@ class Pipeline:
             longest_queue=self.queue.longest,
             queued_bytes=self.queue.bytes,
         )
-
-
-def _deadline(timeout: float | None) -> float:
-    return math.inf if timeout is None else time.monotonic() + timeout
 
 
 def _at_exit(reference: "weakref.ref[Pipeline]") -> None:

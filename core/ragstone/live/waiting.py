@@ -11,10 +11,10 @@ _LONGEST = 0.05
 
 def wait_while(busy: Callable[[], object], over: Callable[[], bool]) -> bool:
     """Wait until something is no longer busy; False when the time for it is over before."""
-    seconds = POLL / 2
+    seconds = POLL
     while busy():
         if over():
             return False
         time.sleep(seconds)
-        seconds = min(1.5 * seconds, _LONGEST)
+        seconds = min(2 * seconds, _LONGEST)
     return True
