@@ -271,9 +271,7 @@ def _alarm(connection: Transaction, metric: str, watched: str, text: str, raised
     tally = Tally(**json.loads(text))
     names = {"metric": metric, "watched": watched, "since": tally.since, "until": tally.until}
     most = min(_MOST_LOWEST, tally.recent)
-    lowest: list[LowScore] = []
-    for sample_id, value, at in connection.execute(_LOWEST, {**names, "most": most}).fetchall():
-        lowest.append(LowScore(sample_id=sample_id, value=value, submitted_at=at))
+    rows = connection.execute(_LOWEST, {**names, "most": most}).fetchall()
     return Alarm(
         metric=metric,
         below=json.loads(watched)[0],
@@ -282,5 +280,5 @@ def _alarm(connection: Transaction, metric: str, watched: str, text: str, raised
         mean=tally.total / tally.samples,
         recent_samples=tally.recent,
         recent_mean=tally.recent_total / tally.recent,
-        lowest=tuple(lowest),
+        lowest=tuple([LowScore(sample_id=name, value=value, submitted_at=at) for name, value, at in rows]),
     )

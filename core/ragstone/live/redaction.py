@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import groupby
 from typing import Any, cast
 
@@ -45,8 +46,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         >>> snapshot(sample, "1", lambda text: text.replace("555-0100", "[phone]")).response
         'Call [phone].'
     """
-    clean = None if redact is None else _redacting(redact)
-    text: Callable[[object], str] = _exact if clean is None else clean
+    text = _exact if redact is None else partial(_redacted, redact)
     metadata = as_dict(_each_text(_plain_metadata(sample.metadata), text))
     if isinstance(error := metadata.get("error"), str):
         metadata["error"] = without_keys(error[:LONGEST])
@@ -62,7 +62,7 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         if (value := getattr(sample, name)) is not None:
             fields[name] = text(value)
     # A user's text is checked.
-    return Sample.model_construct(**fields) if clean is None else Sample(**fields)
+    return Sample.model_construct(**fields) if redact is None else Sample(**fields)
 
 
 def _exact(value: object) -> str:
@@ -74,19 +74,16 @@ def _exact(value: object) -> str:
     return str.__str__(cast("str", value))
 
 
-def _redacting(redact: Callable[[str], object]) -> Callable[[object], str]:
-    def clean(value: object) -> str:
-        text = _exact(value)
-        try:
-            redacted = redact(text)
-        except Exception as error:
-            # Its text may be the secret.
-            raise RedactionFailed(f"redact raised {type(error).__name__}") from None
-        if not isinstance(redacted, str):
-            raise RedactionFailed(f"redact returned {type(redacted).__name__}, not text (str)")
-        return _exact(redacted)
-
-    return clean
+def _redacted(redact: Callable[[str], object], value: object) -> str:
+    text = _exact(value)
+    try:
+        redacted = redact(text)
+    except Exception as error:
+        # Its text may be the secret.
+        raise RedactionFailed(f"redact raised {type(error).__name__}") from None
+    if not isinstance(redacted, str):
+        raise RedactionFailed(f"redact returned {type(redacted).__name__}, not text (str)")
+    return _exact(redacted)
 
 
 def _plain_metadata(metadata: object) -> object:

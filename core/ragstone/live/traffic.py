@@ -69,7 +69,7 @@ class Traffic(Tabular):
         if self.oldest is not None:
             yield f"The oldest sample waits since {moment(self.oldest)} UTC."
         if self.seen is not None:
-            processes = f"{self.processes:,} process{'es' * (self.processes != 1)}"
+            processes = "1 process" if self.processes == 1 else f"{self.processes:,} processes"
             yield (
                 f"{processes} reported, the last at {moment(self.seen)} UTC; "
                 f"at most {count(self.longest_queue, 'sample')} waited at once."
