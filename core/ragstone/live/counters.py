@@ -62,7 +62,7 @@ class Stats:
         accepted: Evaluations of them, all metrics counted.
         scored: Those with a `Score`.
         unscored: Those with an `Unscored`.
-        dropped: Those that there was no room for, or that could not be kept.
+        dropped: Those that a full queue left out, or that could not be kept.
         not_sampled: Those that sampling left out.
         over_budget: Those that the budget left out.
         duplicate: Those of a sample id that was there already.
@@ -71,7 +71,7 @@ class Stats:
         reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}.
         skipped: Runs of the app that a handler saw and that gave no sample, by reason. Printed, the numbers come with
             what to do about the commonest.
-        errors: Exceptions inside handlers, the outbox and threads of the monitor, by place. None of them reached the
+        errors: Exceptions inside handlers, the outbox and threads of the monitor, by the part. None of them reached the
             app.
         in_hand: Those of the pending that a thread judges now.
         longest_queue: The most samples that ever waited at once.
@@ -220,11 +220,11 @@ class Counters:
             # A log handler or filter may raise.
             _log.warning("%s", printable(text, _LONGEST_WARNING))
 
-    def failed(self, place: str, error: BaseException) -> None:
+    def failed(self, part: str, error: BaseException) -> None:
         """Count an exception of our own, and log it at most once a minute."""
         with self._lock:
-            self._errors[place] += 1
-        self.note(f"{place}: {describe(error, most=500)}")
+            self._errors[part] += 1
+        self.note(f"{part}: {describe(error, most=500)}")
 
     def pending(self) -> int:
         """Count the evaluations that have no fate yet."""

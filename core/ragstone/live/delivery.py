@@ -65,8 +65,8 @@ class Delivery:
             sink.report(health)
 
     def busy(self) -> bool:
-        """Whether a sink has not taken all that is there for it."""
-        return any(sink.behind or sink.waiting() for sink in self.sinks.values())
+        """Whether a sink has not taken all that is in memory for it."""
+        return any(sink.waiting() for sink in self.sinks.values())
 
     def undelivered(self) -> int:
         """How many outcomes wait in memory or in the outbox, and how many were lost at the end, of all sinks."""

@@ -97,7 +97,7 @@ class FileQueue(MemoryQueue):
         self._wake()
 
     def has_more(self) -> bool:
-        """Whether the look that was asked for is still to come, or the last one found something."""
+        """Whether the look that was asked for is still to come, or something may still come from the file."""
         return self._judges and (self._looked < self._asked or self._found)
 
     def busy(self) -> bool:
@@ -294,7 +294,6 @@ class FileQueue(MemoryQueue):
         in_file = self._evaluations(outbox, mine=False) if asked else None
         in_outbox = outbox.records() if any(sink.behind for sink in sinks.values()) else {}
         yield
-        self._found = bool(claimed)
         for task, left_by_us in claimed:
             self._add_claimed(task, left_by_us=left_by_us)
         if in_file is not None:
@@ -303,6 +302,7 @@ class FileQueue(MemoryQueue):
             sinks[name].catch_up([Outgoing(row, record) for row, record in records])
         for name, sink in sinks.items():
             sink.in_outbox = in_outbox.get(name, 0) if sink.behind else 0
+        self._found = bool(claimed) or any(sink.behind for sink in sinks.values())
         if claimed or any(undelivered.values()):
             self._look_at = -1.0
 

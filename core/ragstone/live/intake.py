@@ -33,7 +33,7 @@ class RedactedError(Exception):
 
 
 class Intake:
-    """The part of a monitor that takes samples: by sampling, as redacted snapshots, into the queue where it has room.
+    """The part of a monitor that takes samples: by sampling, as redacted snapshots, into the queue where they fit.
 
     Args:
         settings: The monitor's.
@@ -88,7 +88,7 @@ class Intake:
             self.failed(_PARTS.get(reason, "submit"), error)
             self._counters.settle("dropped", reason, open_)
         except BaseException:
-            # Ctrl-C while we wait for room.
+            # Ctrl-C while a full queue is waited for.
             self._counters.settle("dropped", "interrupted", open_)
             raise
 
@@ -134,10 +134,10 @@ class Intake:
         return origin
 
     def _enqueue(self, task: Pending) -> None:
-        """Add a sample to the queue, as soon as there is room or the monitor is closed."""
+        """Add a sample to the queue, as soon as it fits or the monitor is closed."""
         if task.size > self._settings.queue.bytes:
             raise _LeftOut("dropped", "too_large")
-        while not (self._queue.has_room(task) or self.closed):
+        while not (self._queue.fits(task) or self.closed):
             if self._settings.queue.when_full == "drop_oldest":
                 if not self._queue.drop():
                     raise _LeftOut("dropped", "queue_full")

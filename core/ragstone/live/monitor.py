@@ -174,7 +174,7 @@ class Monitor:
 
     @property
     def _pipeline(self) -> Pipeline:
-        """What this process has. One of before a fork stays, untouched: what it holds open is the parent's."""
+        """What this process has. What is of before a fork stays as it is: what it holds open is the parent's."""
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
         return pipeline if pipeline is not None else self._pipelines.setdefault(pid, Pipeline(self._settings))
@@ -242,9 +242,9 @@ class Monitor:
         """Note what to do about runs that gave no sample, by reason, for handlers; printed `stats` say it."""
         self._advice |= advice
 
-    def failed(self, place: str, error: BaseException) -> None:
+    def failed(self, part: str, error: BaseException) -> None:
         """Count an exception in code that stands between the app and us, and log it at most once a minute."""
-        self._pipeline.intake.failed(place, error)
+        self._pipeline.intake.failed(part, error)
 
     def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
         """Wait until every sample is scored and every sink has its outcomes, blocking.

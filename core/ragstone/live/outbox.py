@@ -107,7 +107,7 @@ class Outbox:
         """Do all of it or nothing, with the write lock from the start.
 
         Raises:
-            OutboxError: Another file was put in its place, it cannot be written, or others hold it for too long.
+            OutboxError: Another file replaced it, it cannot be written, or others hold it for too long.
         """
         with self._file.transaction(removing) as self._connection:
             yield
@@ -115,7 +115,7 @@ class Outbox:
     # --- samples ----------------------------------------------------------------------------------------------
 
     def add(self, pending: Pending, *, mine: bool) -> bool:
-        """Write a sample down, as this process's or, when there is no room in memory, as anybody's.
+        """Write a sample down, as this process's or, where another one is to judge it, as anybody's.
 
         Returns:
             False when a sample of the same id is there already, or it was forgotten since it was submitted.

@@ -73,7 +73,7 @@ class MemoryQueue:
         if task.todo:
             self.put(task)
 
-    def has_room(self, task: Pending) -> bool:
+    def fits(self, task: Pending) -> bool:
         """Whether one more sample may wait."""
         return self.samples < self._options.size and self.bytes + task.size <= self._options.bytes
 

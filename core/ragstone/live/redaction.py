@@ -139,4 +139,4 @@ def without_quotations(detail: str, texts: Iterable[str]) -> str:
                 if detail[start : start + length] in text:
                     quoted.update(range(start, start + length))
     runs = groupby(range(len(detail)), key=quoted.__contains__)
-    return "".join("[text]" if hidden else "".join(detail[place] for place in places) for hidden, places in runs)
+    return "".join("[text]" if hidden else "".join(detail[i] for i in run) for hidden, run in runs)

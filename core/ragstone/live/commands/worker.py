@@ -254,13 +254,13 @@ def _why_left(left: "Contents", ended: str, stats: Stats, outbox: str) -> Genera
     for (name, version), n in left.metrics.items():
         yield f"{n:,} wait to be scored by {printable(name)} (version {printable(version)})"
     for name, n in left.records.items():
-        kind, _, place = name.partition(":")
+        kind, _, address = name.partition(":")
         way = _WAYS.get("again" if name in stats.sinks else kind, "start the app, or --monitor MODULE:NAME")
-        way = way.format(shlex.quote(outbox), shlex.quote(place))
+        way = way.format(shlex.quote(outbox), shlex.quote(address))
         yield f"{n:,} outcomes wait for {printable(name)}; to deliver them: {printable(way, 10_000)}"
     if left.elsewhere:
         yield f"{left.elsewhere:,} samples are being scored by another process"
     if left.unreadable:
         yield f"{left.unreadable:,} samples cannot be read"
-    for place, n in stats.errors.items():
-        yield f"{place}: failed {n:,} times"
+    for part, n in stats.errors.items():
+        yield f"{part}: failed {n:,} times"
