@@ -291,7 +291,8 @@ class FileQueue(MemoryQueue):
             put_off_too=put_off,
         )
         undelivered = {name: outbox.undelivered(name, self._waits.outcomes) for name in behind}
-        in_file = self._evaluations(outbox, mine=False) if asked else None
+        # Other processes may have claimed some since the last count.
+        in_file = self._evaluations(outbox, mine=False) if asked or self._found else None
         in_outbox = outbox.records() if any(sink.behind for sink in sinks.values()) else {}
         yield
         for task, left_by_us in claimed:
