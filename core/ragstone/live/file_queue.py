@@ -281,6 +281,8 @@ class FileQueue(MemoryQueue):
                 self._fall_behind()
         if outbox.share_feedback(list(sinks)):
             self._fall_behind()
+        # While samples wait in memory, a look may have to leave some in the file.
+        waiting = self.samples > 0
         most, most_bytes = options.size - self.samples, options.bytes - self.bytes
         claimed = outbox.claim(
             max(0, min(most, _BATCH)) if most_bytes > 0 else 0,
@@ -303,7 +305,7 @@ class FileQueue(MemoryQueue):
             sinks[name].catch_up([Outgoing(row, record) for row, record in records])
         for name, sink in sinks.items():
             sink.in_outbox = in_outbox.get(name, 0) if sink.behind else 0
-        self._found = bool(claimed) or any(sink.behind for sink in sinks.values())
+        self._found = waiting or bool(claimed) or any(sink.behind for sink in sinks.values())
         if claimed or any(undelivered.values()):
             self._look_at = -1.0
 

@@ -115,9 +115,10 @@ class Judging:
         """Wait until all is judged, what others left in the queue's store too; False when the time is over before."""
         while wait_while(self.busy, over):
             self._queue.ask(put_off=put_off)
-            if not wait_while(self._queue.has_more, over):
+            # What comes meanwhile may have kept the queue from taking more: then it is asked again.
+            if not wait_while(lambda: self._queue.has_more() and not self.busy(), over):
                 break
-            if not self._counters.pending():
+            if not (self._queue.has_more() or self._counters.pending()):
                 return True
         return False
 
