@@ -37,7 +37,6 @@ from ragstone_llama_index.streaming import Answered, read_to_end
 AnyMetrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
 Questions = Iterable[Any] | str | Path
-_LIMITS = Limits(max_concurrency=8)
 References = Sequence[str | Sequence[str | None] | None]
 
 
@@ -59,7 +58,8 @@ def evaluate_query_engine(
     *,
     references: References | None = None,
     writer: AnyWriter | None = None,
-    limits: Limits = _LIMITS,
+    max_concurrency: int = 8,
+    limits: Limits | None = None,
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
@@ -83,7 +83,8 @@ def evaluate_query_engine(
         embed_model: The embedder of metrics by name.
         references: The right answers, in the form of the questions; a dataset has its own.
         writer: What writes for metrics by name; see `MetricEvaluator`.
-        limits: As for `ragstone.evaluate`; `max_concurrency`, by default 8, is also of the questions under way.
+        max_concurrency: Questions under way at most.
+        limits: What judges may be asked at most, as for `ragstone.evaluate`. None: `max_concurrency` calls at once.
         progress: Whether to show a bar; "auto": on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
         context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
@@ -96,8 +97,8 @@ def evaluate_query_engine(
     Raises:
         TypeError: `engine` is no app, `questions` no list, or one of `metrics` is no metric.
         ValueError: A question or a reference is no text, two metrics have the same name, there are none, one needs a
-            reference and there is none, there are more or fewer references than questions, or
-            there is no such `metadata_mode`.
+            reference and there is none, there are more or fewer references than questions, `max_concurrency` is less
+            than 1, or there is no such `metadata_mode`.
         ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
 
     Example:
@@ -116,7 +117,8 @@ def evaluate_query_engine(
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
-    run = BatchRun(app.rows(asked, limits.max_concurrency), scored, limits=limits, progress=progress)
+    limits = limits or Limits(max_concurrency=max_concurrency)
+    run = BatchRun(app.rows(asked, max_concurrency), scored, limits=limits, progress=progress)
     run.total = len(asked)
     return run.evaluated()
 
@@ -130,7 +132,8 @@ async def aevaluate_query_engine(
     *,
     references: References | None = None,
     writer: AnyWriter | None = None,
-    limits: Limits = _LIMITS,
+    max_concurrency: int = 8,
+    limits: Limits | None = None,
     progress: bool | Literal["auto"] = "auto",
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
@@ -142,8 +145,9 @@ async def aevaluate_query_engine(
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows: list[Row] = []
     # It checks the options before the app is asked.
+    limits = limits or Limits(max_concurrency=max_concurrency)
     run = BatchRun(rows, scored, limits=limits, progress=progress)
-    rows.extend([row async for row in app.answers(asked, limits.max_concurrency)])
+    rows.extend([row async for row in app.answers(asked, max_concurrency)])
     await run.all()
     return run.report()
 

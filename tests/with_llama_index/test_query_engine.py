@@ -15,7 +15,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import root_dispatcher
 
-from ragstone import AlignmentCoverage, ContextRelevancy, Limits, ResponseRelevancy, Score, SummarizationScore
+from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     LlamaIndexLLM,
@@ -173,7 +173,7 @@ def test_one_engine_failure_of_a_hundred_leaves_ninety_nine_in_order_and_questio
             return self.end(query_str)
 
     questions = [f"word{i}?" for i in range(100)]
-    report = way(Counting(), questions, ["context_relevancy"], FakeLLM(truth), limits=Limits(max_concurrency=3))
+    report = way(Counting(), questions, ["context_relevancy"], FakeLLM(truth), max_concurrency=3)
     assert max(most) == 3
     assert [sample.user_input for sample in samples_of(report)] == questions
     assert [i for i, row in enumerate(outcomes_of(report)) if not isinstance(row["context_relevancy"], Score)] == [40]
