@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ragstone.limits.gate import RequestGate
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 30.0
 _SLOW_SECONDS = 20.0
-ProgressChoice = Literal[True, False, "auto"]
 
 
 class Progress:
@@ -23,16 +22,16 @@ class Progress:
     Args:
         gate: Knows the calls and tokens.
         total: Samples in all, if that is known.
-        choice: Whether to show anything; "auto": a bar on a terminal and in a notebook, no lines elsewhere.
+        lines: Whether lines are written where there is neither terminal nor notebook.
     """
 
-    def __init__(self, gate: RequestGate, total: int | None, choice: ProgressChoice) -> None:
+    def __init__(self, gate: RequestGate, total: int | None, *, lines: bool) -> None:
         self._gate = gate
         self._total = total
         self._done = self._unscored = 0
-        self._bar = self._drawn() if choice and (in_notebook() or is_terminal()) else None
+        self._bar = self._drawn() if in_notebook() or is_terminal() else None
         self._beat: asyncio.TimerHandle | None = None
-        if self._bar is not None or choice is True:
+        if self._bar is not None or lines:
             self._later()
 
     def done(self, unscored: int = 0) -> None:

@@ -11,12 +11,11 @@ from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from ragstone.background import SHORT_LOOPS, daemon
 from ragstone.batch.evaluations import Evaluations
 from ragstone.batch.prices import Price, check_price
-from ragstone.batch.progress import Progress, ProgressChoice, write_line
 from ragstone.batch.recording import Listener, Recording
 from ragstone.batch.rows import RunRows
 from ragstone.batch.scheduler import Scheduler
@@ -34,12 +33,16 @@ from ragstone.sources import Source, SourceError
 
 if TYPE_CHECKING:
     from ragstone.batch.journal import Journal
+    from ragstone.batch.progress import Progress
     from ragstone.batch.spending import Spending
     from ragstone.report.report import Report
 
 _log = logging.getLogger(__name__)
 # A signal that comes just before a thread goes to wait does not wake it: it wakes by itself, after so many seconds.
 _BEAT = 0.2
+
+
+ProgressChoice = Literal[True, False, "auto"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -172,7 +175,7 @@ class BatchRun:
                 group, line = await self._rows.fitting_group()
             self._metrics = self._make(group)
             if line:
-                write_line(line)
+                _write_line(line)
         limits, metrics, spending = self._limits, self._metrics, self._spending
         if all(getattr(metric.judge, "in_turn", False) for metric in metrics):
             limits = replace(limits, max_concurrency=1)
@@ -192,7 +195,7 @@ class BatchRun:
                 journal,
                 stop_on_give_up=self._stop_on_give_up,
             )
-            with contextlib.closing(Progress(gate, self.total, self._progress)) as self._recording.bar:
+            with self._bar(gate) as self._recording.bar:
                 self._scheduler = Scheduler(self._rows, self._evaluations, self._recording.add, limits.max_concurrency)
                 if self._presses:
                     self._end()
@@ -200,6 +203,14 @@ class BatchRun:
         # Where the run ended there, the report says it.
         for why in () if self._stop_on_give_up else self._evaluations.not_asked:
             _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
+
+    def _bar(self, gate: RequestGate) -> "contextlib.AbstractContextManager[Progress | None]":
+        if self._progress is False:
+            return contextlib.nullcontext()
+        # It is loaded where something is shown.
+        from ragstone.batch.progress import Progress
+
+        return contextlib.closing(Progress(gate, self.total, lines=self._progress is True))
 
     def _beat(self) -> None:
         """Wake the loop now and then, so that a press of Ctrl-C is seen."""
@@ -218,7 +229,7 @@ class BatchRun:
         """End the run: at the first press, once it is under way, what is in flight still ends."""
         if self._evaluations is not None and self._scheduler is not None and self._presses == 1:
             if in_flight := self._evaluations.gate.in_flight:
-                write_line(f"Finishing {in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
+                _write_line(f"Finishing {in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
             self._scheduler.stop()
         elif self._task is not None:
             self._task.cancel()
@@ -231,6 +242,12 @@ def _metrics_of(models: Mapping[str, object], max_concurrency: int, metrics: obj
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"metrics: holds two of the name {min(twice)!r}; evaluate twice, and compare the reports")
     return made
+
+
+def _write_line(line: str) -> None:
+    from ragstone.batch.progress import write_line
+
+    write_line(line)
 
 
 def _uncapped(_metric: Metric, _sample: Sample) -> Meter:
