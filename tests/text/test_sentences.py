@@ -189,6 +189,11 @@ def test_sentences_are_those_of_pysbd(text, language):
     assert [each.start for each in split_sentences(text, language)] == starts
 
 
+@pytest.mark.parametrize("text", ["She lives in the U.S. I met her there.", "He told me. I\nwent home. It was late."])
+def test_an_i_behind_an_abbreviation_is_read_as_pysbd_does(text):
+    assert [each.start for each in split_sentences(text)] == starts_of_pysbd(text)
+
+
 SIX = {
     "English": "The keeper of the lighthouse wrote down 12 ships, e.g. the Ada, at 5 p.m. | He slept (badly) until Dr. Lund came! | "
     'Was it No. 7? | She said "It is late. Go home." and left. | “Why?” Nobody knew. | It cost $3.50 in 1984. | U.S. boats, i.e. two | See part I. | The map is old. | Buy 1. bread 2. milk | So it is.[3]',

@@ -32,6 +32,8 @@ _LINE = re.compile(r"\S[^\n\r]*")
 _ODD_LINE = re.compile(
     r"""(?x)[-.?!'‘°\t\xa0](?:
       (?<=[\t\xa0]) | (?<=-)- | (?<=°)\. | (?<=Co\.)\sKG | (?<=Yahoo!) | (?<=Yum!)
+    # "etc. I", where the line's end stands for the space behind "I"
+    | (?<=\.)\sI$
     # Single quotes around marks, or without an end
     | (?<=\s‘) | (?<=\s') (?!(?:[^'.?!]|'[A-Za-z])*'(?![A-Za-z])) | (?<=')'
     # Quotes and brackets that end with a mark, or are a sentence
@@ -98,7 +100,8 @@ def _ends_sentence(line: str, at: int, after: int) -> bool | None:
     token = line[line.rfind(" ", 0, at) + 1 : at]
     follows = _abbreviations().get(token.lower()) if line[at:after] == "." else None
     if follows and follows.match(line, after):
-        return False
+        # Behind "U.S." a sentence may begin with "I".
+        return None if "." in token and line.startswith(" I ", after) else False
     if after - at > 1 or line[after : after + 1] != " ":
         return None
     return line[at] in "?!" or not token or token[-1].isdecimal() or token[-2:-1] not in ("", ".") or None
