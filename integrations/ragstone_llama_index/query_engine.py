@@ -117,8 +117,9 @@ def evaluate_query_engine(
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
-    limits = limits or Limits(max_concurrency=max_concurrency)
-    run = BatchRun(app.rows(asked, max_concurrency), scored, limits=limits, progress=progress)
+    # It also checks how many questions may be under way.
+    usual = Limits(max_concurrency=max_concurrency)
+    run = BatchRun(app.rows(asked, max_concurrency), scored, limits=limits or usual, progress=progress)
     run.total = len(asked)
     return run.evaluated()
 
@@ -144,9 +145,9 @@ async def aevaluate_query_engine(
     app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
     rows: list[Row] = []
-    # It checks the options before the app is asked.
-    limits = limits or Limits(max_concurrency=max_concurrency)
-    run = BatchRun(rows, scored, limits=limits, progress=progress)
+    # These check the options before the app is asked.
+    usual = Limits(max_concurrency=max_concurrency)
+    run = BatchRun(rows, scored, limits=limits or usual, progress=progress)
     rows.extend([row async for row in app.answers(asked, max_concurrency)])
     await run.all()
     return run.report()

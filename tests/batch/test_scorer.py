@@ -96,11 +96,13 @@ def test_calls_in_flight_and_limits_are_divided():
         ({"metrics": metric(), "share": 0}, ValueError),
         ({"metrics": metric(), "progress": True}, ValueError),
         ({"metrics": metric(), "max_calls": 9}, ValueError),
+        ({"metrics": metric(), "limits": {"max_calls": 9}}, TypeError),
     ],
 )
 def test_what_no_worker_could_do_is_refused_before_one_is_asked(given, error):
     with pytest.raises(
-        error, match=r"no_such_metric|llm: is missing|share: |progress: is no option|pass limits=Limits.max_calls="
+        error,
+        match=r"no_such_metric|llm: is missing|share: |progress: is no option|pass limits=Limits.max_calls=|limits: is dict",
     ):
         Scorer(**given)
 

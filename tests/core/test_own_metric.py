@@ -5,8 +5,9 @@ import importlib
 import math
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import ClassVar
 
 import pytest
 
@@ -174,6 +175,23 @@ def test_the_judge_may_stand_first_by_name_and_is_made_once(name):
     assert metric.judge.model == "named"
     assert replace(metric, max_characters=9).judge is metric.judge
     assert kind(metric.judge) == metric
+
+
+def test_a_field_of_ones_own_for_the_judge_takes_a_name_too():
+    @dataclass(frozen=True, kw_only=True)
+    class Polite(Metric):
+        name: ClassVar[str] = "polite"
+        version: ClassVar[str] = "1"
+        required_fields: ClassVar[tuple[str, ...]] = ("response",)
+        prompts: ClassVar[dict[str, str]] = {"polite": "Is it polite?"}
+        llm: object = None
+
+        def _flow(self, sample):
+            request = self.choice("polite", {"response": sample.response}, "Answer yes or no.", ("yes", "no"))
+            return self._score(float((yield from self.ask_choice(request)).choice == "yes"), "")
+
+    assert Polite(llm=f"{__name__}:named_judge").score(Sample(response="Thanks.")).value == 1.0
+    assert Polite().llm is None
 
 
 def test_judge_and_embedder_may_be_named():

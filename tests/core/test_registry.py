@@ -137,6 +137,7 @@ def test_a_client_is_no_my_judge():
     [
         ("model", "write llm="),
         ("max_workers", "write limits=Limits.max_concurrency=...."),
+        ("total", "write nothing: the bar has an end"),
         ("x", "`help.evaluate.` lists"),
     ],
 )

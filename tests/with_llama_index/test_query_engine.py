@@ -15,7 +15,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import root_dispatcher
 
-from ragstone import AlignmentCoverage, ContextRelevancy, ResponseRelevancy, Score, SummarizationScore
+from ragstone import AlignmentCoverage, ContextRelevancy, Limits, ResponseRelevancy, Score, SummarizationScore
 from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     LlamaIndexLLM,
@@ -210,6 +210,8 @@ def test_what_it_cannot_be_called_with_is_refused_before_the_app_is_asked():
         ({"questions": ["Why?"], "references": ["x", "y"]}, ValueError, "has 2, for 1 questions"),
         ({"metrics": "bleu"}, ValueError, "there is no metric 'bleu'"),
         ({"metrics": []}, ValueError, "metrics: is empty"),
+        ({"max_concurrency": 0, "limits": Limits()}, ValueError, "max_concurrency: 0 should be"),
+        ({"limits": 3}, TypeError, "limits: is int"),
         ({"metrics": "golden", "llm": FakeLLM(truth)}, ValueError, lacking),
     ):
         for way in (sync_way, async_way):

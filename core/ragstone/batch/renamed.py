@@ -18,6 +18,7 @@ _RENAMED = {
     "show_progress": "write progress=",
     "threshold": "write threshold= of a metric, such as Faithfulness(threshold=0.8)",
     "timeout": "write limits=Limits(call_timeout=...) or limits=Limits(sample_timeout=...)",
+    "total": "write nothing: the bar has an end where samples has a length",
 }
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from ragstone.background import SHORT_LOOPS, daemon
 from ragstone.batch.evaluations import Evaluations
@@ -22,7 +22,7 @@ from ragstone.batch.scheduler import Scheduler
 from ragstone.errors import JournalError
 from ragstone.judge import LLM, Embedder, Judge, Meter
 from ragstone.limits.gate import RequestGate
-from ragstone.limits.limits import Limits
+from ragstone.limits.limits import Limits, limits_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.models import naming
 from ragstone.metrics.names import metrics_from
@@ -87,9 +87,7 @@ class BatchRun:
             from ragstone.batch.renamed import refuse
 
             refuse(others)
-        limits = Limits() if limits is None else limits
-        if not isinstance(cast("object", limits), Limits):
-            raise TypeError(f"limits: is {type(limits).__name__}; pass Limits(max_concurrency=...)")
+        limits = limits_of(limits)
         self._progress: ProgressChoice = checked("progress", progress, ProgressChoice)
         check_price(price)
         self._limits = limits

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.judge_names import RegistryError
-from ragstone.limits.limits import Limits
+from ragstone.limits.limits import Limits, limits_of
 from ragstone.metrics.base import Metric
 from ragstone.metrics.names import metric_class, metrics_from, spread
 from ragstone.options import Count, checked
@@ -79,7 +79,7 @@ class Scorer:
         self._models: dict[str, object] = {name: options.pop(name, None) for name in ("llm", "writer", "embedder")}
         if self._models["llm"] is None and any(asks):
             raise RegistryError("llm: is missing; pass the judge's name, such as 'openai:gpt-5-mini'")
-        self._limits = _divided(limits or Limits(), share)
+        self._limits = _divided(limits_of(limits), share)
         self._options = options
         self._metrics: list[Metric] = []
 

@@ -53,3 +53,12 @@ class Limits:
         """What a run may ask in all, by the name of its field; empty where nothing is capped."""
         caps = {"max_calls": self.max_calls, "max_tokens": self.max_tokens, "max_cost": self.max_cost}
         return {name: cap for name, cap in caps.items() if cap is not None}
+
+
+def limits_of(given: object) -> Limits:
+    """The limits of an option: those of None are the usual ones; a TypeError where it is something else."""
+    if given is None:
+        return Limits()
+    if not isinstance(given, Limits):
+        raise TypeError(f"limits: is {type(given).__name__}; pass Limits(max_concurrency=...)")
+    return given

@@ -14,7 +14,7 @@ from ragstone.judge_names import is_embedded
 from ragstone.judging.flow import Answering, Flow, Models, arun, run
 from ragstone.judging.prompt import digest, tokens
 from ragstone.metrics.asking import Asker
-from ragstone.metrics.models import embedder_of
+from ragstone.metrics.models import JUDGE, WRITER, embedder_of
 from ragstone.options import Count, Flag, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.plain import is_visible
@@ -128,6 +128,10 @@ class Metric(Asker, ABC):
     reason: Flag = False
 
     def __post_init__(self) -> None:
+        for role, usual in (("llm", JUDGE), ("writer", WRITER)):
+            if getattr(type(self), role) is not usual:
+                # A subclass has a default of its own there, in place of the field that makes models of names.
+                usual.__set__(self, getattr(self, role))
         self._state(**dict(checked_fields(self, OBJECTS)))
         self._state(**self.own_facts())
         for fact in ("name", "version", "required_fields"):
