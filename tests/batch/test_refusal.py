@@ -41,6 +41,15 @@ def test_only_the_run_tries_again(openai_server):
     assert len(server.seen) == report.spent.llm_calls == 6
 
 
+def test_a_client_with_a_method_of_the_users_is_asked_by_it(openai_server):
+    class Logged(OpenAICompatible):
+        async def agenerate(self, request, /):
+            return await super().agenerate(request)
+
+    judge = Logged("m", base_url=openai_server(lambda body: YES).url)
+    assert [type(each) for each in outcomes(evaluate(rows(1), [ContextRelevancy(llm=judge)]))] == [Score]
+
+
 def test_a_connection_that_breaks_in_a_run_is_tried_again(openai_server):
     answers = [YES, CLOSE, YES]
     server = openai_server(lambda body: answers.pop(0))

@@ -1,6 +1,7 @@
 """What stands between a run's flows and its judges: how many calls, how fast, for how long, and none twice."""
 
 import asyncio
+import inspect
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
@@ -361,6 +362,7 @@ class _AskedModel:
         # Held, so that no other object gets its id.
         self._model = model
         self._keys: dict[frozenset[str], str] = {}
+        self._takes_retries: dict[type[Request], bool] = {}
         self._refused_samples: set[object] = set()
 
     @property
@@ -374,7 +376,11 @@ class _AskedModel:
     def ask(self, request: Request) -> Awaitable[object]:
         """Make a call, which the model's client does not try again: the gate does."""
         call: Callable[..., Awaitable[object]] = calls_of(self._model, request)[1]
-        return call(max_retries=0) if getattr(self._model, "tries_again", False) else call()
+        kind = type(request)
+        if kind not in self._takes_retries:
+            tries_again = getattr(self._model, "tries_again", False)
+            self._takes_retries[kind] = bool(tries_again) and _takes_retries(call)
+        return call(max_retries=0) if self._takes_retries[kind] else call()
 
     def failed(self, error: Exception, refusal: Refusal, sample: object) -> None:
         """Learn from a call that failed."""
@@ -388,3 +394,11 @@ class _AskedModel:
         model, keys = self._model, secrets_of(self._model)
         shown = repr(self.name) if type(model).__repr__ is object.__repr__ else without_keys(repr(model)[:200], keys)
         return f"the {self.role} {shown} refused the first call: {way_out} ({describe(error, keys, 300)})"
+
+
+def _takes_retries(call: Callable[..., object]) -> bool:
+    """Whether a method takes `max_retries`: one of a user's, in a subclass or around a client, may not."""
+    with suppress(TypeError, ValueError):
+        inspect.signature(call).bind(max_retries=0)
+        return True
+    return False
