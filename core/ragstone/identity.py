@@ -129,16 +129,13 @@ def judge_key(judge: object) -> str:
     return _key("judge-1", [identity, left_out] if left_out else identity)
 
 
-def outcome_key(sample: Sample | str, metric: "Metric | str", given: object = None) -> str:
-    """Return the key of what a metric gives for a sample.
+def outcome_key(sample: str, metric: str, given: object = None) -> str:
+    """The key of what the metric of a `metric_key` gives for the sample of a `sample_key`.
 
-    Their keys will do in place of sample and metric, where each has many of the other. What the metric is given in the
-    sample's metadata (`Metric.given_in`) counts beside them.
+    What the metric is given in the sample's metadata (`Metric.given_in`) counts beside them.
     """
-    of_sample = sample if isinstance(sample, str) else sample_key(sample)
-    of_metric = metric if isinstance(metric, str) else metric_key(metric)
     more = [] if given is None else [json.dumps(given, default=repr)]
-    return _key("outcome-2", [of_sample, of_metric, *more])
+    return _key("outcome-2", [sample, metric, *more])
 
 
 def reply_key(request: JudgeRequest, judge: str) -> str:

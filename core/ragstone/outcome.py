@@ -177,7 +177,6 @@ class Unscored(_Shown):
     @property
     def value(self) -> None:
         """None: there is no number."""
-        return
 
 
 Outcome = Score | Unscored

@@ -96,12 +96,8 @@ def printable(text: object, width: int = 500) -> str:
         'a \\x1b[31mb'
     """
     flat = " ".join(str(text)[: 4 * width].split())
-    line = "".join([c if c.isprintable() or c in _JOINERS else _escaped(c) for c in flat])
+    line = "".join([c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode() for c in flat])
     return line if len(line) <= width and len(str(text)) <= 4 * width else f"{line[: width - 1]}…"
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def seconds_of(text: str) -> float | None:

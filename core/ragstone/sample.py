@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 SampleField = Literal["user_input", "retrieved_contexts", "response", "reference"]
-TextField = SampleField | Literal["history"]
 # Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
 # DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
 KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -32,7 +31,6 @@ MEANT: Mapping[str, str] = {
     "reference_outputs": "reference", "messages": "history", "name": "id",
 }  # fmt: skip
 """The same, and names that may mean a field and are not read as one."""
-_LISTS = ("retrieved_contexts", "history")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -138,9 +136,13 @@ class Sample(BaseModel):
         fields = cast("Mapping[str, object]", values)
         if unknown := [str(name) for name in fields if name not in KNOWN_NAMES]:
             raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(KNOWN_NAMES)}")
-        return {name: value for name, value in fields.items() if value is not None or name not in _LISTS}
+        return {
+            name: value
+            for name, value in fields.items()
+            if value is not None or name not in ("retrieved_contexts", "history")
+        }
 
-    def texts(self, field: TextField) -> tuple[str, ...]:
+    def texts(self, field: SampleField | Literal["history"]) -> tuple[str, ...]:
         """Return the texts of a field: one for each context or turn, one for the others, none where it is absent."""
         if field == "history":
             return tuple(turn.content for turn in self.history)

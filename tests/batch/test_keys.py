@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,8 @@ from ragstone.testing import *
 llm = FakeLLM(lambda request: "yes")
 sample = Sample(user_input="Why, \\U0001f44d?", retrieved_contexts=["Because.", "So.\\x00"], response="Thus.")
 print(sample_key(sample), metric_key(AlignmentCoverage(llm=llm, assessment_questions=["A?"], threshold=0.7)))
-print(outcome_key(sample, ContextRelevancy(llm=llm, instructions={"sentences": "Choose."})))
+own = ContextRelevancy(llm=llm, instructions={"sentences": "Choose."})
+print(outcome_key(sample_key(sample), metric_key(own)))
 print(reply_key(LLMRequest("a.b", "s", "u", {"b": 1, "a": [2.5]}, 0.1, 4, ("x", "y")), "m"))
 from tests_option import *
 print(metric_key(Own(llm=llm, option={"words": {"a", "b", "c", "d"}, "more": frozenset([1, 2.5, None])})))
@@ -193,10 +195,9 @@ def test_what_no_other_process_could_know_is_refused():
 
 
 def test_sample_and_metric_count():
-    metrics = Own(llm=LLM), ContextRelevancy(llm=LLM)
-    samples = SAMPLE, Sample(response="Other.")
-    assert len({outcome_key(s, m) for s in samples for m in metrics}) == 4
-    assert outcome_key(sample_key(SAMPLE), metric_key(metrics[0])) == outcome_key(SAMPLE, metrics[0])
+    metrics = map(metric_key, (Own(llm=LLM), ContextRelevancy(llm=LLM)))
+    samples = map(sample_key, (SAMPLE, Sample(response="Other.")))
+    assert len({outcome_key(sample, metric) for sample, metric in product(samples, metrics)}) == 4
 
 
 def test_all_of_a_request_counts_and_so_does_the_judge():

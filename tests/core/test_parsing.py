@@ -11,6 +11,7 @@ from ragstone.judging import (
     FLAG,
     TEXT,
     BadReply,
+    json_form,
     listing,
     one_of,
     parse,
@@ -19,7 +20,6 @@ from ragstone.judging import (
     unfence,
     whole,
 )
-from ragstone.judging.reply import bare_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -124,7 +124,7 @@ def test_the_number_asked_for_is_exact_and_an_upper_bound_alone_is_none():
 
 
 def test_the_example_in_the_prompt_is_the_schemas():
-    assert bare_json(FORM, {"words": "QUESTION"}) == (
+    assert json_form(FORM, words="QUESTION").asked == (
         'Reply with bare JSON: {"number": NUMBER, "words": [QUESTION], "flag": true or false, "ids": {NUMBER: WORD}}.'
     )
 

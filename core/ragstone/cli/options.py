@@ -75,16 +75,11 @@ def _known(
     names = (value,) if isinstance(value, str) else value
     try:
         for name in metric_names.metrics_of(names) if names is value else names:
-            metric_class_here(name)
+            import_from_here(name)
+            metric_names.metric_class(name)
     except judge_names.RegistryError as error:
         raise click.BadParameter(str(error), ctx, param) from None
     return value
-
-
-def metric_class_here(name: str) -> type[Metric]:
-    """The class of a metric, which may be in the current folder."""
-    import_from_here(name)
-    return metric_names.metric_class(name)
 
 
 def name_of_scores(metric: str | None) -> str | None:

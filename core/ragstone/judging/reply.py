@@ -1,6 +1,6 @@
 """A judge's reply: its schema, and how it is read.
 
-One schema is sent to the judge, writes the example in the prompt (`bare_json`) and checks the reply (`parse`). What
+One schema is sent to the judge, writes the example in the prompt (`json_form`) and checks the reply (`parse`). What
 stands around an answer, such as thoughts before it or a fence, is taken off first (`bare_answer`).
 """
 
@@ -112,29 +112,19 @@ class Form:
 
 
 def json_form(schema: Schema, **names: str) -> Form:
-    """The form of a JSON value; `names` stand for the texts under a key in its example.
+    """The form of a JSON value, which is asked for by an example; in it `names` stand for the texts under a key.
 
     Example:
-        >>> json_form(record(parts=listing(TEXT)), parts="QUESTION").asked
-        'Reply with bare JSON: {"parts": [QUESTION]}.'
-    """
-    return Form(schema, bare_json(schema, names))
-
-
-def bare_json(schema: Schema, names: Mapping[str, str] | None = None) -> str:
-    """Return the sentence that asks for a reply of a schema, by its example; `names` stand for texts under a key.
-
-    Example:
-        >>> bare_json(record(questions=listing(TEXT, 3, 3)), {"questions": "QUESTION"})
+        >>> json_form(record(questions=listing(TEXT, 3, 3)), questions="QUESTION").asked
         'Reply with bare JSON: {"questions": [QUESTION]}, 3 in the list.'
-        >>> bare_json(record(answers=record(**{"1": one_of(("yes", "no"))})))
+        >>> json_form(record(answers=record(**{"1": one_of(("yes", "no"))}))).asked
         'Reply with bare JSON: {"answers": {NUMBER: WORD}}.'
     """
     fields: Mapping[str, Schema] = schema["properties"]
     inside = next(iter(fields.values()))
     size = inside.get("maxItems")
     count = f", {size} in the list" if size is not None and size == inside["minItems"] else ""
-    return f"Reply with bare JSON: {_example(schema, names or {}, None)}{count}."
+    return Form(schema, f"Reply with bare JSON: {_example(schema, names, None)}{count}.")
 
 
 def _example(schema: Schema, names: Mapping[str, str], name: str | None) -> str:

@@ -122,18 +122,14 @@ class Correction(ByLabels):
             yield f"{self.whose}: {numbers}. {self._worth(e, 'label')}. Method: {e.method}."
         else:
             yield f"no corrected mean: {self.why}."
-        if self.off is not None:
-            yield f"the judge gives {_excess_in_words(self.off)}."
+        if (off := self.off) is not None:
+            excess = f"{number(abs(off.mean))} {'more' if off.mean >= 0 else 'less'}"
+            difference = f"judge - people: {interval(off.low, off.high, '+')}"
+            yield f"the judge gives {excess} than people do ({difference})."
         figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
         if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
             yield f"judge and people agree: {', '.join(known)}."
         yield from self.caveats()
-
-
-def _excess_in_words(off: "CorrectedEstimate") -> str:
-    """How much more or less the judge gives than people do."""
-    word = "more" if off.mean >= 0 else "less"
-    return f"{number(abs(off.mean))} {word} than people do (judge - people: {interval(off.low, off.high, '+')})"
 
 
 class Corrections(Tabular, dict[str, Correction]):

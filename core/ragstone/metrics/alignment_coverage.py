@@ -14,7 +14,6 @@ from ragstone.outcome import Score, Verdict
 from ragstone.sample import Sample, SampleField
 
 CoverageRule = Literal["both_yes", "agreement"]
-SourceField = Literal["user_input", "retrieved_contexts"]
 _ANSWERS = ("yes", "no", "cannot_tell")
 
 _CLAIMS = (
@@ -116,14 +115,13 @@ class AlignmentCoverage(SplittingMetric):
         it, and a question counts by its answer, not by whether it could be answered.
 
     Example:
-        >>> from ragstone.testing import FakeLLM
-        >>> replies = {
-        ...     "claims": {"claims": ["Emma is a novel."]},
-        ...     "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}},
-        ...     "source_answers": {"answers": {"1": "yes"}},
-        ...     "summary_answers": {"answers": {"1": "no"}},
-        ... }
-        >>> judge = FakeLLM(lambda request: replies[request.task.split(".")[1]])
+        >>> from ragstone.testing import FakeLLM, by_step
+        >>> judge = FakeLLM(by_step(
+        ...     claims={"claims": ["Emma is a novel."]},
+        ...     verdicts={"verdicts": {"1": {"evidence": [1], "verdict": "supported"}}},
+        ...     source_answers={"answers": {"1": "yes"}},
+        ...     summary_answers={"answers": {"1": "no"}},
+        ... ))
         >>> metric = AlignmentCoverage(llm=judge, assessment_questions=["Did Jane Austen write Emma?"])
         >>> metric.score(Sample(user_input="Emma is a novel by Jane Austen.", response="Emma is a novel.")).breakdown
         {'alignment': 1.0, 'coverage': 0.0}
@@ -146,7 +144,7 @@ class AlignmentCoverage(SplittingMetric):
         "summary_answer": _ANSWER_ALONE,
     }
 
-    source: SourceField | None = None
+    source: Literal["user_input", "retrieved_contexts"] | None = None
     assessment_questions: Texts | None = None
     n_questions: Count = 5
     coverage_rule: CoverageRule = "both_yes"

@@ -70,8 +70,6 @@ class ItemDetails:
         reply: What the reply to all is called.
         sentences: Of the text. The judge that is asked about all points to some by number, as evidence.
         item_first: Whether an item that is asked about by itself stands before the texts.
-        fitted: A map of the probabilities of those that are.
-        signals: What the map takes beside them.
     """
 
     alone: str = ""
@@ -79,8 +77,6 @@ class ItemDetails:
     reply: str = "answers"
     sentences: Sequence[Evidence] | None = None
     item_first: bool = False
-    fitted: Fitted | None = None
-    signals: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 WRITTEN = Details(writes=True)
@@ -336,7 +332,7 @@ def ask_items(
     if metric.asks_one_by_one:
         step = details.alone or step
         flows = [metric.ask_word(step, texts, words, {kind: item}, item_first=details.item_first) for item in items]
-        return by_map(metric, details.fitted, (yield from each(flows)), details.signals)
+        return (yield from each(flows))
     name, *_ = texts
     task, sentences = details.task or f"Answer each of the {{n}} {kind}s from the {name} alone", details.sentences
     if sentences is None:
@@ -362,13 +358,10 @@ def ask_items(
     return [answer for answers in (yield from each(calls)) for answer in answers]
 
 
-def by_map(
-    metric: Asker, fitted: Fitted | None, answers: Sequence[Answer], signals: Mapping[str, float] | None = None
-) -> list[Answer]:
+def by_map(metric: Asker, fitted: Fitted, answers: Sequence[Answer], **signals: float) -> list[Answer]:
     """Answers of yes or no with the probabilities of a map of their log-odds, its first signal.
 
-    They stay as they are without a map, where one has no probabilities, and if a decision model gave them, on which no
-    map was fitted.
+    They stay as they are where one has no probabilities, and if a decision model gave them, on which no map was fitted.
 
     Args:
         metric: Whose judge answered.
@@ -376,10 +369,10 @@ def by_map(
         answers: The answers.
         signals: The map's other signals.
     """
-    if fitted is None or not metric.judge_writes or any(answer.probabilities is None for answer in answers):
+    if not metric.judge_writes or any(answer.probabilities is None for answer in answers):
         return list(answers)
     first = next(iter(fitted.weights))
-    return fitted.answers([{first: log_odds(answer), **(signals or {})} for answer in answers])
+    return fitted.answers([{first: log_odds(answer), **signals} for answer in answers])
 
 
 @lru_cache(maxsize=64)

@@ -52,7 +52,6 @@ FOLLOW_UP = {
 }
 OBJECTS = frozenset({"llm", "writer", "embedder", "splitter"})
 """Options of a metric that are objects: no text gives them."""
-DEFAULT_MAX_CHARACTERS = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +123,7 @@ class Metric(Asker, ABC):
     neutral_options: ClassVar[Set[str]] = frozenset({"max_characters", "reason", "threshold"})
 
     threshold: float | None = None
-    max_characters: Count | None = DEFAULT_MAX_CHARACTERS
+    max_characters: Count | None = 2_000_000
     reason: Flag = False
 
     def __post_init__(self) -> None:

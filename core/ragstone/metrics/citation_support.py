@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from unicodedata import normalize
 
 from ragstone.judging import Answer, CannotScore, Flow, each, numbered
-from ragstone.metrics.asking import ItemDetails, ask_items
+from ragstone.metrics.asking import ItemDetails, ask_items, by_map
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.claims import IS_SUPPORTED, SUPPORT_EXAMPLES, SplittingMetric, whole_context
 from ragstone.metrics.factual_correctness import f1
@@ -197,12 +197,11 @@ class CitationSupport(SplittingMetric):
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each claim whether the contexts of its numbers support it."""
         if self.asks_one_by_one and self.judge_writes:
-            alone: list[Flow[list[Answer]]] = []
-            for claim, group in claims:
-                text = "\n".join([contexts[n - 1] for n in group])
-                details = ItemDetails(fitted=SUPPORTED, signals={"length": length(text)})
-                alone.append(ask_items(self, "verdict", {"text": text}, [claim], kind="claim", details=details))
-            return [answer for (answer,) in (yield from each(alone))]
+            texts = ["\n".join([contexts[n - 1] for n in group]) for _, group in claims]
+            pairs = zip(texts, claims, strict=True)
+            alone = [self.ask_word("verdict", {"text": text}, item={"claim": claim}) for text, (claim, _) in pairs]
+            asked = zip(texts, (yield from each(alone)), strict=True)
+            return [by_map(self, SUPPORTED, [answer], length=length(text))[0] for text, answer in asked]
         used = sorted({n for _, group in claims for n in group})
         listed = "\n".join(numbered([contexts[n - 1]], n) for n in used)
         items = [f"{claim} (cites {', '.join(map(str, group))})" for claim, group in claims]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, json_form, listing, record
-from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, listed
+from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, by_map, listed
 from ragstone.metrics.base import ItemKind, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import expected_share, least, reworded, share_of, verdicts_of
@@ -127,9 +127,9 @@ class SplittingMetric(Metric):
         texts = [claim.text for claim in claims]
         if self.asks_one_by_one:
             data = {"text": "\n".join(sample.texts(field))}
-            details = ItemDetails(fitted=SUPPORTED, signals={"length": length(data["text"])})
-            asked = yield from ask_items(self, "verdict", data, texts, kind="claim", details=details)
-            pairs = zip(asked, claims, strict=True)
+            asked = yield from ask_items(self, "verdict", data, texts, kind="claim")
+            mapped = by_map(self, SUPPORTED, asked, length=length(data["text"]))
+            pairs = zip(mapped, claims, strict=True)
             return [reworded(answer, _SUPPORT, *claim.evidence) for answer, claim in pairs]
         sentences = yield from self.sentences(sample, field)
         data = {name: listed(sentences)}

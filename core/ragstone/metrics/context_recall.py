@@ -41,13 +41,13 @@ class ContextRecall(SupportedClaims):
 
     Example:
         >>> from ragstone import Sample
-        >>> from ragstone.testing import FakeLLM
-        >>> replies = {
-        ...     "claims": {"claims": ["Jane Austen wrote Emma.", "It came out in 1815."]},
-        ...     "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"},
-        ...                               "2": {"evidence": [], "verdict": "not_in_source"}}},
-        ... }
-        >>> metric = ContextRecall(llm=FakeLLM(lambda request: replies[request.task.split(".")[1]]))
+        >>> from ragstone.testing import FakeLLM, by_step
+        >>> yes, no = {"evidence": [1], "verdict": "supported"}, {"evidence": [], "verdict": "not_in_source"}
+        >>> judge = FakeLLM(by_step(
+        ...     claims={"claims": ["Jane Austen wrote Emma.", "It came out in 1815."]},
+        ...     verdicts={"verdicts": {"1": yes, "2": no}},
+        ... ))
+        >>> metric = ContextRecall(llm=judge)
         >>> sample = Sample(retrieved_contexts=["Emma is by Jane Austen."], reference="Jane Austen, in 1815.")
         >>> metric.score(sample).value
         0.5

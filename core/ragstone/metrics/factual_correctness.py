@@ -72,13 +72,13 @@ class FactualCorrectness(SplittingMetric):
         of the reference's own.
 
     Example:
-        >>> from ragstone.testing import FakeLLM
+        >>> from ragstone.testing import FakeLLM, by_step
         >>> yes, no = {"evidence": [1], "verdict": "supported"}, {"evidence": [], "verdict": "not_in_source"}
-        >>> replies = {
-        ...     "claims": {"response": ["Jane Austen wrote Emma."], "reference": ["Austen wrote it.", "In 1815."]},
-        ...     "verdicts": {"response": {"1": yes}, "reference": {"1": yes, "2": no}},
-        ... }
-        >>> metric = FactualCorrectness(llm=FakeLLM(lambda request: replies[request.task.split(".")[1]]))
+        >>> judge = FakeLLM(by_step(
+        ...     claims={"response": ["Jane Austen wrote Emma."], "reference": ["Austen wrote it.", "In 1815."]},
+        ...     verdicts={"response": {"1": yes}, "reference": {"1": yes, "2": no}},
+        ... ))
+        >>> metric = FactualCorrectness(llm=judge)
         >>> metric.score(Sample(response="Jane Austen did.", reference="Jane Austen, in 1815.")).breakdown
         {'precision': 1.0, 'recall': 0.5}
     """

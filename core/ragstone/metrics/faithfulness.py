@@ -44,13 +44,13 @@ class Faithfulness(SupportedClaims):
 
     Example:
         >>> from ragstone import Sample
-        >>> from ragstone.testing import FakeLLM
-        >>> replies = {
-        ...     "claims": {"claims": ["Emma is a novel.", "It is short."]},
-        ...     "verdicts": {"verdicts": {"1": {"evidence": [1], "verdict": "supported"},
-        ...                               "2": {"evidence": [], "verdict": "not_in_source"}}},
-        ... }
-        >>> metric = Faithfulness(llm=FakeLLM(lambda request: replies[request.task.split(".")[1]]))
+        >>> from ragstone.testing import FakeLLM, by_step
+        >>> yes, no = {"evidence": [1], "verdict": "supported"}, {"evidence": [], "verdict": "not_in_source"}
+        >>> judge = FakeLLM(by_step(
+        ...     claims={"claims": ["Emma is a novel.", "It is short."]},
+        ...     verdicts={"verdicts": {"1": yes, "2": no}},
+        ... ))
+        >>> metric = Faithfulness(llm=judge)
         >>> metric.score(Sample(retrieved_contexts=["Emma is a novel."], response="Emma is a short novel.")).value
         0.5
     """

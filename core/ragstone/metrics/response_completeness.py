@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ragstone.judging import TEXT, CannotScore, Flow, distinct, json_form, listing, record
-from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items
+from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, by_map
 from ragstone.metrics.base import FOLLOW_UP, ItemKind, Metric
 from ragstone.metrics.fitted import ANSWERED
 from ragstone.metrics.values import expected_share, share_of, verdicts_of
@@ -32,7 +32,6 @@ _EACH = ItemDetails(
     alone="part",
     task="Say of each of the {n} questions whether the response answers it",
     item_first=True,
-    fitted=ANSWERED,
 )
 
 
@@ -61,12 +60,12 @@ class ResponseCompleteness(Metric):
         ragstone's own. It is the recall of the question's parts by the response.
 
     Example:
-        >>> from ragstone.testing import FakeLLM
-        >>> replies = {
-        ...     "parts": {"parts": ["When was it?", "Who won?"]},
-        ...     "answered": {"answers": {"1": "yes", "2": "no"}},
-        ... }
-        >>> metric = ResponseCompleteness(llm=FakeLLM(lambda request: replies[request.task.split(".")[1]]))
+        >>> from ragstone.testing import FakeLLM, by_step
+        >>> judge = FakeLLM(by_step(
+        ...     parts={"parts": ["When was it?", "Who won?"]},
+        ...     answered={"answers": {"1": "yes", "2": "no"}},
+        ... ))
+        >>> metric = ResponseCompleteness(llm=judge)
         >>> metric.score(Sample(user_input="When was it, and who won?", response="In 1967.")).value
         0.5
     """
@@ -117,7 +116,8 @@ class ResponseCompleteness(Metric):
                 parts = distinct(checked(f"metadata.{self.parts}", sample.metadata.get(self.parts), Texts), "part")
             except ValueError as error:
                 raise CannotScore("missing_input", f"{error}; {self.name} needs a list of texts there") from None
-        answers = yield from ask_items(self, "answered", {"response": sample.response or ""}, parts, details=_EACH)
+        asked = yield from ask_items(self, "answered", {"response": sample.response or ""}, parts, details=_EACH)
+        answers = by_map(self, ANSWERED, asked)
         answered = sum(answer.choice == "yes" for answer in answers)
         verdicts = verdicts_of("part", parts, answers, "yes")
         return self._score(
