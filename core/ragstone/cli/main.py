@@ -15,7 +15,7 @@ from ragstone.cli.compare import compare_files
 from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.metrics import metrics
-from ragstone.cli.options import NotThere
+from ragstone.cli.options import NotThere, write_sections
 from ragstone.cli.output import discard, open_standard_streams
 from ragstone.cli.report import explain, make_page
 from ragstone.cli.score import score
@@ -52,14 +52,9 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands by what they are for, those of other packages last."""
-        names = self.list_commands(ctx)
-        others = [name for name in names if not any(name in of for of in _SECTIONS.values())]
-        for title, section in {**_SECTIONS, "More": others}.items():
-            commands = [(name, self.get_command(ctx, name)) for name in section if name in names]
-            rows = [(name, each.get_short_help_str(limit=80)) for name, each in commands if each is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows, col_max=11)
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        rows = {name: (name, each.get_short_help_str(limit=80)) for name, each in commands.items() if each is not None}
+        write_sections(formatter, _SECTIONS, rows, "More", col_max=11)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; one of a wing is imported when it is asked for."""

@@ -103,14 +103,25 @@ class Sectioned(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section."""
-        records = {each.name: each.get_help_record(ctx) for each in self.get_params(ctx)}
-        placed = {name for names in self._sections.values() for name in names}
-        others = [name for name in records if name not in placed]
-        for title, names in {**self._sections, "Else": others}.items():
-            rows = [record for name in names if (record := records.get(name)) is not None]
-            if rows:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
+        records = {each.name or "": each.get_help_record(ctx) for each in self.get_params(ctx)}
+        write_sections(formatter, self._sections, records, "Else")
+
+
+def write_sections(
+    formatter: click.HelpFormatter,
+    sections: Mapping[str, Sequence[str]],
+    rows: Mapping[str, tuple[str, str] | None],
+    rest: str,
+    col_max: int = 30,
+) -> None:
+    """Write a help's rows, each by its name, in sections; those in none come last, as the section `rest`."""
+    placed = {name for names in sections.values() for name in names}
+    others = [name for name in rows if name not in placed]
+    for title, names in {**sections, rest: others}.items():
+        section = [row for name in names if (row := rows.get(name)) is not None]
+        if section:
+            with formatter.section(title):
+                formatter.write_dl(section, col_max)
 
 
 def check_one_prints(printed: Mapping[str, bool]) -> None:
