@@ -110,16 +110,20 @@ class LLM(Protocol):
     @property
     def model(self) -> str:
         """A name for logs and cache keys."""
+        ...
 
     @property
     def asking(self) -> Asking:
         """What suits it: all items in one call, or one call per item."""
+        ...
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request, blocking the calling thread."""
+        ...
 
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
         """Answer one request on the running event loop."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +224,20 @@ class DecisionModel(Protocol):
     @property
     def model(self) -> str:
         """A name for logs and cache keys."""
+        ...
 
     @property
     def most_questions(self) -> int:
         """How many questions one request may have."""
+        ...
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request, blocking the calling thread."""
+        ...
 
     async def adecide(self, request: DecisionRequest, /) -> DecisionReply:
         """Answer one request on the running event loop."""
+        ...
 
 
 Judge = LLM | DecisionModel
@@ -248,12 +256,15 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """A name for logs and cache keys."""
+        ...
 
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), blocking the calling thread."""
+        ...
 
     async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Return one row per text, shape (len(texts), dim), on the running event loop."""
+        ...
 
 
 class Meter:

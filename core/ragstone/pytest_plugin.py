@@ -61,7 +61,7 @@ def _progress(terminal: IO[str] | None, what: str) -> Generator[None, None, None
     """Print a line every ten seconds in which the judge has not answered."""
     done = threading.Event()
 
-    def tell() -> None:
+    def print_lines() -> None:
         for times in count(1):
             if done.wait(SECONDS_BETWEEN_LINES):
                 return
@@ -70,7 +70,7 @@ def _progress(terminal: IO[str] | None, what: str) -> Generator[None, None, None
     if terminal is None:
         yield
         return
-    thread = threading.Thread(target=tell, name="ragstone-progress", daemon=True)
+    thread = threading.Thread(target=print_lines, name="ragstone-progress", daemon=True)
     thread.start()
     try:
         yield

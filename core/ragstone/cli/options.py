@@ -277,27 +277,29 @@ def make_metrics(
     dry: bool = False,
 ) -> list[Metric]:
     """Return the metrics, over one judge; in a dry run over one that is never asked."""
-    asks = any(metric_names.metric_class(name).needs_llm for name in options)
-    judge = _stand_in("--llm", llm) if dry or not asks else connected_llm(llm, max_concurrency=concurrency)
-    writes: LLM | None = None
-    if writer is not None and asks and dry:
-        writes = _stand_in("--writer", writer)
-    elif writer is not None and asks:
-        writes = connected_llm(writer, max_concurrency=concurrency, option="--writer")
-    made: Embedder | None = None
-    metrics: list[Metric] = []
-    for name, values in options.items():
-        own = None
-        if gets_embedder(metric_names.metric_class(name), judge, named=embedder is not None):
-            if made is None and not dry:
-                made = connected_embedder(embedder, llm, judge, max_concurrency=concurrency)
-            elif made is None:
-                made = judge_names.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
-            own = made
-        try:
-            metrics.append(metric_names.make_metric(name, values, judge, own, writes))
-        except judge_names.RegistryError as error:
-            raise click.UsageError(str(error)) from None
+    classes = {name: metric_names.metric_class(name) for name in options}
+    asks = any(metric.needs_llm for metric in classes.values())
+
+    def judge_named(option: str, name: str) -> LLM:
+        if dry or not asks:
+            return cast("LLM", _stand_in(option, name))
+        return connected_llm(name, max_concurrency=concurrency, option=option)
+
+    judge = judge_named("--llm", llm)
+    writes = None if writer is None or not asks else judge_named("--writer", writer)
+    embedding = [name for name in options if gets_embedder(classes[name], judge, named=embedder is not None)]
+    own: Embedder | None = None
+    if embedding and dry:
+        own = judge_names.NullJudge(_stand_in("--embedder", embedder).model if embedder else "the embedder")
+    elif embedding:
+        own = connected_embedder(embedder, llm, judge, max_concurrency=concurrency)
+    try:
+        metrics = [
+            metric_names.make_metric(name, values, judge, own if name in embedding else None, writes)
+            for name, values in options.items()
+        ]
+    except judge_names.RegistryError as error:
+        raise click.UsageError(str(error)) from None
     if len({metric.name for metric in metrics}) < len(metrics):
         raise click.UsageError("--metric: two of the metrics have one name; score by each in a run of its own")
     return metrics
