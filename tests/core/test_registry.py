@@ -146,6 +146,14 @@ def test_options_of_evaluate(option, meant):
         evaluate(ROWS, ["faithfulness"], **{option: 1})
 
 
+@pytest.mark.parametrize("given", [(), (ROWS, ["faithfulness"], "local")])
+def test_positions_of_evaluate(given):
+    with pytest.raises(
+        TypeError, match="^evaluate: .*argument.*; samples and metrics come by position, llm= and others by name"
+    ):
+        evaluate(*given)
+
+
 @pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "call_timeout"])
 def test_options_that_are_of_limits(option):
     with pytest.raises(TypeError, match=rf"^{option}: pass limits=Limits\({option}=\.\.\.\)$"):

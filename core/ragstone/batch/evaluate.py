@@ -68,7 +68,8 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
         name: What the report calls this run.
         stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
             `Unscored("judge_error")`, which is the default.
-        **others: None: an option that there is not, such as another library's, raises a TypeError that says its name.
+        **others: There are none. An option that there is not, such as another library's, raises a TypeError that names
+            it.
 
     Returns:
         The report; its results are in the order of the input.
@@ -90,7 +91,7 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    return BatchRun(*samples, **others).evaluated()
+    return _run_of(*samples, **others).evaluated()
 
 
 @_takes(BatchRun)
@@ -108,6 +109,15 @@ async def aevaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - o
         >>> [result.outcome.value for result in report.results()]
         [0.5]
     """
-    run = BatchRun(*samples, **others)
+    run = _run_of(*samples, **others)
     await run.all()
     return run.report()
+
+
+def _run_of(*samples: Any, **others: Any) -> BatchRun:  # noqa: ANN401 - of `BatchRun`
+    try:
+        given = inspect.signature(BatchRun).bind(*samples, **others)
+    except TypeError as error:
+        # Python's own would name the class.
+        raise TypeError(f"evaluate: {error}; samples and metrics come by position, llm= and others by name") from None
+    return BatchRun(*given.args, **given.kwargs)
