@@ -11,7 +11,7 @@ from ragstone.judging import tokens
 from ragstone.metrics.fitted import SENTENCES
 from ragstone.testing import FakeEmbedder, FakeLLM
 
-from ..support.judges import fenced, filled, graded, numbered_lines, step, truth  # noqa: TID252
+from ..support.judges import fenced, filled, graded, step, truth  # noqa: TID252
 
 CONTEXTS = ["  One is here. Two is here.\n", "Three is here.", "Four is here. Five is here. Six is here."]
 ALL = ["One", "Two", "Three", "Four", "Five", "Six"]
@@ -25,24 +25,6 @@ def of_sentences(outcome):
 
 def ids(*numbers):
     return FakeLLM({"ids": list(numbers)})
-
-
-@pytest.mark.parametrize(
-    ("chosen", "sentence", "chunk"),
-    [([], 0, 0), ([1, 2], 1 / 3, 1 / 3), ([1, 3, 4], 1 / 2, 1), ([1, 2, 3, 4, 5, 6], 1, 1)],
-)
-def test_rows_computed_by_hand(chosen, sentence, chunk):
-    for granularity, value in (("sentence", sentence), ("chunk", chunk)):
-        llm = ids(*chosen)
-        outcome = ContextRelevancy(llm=llm, granularity=granularity).score(SAMPLE)
-        assert outcome.value == value
-        assert outcome.breakdown == {"sentence": sentence, "chunk": chunk}
-        spared = {CHUNK_OF[i - 1] for i in chosen} if granularity == "chunk" else set()
-        low = [i for i in range(1, 7) if i not in chosen and CHUNK_OF[i - 1] not in spared]
-        assert [int(v.id) for v in outcome.verdicts if v.lowers_score] == low
-    data, _ = fenced(llm.requests[0])
-    assert data["question"] == "Which?"
-    assert numbered_lines(data["sentences"]) == {str(i): f"{word} is here." for i, word in enumerate(ALL, 1)}
 
 
 @pytest.mark.parametrize("limit", [230, 1000])
@@ -74,76 +56,6 @@ def test_one_sentence_too_long_for_any_prompt_is_over_budget_and_costs_nothing(a
     assert outcome.reason == "over_budget"
     assert "max_input_tokens" in outcome.detail
     assert not llm.requests
-
-
-def weighed(of_sentence, of_passage, sample=SAMPLE, **options):
-    """The outcome of a judge that gives these probabilities."""
-
-    def probability(request):
-        data, _ = fenced(request)
-        yes = of_sentence(data["sentence"]) if step(request) == "sentence" else of_passage(data["passage"])
-        return {"yes": yes, "no": 1 - yes}
-
-    return ContextRelevancy(llm=FakeLLM(graded(probability), asking="one_by_one"), **options).score(sample)
-
-
-P = [0.9, 0.2, 0.6, 0.1, 0.3, 0.4]
-
-
-@pytest.mark.parametrize(
-    ("granularity", "scoring", "value"),
-    [
-        ("sentence", "count", 2 / 6),
-        ("chunk", "count", 2 / 3),
-        ("sentence", "expected", 2.5 / 6),
-        ("chunk", "expected", 1.9 / 3),
-    ],
-)
-def test_probabilities(scoring, granularity, value):
-    outcome = weighed(
-        lambda text: P[ALL.index(text.split()[0])], lambda _: 0.5, granularity=granularity, scoring=scoring
-    )
-    assert outcome.value == pytest.approx(value)
-    parts = {"sentence": 2 / 6, "chunk": 2 / 3, "sentence_expected": 2.5 / 6, "chunk_expected": 1.9 / 3}
-    both = {"count": parts[granularity], "expected": parts[f"{granularity}_expected"]}
-    assert outcome.breakdown == pytest.approx(parts | both)
-    assert [v.probability for v in of_sentences(outcome)] == pytest.approx(P)
-
-
-@pytest.mark.parametrize(
-    ("of_sentence", "of_passage", "p"),
-    [(0.6, 0.5, 0.6), (0.6, 0.6, 0.36 / 0.52), (0.6, 0.4, 0.5), (0.9, 0.2, 0.18 / 0.26), (1.0, 0.0, 0.5), (0, 0.9, 0)],
-)
-def test_the_odds_of_sentence_and_passage_are_multiplied(of_sentence, of_passage, p):
-    one = Sample(user_input="?", retrieved_contexts=["One."])
-    (verdict,) = of_sentences(weighed(lambda _: of_sentence, lambda _: of_passage, one))
-    assert verdict.probability == pytest.approx(p)
-    assert (verdict.verdict == "relevant") is (p > 0.5 + 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("of_passages", "against_best"),
-    [
-        ((0.4, 0.25, 0.1), (0.5, 1 / 3, 1 / 7)),  # an answer in two of them: neither holds it alone
-        ((0.5, 0.4, 0.1), (0.5, 0.4, 0.1)),  # one may hold it alone
-        ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
-        ((0.4, 0.0, 0.2), (0.5, 0.0, 3 / 11)),
-    ],
-)
-def test_several_passages_of_which_none_holds_the_answer_are_weighed_against_the_best(of_passages, against_best):
-    outcome = weighed(lambda _: 0.6, lambda passage: of_passages[CONTEXTS.index(passage)])
-    expected = [1.5 * p / (1.5 * p + 1 - p) for p in against_best]
-    assert [v.probability for v in of_sentences(outcome)] == pytest.approx([expected[chunk] for chunk in CHUNK_OF])
-
-
-@pytest.mark.parametrize(("passage", "chosen"), [("yes", 2 / 3), ("no", 0.0)])
-def test_without_probabilities_both_must_say_so(passage, chosen):
-    def reply(request):
-        data, _ = fenced(request)
-        return passage if step(request) == "passage" else "no" if "Two" in data["sentence"] else "yes"
-
-    sample = Sample(user_input="?", retrieved_contexts=["One. Two. Three."])
-    assert ContextRelevancy(llm=FakeLLM(reply), asking="one_by_one").score(sample).value == pytest.approx(chosen)
 
 
 @pytest.mark.parametrize(("limit", "passages"), [(None, 4), (400, 11)])

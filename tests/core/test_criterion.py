@@ -5,14 +5,12 @@ import math
 
 import pytest
 
-from ragstone import Criterion, Faithfulness, LLMReply, Monitor, Sample, evaluate
+from ragstone import Criterion, Faithfulness, Monitor, Sample, evaluate
 from ragstone.identity import metric_key
 from ragstone.judge_names import RegistryError
 from ragstone.judging.prompt import DATA_NOTICE
 from ragstone.metrics.names import make_metric, metric_name
 from ragstone.testing import FakeLLM
-
-from ..support.judges import fenced  # noqa: TID252
 
 SAMPLE = Sample(user_input="Who wrote Emma?", response="Austen did. Look it up.", retrieved_contexts=["ZEBRA."])
 polite = Criterion("polite", "Is the response polite?")
@@ -20,59 +18,6 @@ polite = Criterion("polite", "Is the response polite?")
 
 def says(word, evidence=()):
     return FakeLLM(lambda request: {"evidence": list(evidence), "verdict": word})
-
-
-def by_word(**probabilities):
-    def reply(request):
-        return LLMReply(max(probabilities, key=probabilities.__getitem__), probabilities=probabilities)
-
-    return FakeLLM(reply, asking="one_by_one", gives_probabilities=True)
-
-
-@pytest.mark.parametrize(
-    ("choices", "word", "value", "lowers"),
-    [
-        (("yes", "no"), "yes", 1.0, False),
-        (("yes", "no"), "no", 0.0, True),
-        (("good", "fair", "poor"), "fair", 0.5, True),
-        (("a", "b", "c", "d", "e"), "d", 0.25, True),
-        ({"good": 1, "poor": 0}, "good", 1.0, False),
-        ({"poor": 0.1, "good": 0.6, "fine": 0.6}, "fine", 0.6, False),
-    ],
-)
-def test_a_choice_is_worth_its_value(choices, word, value, lowers):
-    metric = Criterion("polite", "How polite is it?", choices=choices, llm=says(word, [2, 2]))
-    outcome = metric.score(SAMPLE)
-    assert (outcome.metric, outcome.value) == ("polite", pytest.approx(value))
-    (verdict,) = outcome.verdicts
-    assert (verdict.kind, verdict.text, verdict.verdict, verdict.lowers_score) == (
-        *("criterion", "How polite is it?", word, lowers),
-    )
-    (evidence,) = verdict.evidence
-    assert (evidence.field, evidence.start, evidence.text) == ("response", 0, "Austen did.")
-    assert outcome.usage.llm_calls == 1
-
-
-def test_probabilities_make_the_expected_value():
-    metric = Criterion(
-        "polite", "How polite?", choices=("good", "fair", "poor"), llm=by_word(good=0.2, fair=0.7, poor=0.1)
-    )
-    outcome = metric.score(SAMPLE)
-    assert outcome.value == outcome.breakdown["expected"] == pytest.approx(0.2 + 0.7 / 2)
-    assert outcome.breakdown["count"] == 0.5
-    assert (outcome.verdicts[0].verdict, outcome.verdicts[0].probability) == ("fair", 0.2)
-    assert metric.version.endswith("+expected")
-
-
-@pytest.mark.parametrize("asking", ["together", "one_by_one"])
-def test_the_judge_sees_what_the_criterion_names_and_no_more(asking):
-    llm = FakeLLM(lambda request: "yes" if request.choices else {"evidence": [], "verdict": "yes"}, asking=asking)
-    dataclasses.replace(polite, llm=llm).score(SAMPLE)
-    Criterion("short", "Is it short?", sees=("retrieved_contexts",), llm=llm).score(SAMPLE)
-    first, second = (fenced(request)[0] for request in llm.requests)
-    assert (set(first), set(second)) == ({"question", "response"}, {"contexts"})
-    assert not any("ZEBRA" in text for text in first.values())
-    assert "Is the response polite?" in fenced(llm.requests[0])[1], "said again behind the data"
 
 
 @pytest.mark.parametrize(

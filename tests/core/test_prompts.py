@@ -17,6 +17,7 @@ from ragstone import (
     ContextPrecision,
     ContextRecall,
     ContextRelevancy,
+    Criterion,
     FactualCorrectness,
     Faithfulness,
     LLMRequest,
@@ -41,6 +42,7 @@ PINNED = {
     "context_recall": ("2", "2062a644ced12c61"),
     "factual_correctness": ("2", "fc621026d96591b7"),
     "citation_support": ("3", "991b07abe6e51b70"),
+    "Criterion": ("1", "29a6494da6b2db5e"),
 }
 # The same, of a question that follows a conversation: with what it is asked as.
 PINNED_WITH_HISTORY = {
@@ -81,6 +83,15 @@ OPTIONS = {
     ContextRecall: [{}],
     FactualCorrectness: [{}],
     CitationSupport: [{}],
+    Criterion: [
+        {"name": "polite", "question": "Is it so?"},
+        {
+            "name": "polite",
+            "question": "Is it so?",
+            "choices": ("yes", "so_so", "no"),
+            "sees": ("response", "reference"),
+        },
+    ],
 }
 
 
@@ -111,13 +122,18 @@ def digest(metric, sample=SAMPLE):
     return hashlib.sha256(json.dumps(requests_of(metric, sample)).encode()).hexdigest()[:16]
 
 
+def name_of(metric):
+    """The metric's name; a criterion's is its user's."""
+    return "Criterion" if metric is Criterion else metric.name
+
+
 @pytest.mark.parametrize("metric", OPTIONS, ids=lambda metric: metric.__name__)
 def test_a_changed_prompt_has_a_changed_version(metric):
-    version, pinned = PINNED[metric.name]
+    version, pinned = PINNED[name_of(metric)]
     found = digest(metric, CITING if metric is CitationSupport else SAMPLE)
     assert (metric.version, found) == (version, pinned), (
         f"the prompts of {metric.__name__} are not those of its version {version!r}. Meant? Raise its `version` "
-        f'(unless you just did) and put this into PINNED of {__file__}:\n    "{metric.name}": ("VERSION", "{found}"),'
+        f'(unless you just did) and put this into PINNED of {__file__}:\n    "{name_of(metric)}": ("VERSION", "{found}"),'
     )
 
 
@@ -130,7 +146,7 @@ def test_so_has_a_changed_prompt_on_history(metric):
 
 def test_no_metric_and_no_option_is_forgotten():
     """A new option must be tried here, or be named as one that shows in no prompt."""
-    assert {metric.name for metric in OPTIONS} == set(metric_names())
+    assert {name_of(metric) for metric in OPTIONS} == {*metric_names(), "Criterion"}
     assert {metric.name for metric in all_metrics(truth)} == {*metric_names(), "polite"}
     shows_not = {
         "llm", "writer", "parts", "threshold", "asking", "scoring", "embedder", "language", "splitter",

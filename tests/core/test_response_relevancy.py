@@ -37,30 +37,6 @@ def score(flags, angles, rule="all"):
     return metric.score(SAMPLE), embedder
 
 
-@pytest.mark.parametrize(
-    ("angles", "flags", "rule", "value"),
-    [
-        ([60, 60, 60], [False, False, False], "all", 0.5),
-        ([180, 180], [False, False], "any", -1.0),
-        ([0, 60, 90], [True, True, True], "all", 0.0),
-        ([0, 60, 90], [True, False, False], "any", 0.0),
-        ([0, 60, 90], [True, False, False], "majority", 0.5),
-        ([60, 60], [True, False], "majority", 0.5),  # half is no majority
-        ([120], [True], "off", -0.5),
-        ([180], [True], "all", 0.0),
-    ],
-)
-def test_rows_computed_by_hand(angles, flags, rule, value):
-    outcome, embedder = score(flags, angles, rule)
-    assert outcome.value == pytest.approx(value, abs=1e-6)
-    assert math.copysign(1, outcome.value) == 1 or outcome.value < 0, "never -0.0"
-    assert outcome.breakdown["noncommittal"] == pytest.approx(sum(flags) / len(flags))
-    assert [v.verdict for v in outcome.verdicts] == ["noncommittal" if f else "committal" for f in flags]
-    assert [v.lowers_score for v in outcome.verdicts] == [flag and value == 0.0 for flag in flags]
-    assert embedder.calls == [("asked", *(f"q{i}" for i in range(len(flags))))], "one embedding call for N+1 texts"
-    assert (outcome.usage.llm_calls, outcome.usage.embed_calls) == (1, 1)
-
-
 def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
     outcome, _ = score([False, False, False], [60, 90, 0])
     cause = "the answer fits “q1” rather than the user's question (similarity 0.00)"
@@ -144,31 +120,6 @@ def one_by_one(evades, angle, sample=SAMPLE, **options):
     return ResponseRelevancy(llm=llm, embedder=placed(at(angle)), strictness=1, **options).score(sample)
 
 
-@pytest.mark.parametrize(
-    ("refused", "rule", "scoring", "value"),
-    [
-        (0.0001, "all", "count", -0.5),
-        (0.0001, "any", "expected", None),
-        (0.9999, "majority", "count", 0.0),
-        (0.9999, "all", "expected", None),
-        (0.9999, "off", "count", -0.5),
-        (0.9999, "off", "expected", -0.5),
-    ],
-)
-def test_probabilities(refused, rule, scoring, value):
-    outcome = one_by_one(lambda step: refused, 120, noncommittal=rule, scoring=scoring)
-    (verdict,) = outcome.verdicts
-    assert (verdict.verdict, outcome.breakdown["noncommittal"]) == (
-        ("noncommittal", 1.0) if refused > 0.5 else ("committal", 0.0)
-    )
-    expected = -0.5 if rule == "off" else -0.5 * verdict.probability
-    assert outcome.breakdown["expected"] == pytest.approx(expected, abs=1e-6)
-    assert outcome.value == pytest.approx(expected if value is None else value, abs=1e-6)
-    assert outcome.value or math.copysign(1, outcome.value) == 1, "never -0.0"
-    assert outcome.breakdown["open"] == refused
-    assert outcome.usage.llm_calls == 1 + 1
-
-
 RESPONSES = {"open": "x" * 240, "refused": "x" * 241}  # of 60 tokens, and of more
 
 
@@ -187,18 +138,6 @@ def test_the_cut_that_ships_decides_by_the_question_that_suits_the_length(asked,
         assert (outcome.breakdown[asked], len(outcome.breakdown.keys() & STEPS)) == (refused, 1)
         assert p > last
         last = p
-
-
-@pytest.mark.parametrize(("asked", "word"), [(asked, word) for asked, words in STEPS.items() for word in words])
-def test_without_probabilities_the_word_decides(asked, word):
-    sample = SAMPLE.model_copy(update={"response": RESPONSES[asked]})
-    llm = FakeLLM(lambda r: word if r.choices else {"questions": ["q"]}, asking="one_by_one")
-    metric = ResponseRelevancy(llm=llm, embedder=placed(at(0)), strictness=1)
-    round_ = next(metric.flow(sample))
-    assert [step(request) for request in round_] == ["questions", asked]
-    first = {"open": "question", "refused": "response"}[asked]
-    assert next(iter(fenced(round_[1])[0])) == first
-    assert metric.score(sample).breakdown["noncommittal"] == float(word == STEPS[asked][1])
 
 
 def test_the_ends_are_for_the_noncommittal_questions_only():
