@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from ragstone.errors import RagstoneError, describe
-from ragstone.judge import LLM, Asking, Embedder, LLMReply, LLMRequest
+from ragstone.judge import LLM, Asking, BaseEmbedder, BaseLLM, Embedder, LLMReply, LLMRequest
 from ragstone.options import Text, checked
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RegistryError(RagstoneError, ValueError):
     """A name that names nothing, or an option that the named metric does not have; the message says what there is."""
 
 
-class NullJudge:
+class NullJudge(BaseLLM, BaseEmbedder):
     """A judge and embedder that has a name and is never asked: for a dry run, and for checking a metric's options.
 
     Example:
@@ -88,14 +88,6 @@ class NullJudge:
     def embed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
         """Refuse."""
         raise AssertionError(f"a NullJudge cannot embed {len(texts)} texts")
-
-    async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        """Refuse."""
-        return self.generate(request)
-
-    async def aembed(self, texts: Sequence[str], /) -> "NDArray[np.float32]":
-        """Refuse."""
-        return self.embed(texts)
 
 
 def check_name(name: object) -> None:

@@ -32,7 +32,6 @@ from ragstone.options import Count, Text
 from ragstone.outcome import Evidence
 
 T = TypeVar("T")
-Scoring = Literal["auto", "count", "expected"]
 Words = tuple[str, ...]
 MOST_ITEMS = 50
 """The most verdicts of one call; of more, a provider may cut the reply, and all of them would be lost."""
@@ -98,7 +97,7 @@ class Asker:
     _: KW_ONLY
     writer: LLM | str | object | None = WRITER
     asking: Literal["auto", "together", "one_by_one"] = "auto"
-    scoring: Scoring = "auto"
+    scoring: Literal["auto", "count", "expected"] = "auto"
     max_input_tokens: Count | None = None
     instructions: Mapping[str, Text] = field(default_factory=dict[str, str], hash=False)
 

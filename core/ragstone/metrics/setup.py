@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from ragstone.identity import digest_of
@@ -43,8 +43,9 @@ def setup_of(metric: Metric) -> str:
         value = getattr(metric, each.name)
         if value is each.default or each.name in _SAID_OTHERWISE or each.name in metric.neutral_options:
             continue
+        usual = each.default if each.default_factory is MISSING else each.default_factory()
         plain = to_plain(value, _label)
-        if plain != to_plain(_usual(each), _label) and not is_secret(each.name, plain):
+        if plain != to_plain(usual, _label) and not is_secret(each.name, plain):
             changed[each.name] = plain
     if (embedder := metric.judge_embedder) is not None:
         changed["embedder"] = embedder.model
@@ -76,10 +77,6 @@ def shown(value: object) -> str:
     """Return a value as a set-up has it."""
     text = value if isinstance(value, str) else "none" if value is None else json.dumps(value, sort_keys=True)
     return text if _SHORT.fullmatch(text) else f"#{digest_of(value)[:8]}"
-
-
-def _usual(option: Field[Any]) -> object:
-    return option.default_factory() if option.default_factory is not MISSING else option.default
 
 
 def _label(value: object) -> object:
