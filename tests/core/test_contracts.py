@@ -6,8 +6,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from ragstone import BaseEmbedder, BaseLLM, LLMReply
-from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract
+from ragstone import BaseEmbedder, BaseLLM, Faithfulness, LLMReply
+from ragstone.testing import EmbedderContract, FakeEmbedder, FakeLLM, LLMContract, by_step
 
 from ..support.judges import AsyncLLM, SyncLLM  # noqa: TID252
 
@@ -103,3 +103,9 @@ def test_an_llm_that_breaks_the_contract_fails_it(breach, broken):
 )
 def test_an_embedder_that_breaks_the_contract_fails_it(rows):
     assert breaches(EmbedderContract, FakeEmbedder(vectors=rows)) == ["test_one_row_per_text_in_order"]
+
+
+def test_a_step_without_a_reply_is_named():
+    judge = FakeLLM(by_step(verdicts={}))
+    with pytest.raises(KeyError, match="has no reply for faithfulness.claims; it has verdicts"):
+        Faithfulness(judge).score({"retrieved_contexts": ["Emma is a novel."], "response": "Emma is a novel."})

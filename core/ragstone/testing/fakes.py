@@ -102,7 +102,10 @@ def by_step(**replies: Reply | Callable[[LLMRequest], Reply]) -> Callable[[LLMRe
     """
 
     def reply(request: LLMRequest) -> Reply:
-        found = replies[request.task.partition(".")[2]]
+        step = request.task.partition(".")[2]
+        if step not in replies:
+            raise KeyError(f"by_step: has no reply for {request.task}; it has {', '.join(replies) or 'none'}")
+        found = replies[step]
         return found(request) if callable(found) else found
 
     return reply
