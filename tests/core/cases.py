@@ -333,6 +333,7 @@ RESPONSE_RELEVANCY = [
     answering(240, "yes", "committal"), answering(240, "no", f"-{NON}"),
     answering(241, "answered", "committal"), answering(241, "refused", f"-{NON}"),
     decided(0.375, "question: committal", {"": 0.75}, 2, writes={"questions": ["q"]}, angles=[60], options={"strictness": 1}),
+    decided(0, f"question: -{NON}", {"": 0.0}, 2, writes={"questions": ["q"]}, angles=[120], options={"strictness": 1}),
 ]
 
 

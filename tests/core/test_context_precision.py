@@ -1,4 +1,4 @@
-"""ContextPrecision against average precision as others write it, and its expectation against all verdicts."""
+"""ContextPrecision: the answer that contexts are useful for, and its expectation against all verdicts."""
 
 import itertools
 import random
@@ -14,10 +14,6 @@ from ..support.judges import fenced  # noqa: TID252
 
 def sample(n, **more):
     return Sample(user_input="Who?", retrieved_contexts=[f"Text {i}." for i in range(n)], **{"response": "Ann."} | more)
-
-
-def saying(verdicts):
-    return FakeLLM(lambda _: {"answers": {str(i): "yes" if v else "no" for i, v in enumerate(verdicts, 1)}})
 
 
 def as_deepeval_writes_it(verdicts):
@@ -41,7 +37,7 @@ def as_deepeval_writes_it(verdicts):
     ],
 )
 def test_contexts_are_useful_for_the_reference_else_for_the_response(options, more, answer):
-    llm = saying([1])
+    llm = FakeLLM({"answers": {"1": "yes"}})
     ContextPrecision(llm=llm, **options).score(sample(1, **more))
     assert fenced(llm.requests[0])[0]["answer"] == answer
 
@@ -56,7 +52,7 @@ def test_contexts_are_useful_for_the_reference_else_for_the_response(options, mo
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_asked(options, given, detail):
-    llm = saying([1])
+    llm = FakeLLM({"answers": {"1": "yes"}})
     outcome = ContextPrecision(llm=llm, **options).score(sample(1).model_copy(update=given))
     assert (outcome.reason, llm.requests) == ("missing_input", []) or outcome.reason == "empty_input"
     assert detail in outcome.detail

@@ -1,4 +1,4 @@
-"""ContextRelevancy against its formula; sentences, batches and places."""
+"""ContextRelevancy: batches, long contexts, and cosines that rank sentences."""
 
 import math
 import re
@@ -21,10 +21,6 @@ SAMPLE = Sample(user_input="Which?", retrieved_contexts=CONTEXTS)
 
 def of_sentences(outcome):
     return [verdict for verdict in outcome.verdicts if verdict.kind == "sentence"]
-
-
-def ids(*numbers):
-    return FakeLLM({"ids": list(numbers)})
 
 
 @pytest.mark.parametrize("limit", [230, 1000])
@@ -175,7 +171,7 @@ def by_line(text, language, /):
 
 
 def test_another_splitter_and_language_whose_blank_pieces_are_no_sentences():
-    metric = ContextRelevancy(llm=ids(2), splitter=by_line, language="de")
+    metric = ContextRelevancy(llm=FakeLLM({"ids": [2]}), splitter=by_line, language="de")
     outcome = metric.score(Sample(user_input="?", retrieved_contexts=["a. b\n\n c. d \n", "e"]))
     (shown,) = outcome.verdicts[1].evidence
     assert (outcome.value, shown.start, shown.end, shown.text) == (pytest.approx(1 / 3), 7, 11, "c. d")

@@ -16,8 +16,8 @@ SAMPLE = Sample(user_input="Who wrote Emma?", response="Austen did. Look it up."
 polite = Criterion("polite", "Is the response polite?")
 
 
-def says(word, evidence=()):
-    return FakeLLM(lambda request: {"evidence": list(evidence), "verdict": word})
+def says(word):
+    return FakeLLM({"evidence": [], "verdict": word})
 
 
 @pytest.mark.parametrize(

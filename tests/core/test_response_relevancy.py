@@ -1,4 +1,4 @@
-"""ResponseRelevancy against its formula, with vectors that the test chooses."""
+"""ResponseRelevancy: vectors, draws, and the cut that decides on refusals."""
 
 import math
 
@@ -31,23 +31,21 @@ def at(*angles):
     return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
-def score(flags, angles, rule="all"):
-    embedder = placed(at(*angles))
-    metric = ResponseRelevancy(llm=asking(*flags), embedder=embedder, strictness=len(flags), noncommittal=rule)
-    return metric.score(SAMPLE), embedder
+def score(flags, angles):
+    return ResponseRelevancy(llm=asking(*flags), embedder=placed(at(*angles)), strictness=len(flags)).score(SAMPLE)
 
 
 def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
-    outcome, _ = score([False, False, False], [60, 90, 0])
+    outcome = score([False, False, False], [60, 90, 0])
     cause = "the answer fits “q1” rather than the user's question (similarity 0.00)"
     assert cause_of(outcome) == cause
     assert cause in str(outcome)
     report = evaluate([SAMPLE], ResponseRelevancy(llm=asking(False), embedder=placed(at(60)), strictness=1))
     assert report.summary()["response_relevancy"].main_cause == (cause.replace("q1", "q0").replace("0.00", "0.50"), 1)
     assert "judged “committal”" not in report.html()
-    same, _ = score([False], [0])
+    same = score([False], [0])
     assert cause_of(same) is None
-    refused, _ = score([True], [60])
+    refused = score([True], [60])
     assert "the answer fits" not in str(refused)
 
 

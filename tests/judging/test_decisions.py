@@ -32,23 +32,16 @@ def likely(question, texts):
     return 0.75
 
 
-def metric(kind, judge, **options):
-    return kind(llm=judge, **options)
-
-
 class TestFake(DecisionContract):
     def model(self):
         return FakeDecisions(likely)
-
-
-# By metric: requests to the decision model, to the writer.
 
 
 @pytest.mark.parametrize("kind", [AlignmentCoverage, ResponseCompleteness, ResponseRelevancy])
 def test_what_needs_a_writer_says_so_when_it_is_made(kind):
     more = {"embedder": FakeEmbedder()} if kind is ResponseRelevancy else {}
     with pytest.raises(ValueError, match="writer: is missing; .* a decision model, does not write"):
-        metric(kind, FakeDecisions(likely), **more)
+        kind(llm=FakeDecisions(likely), **more)
 
 
 def test_texts_are_sent_once_and_each_item_is_fenced_in_its_question():
