@@ -17,6 +17,10 @@ from ragstone.text import WINDOW, Splitter, iter_sentences, language_of, split_s
 _CLAIMS = json_form(record(claims=listing(TEXT)))
 CLAIM_WORDS = ("supported", "contradicted", "not_in_source")
 _SUPPORT = {"yes": "supported", "no": "unsupported"}
+CHECK_AGAINST_CONTEXT = (
+    "Check claims against a context, and against nothing that you know. supported: the context says it or it plainly "
+    "follows. contradicted: the context says otherwise. not_in_source: neither."
+)
 IS_SUPPORTED = "Is the claim supported by the text?"
 SUPPORT_EXAMPLES = """
 

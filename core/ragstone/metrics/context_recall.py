@@ -4,16 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from ragstone.metrics.claims import IS_SUPPORTED, SupportedClaims
+from ragstone.metrics.claims import CHECK_AGAINST_CONTEXT, IS_SUPPORTED, SupportedClaims
 from ragstone.sample import SampleField
 
 _CLAIMS = (
     "List the factual claims that a reference answer makes: every one, each short and understandable on its own, in "
     "the language of the reference. Take them as they are, true or not; add none."
-)
-_VERDICTS = (
-    "Check claims against a context, and against nothing that you know. supported: the context says it or it plainly "
-    "follows. contradicted: the context says otherwise. not_in_source: neither."
 )
 
 
@@ -58,4 +54,8 @@ class ContextRecall(SupportedClaims):
     version: ClassVar[str] = "2"
     claims_of: ClassVar[Literal["response", "reference"]] = "reference"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "reference")
-    prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}
+    prompts: ClassVar[Mapping[str, str]] = {
+        "claims": _CLAIMS,
+        "verdicts": CHECK_AGAINST_CONTEXT,
+        "verdict": IS_SUPPORTED,
+    }
