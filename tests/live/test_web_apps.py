@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,14 +28,19 @@ from .live_app import rows
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUESTS, AT_ONCE = 200, 8
 SLOW = """
+import itertools
 import time
+from pathlib import Path
 from words import SharedWords, WordEmbedder
+
+CALLS = itertools.count()
 
 class Slow(SharedWords, WordEmbedder):
     model = "slow"
 
     def generate(self, request):
-        time.sleep(0.01)
+        while next(CALLS) >= 20 and not Path("restarted").exists():
+            time.sleep(0.01)
         return super().generate(request)
 """
 
@@ -69,14 +75,24 @@ def process(
         running.wait()
 
 
-def ask(url: str, question: str) -> str:
+@contextmanager
+def ending(over: threading.Event) -> Iterator[None]:
+    """Say at the end, however it comes, that it is over: threads that ask would wait for a server for ever."""
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def ask(url: str, question: str, over: threading.Event) -> str:
     """Ask the app, and the next one where it is killed meanwhile; the sample's id."""
-    while True:
+    while not over.is_set():
         try:
             with urlopen(f"{url}/ask?q={quote(question)}", timeout=60) as response:
                 return json.loads(response.read())["id"]
         except (OSError, HTTPException):
             continue
+    raise AssertionError("the test was over before the app answered")
 
 
 def names(path: Path, query: str) -> list[str]:
@@ -94,10 +110,12 @@ def test_killed_among_requests_and_started_again(tmp_path: Path, listening: sock
     command = ["uvicorn", "live.fastapi_app:app", "--log-level", "warning", "--fd", str(fd)]
     variables = {"JUDGE": "slow:Slow", "DATABASE": str(results)}
 
-    def note(number: int) -> None:
-        answered.append(ask(url, f"What does ticket {number} cost for adults?"))
+    over = threading.Event()
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    def note(number: int) -> None:
+        answered.append(ask(url, f"What does ticket {number} cost for adults?", over))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool, ending(over):
         with process(tmp_path, *command, fd=fd, **variables) as server:
             asked = [pool.submit(note, number) for number in range(REQUESTS)]
             soon(lambda: len(answered) >= REQUESTS // 2)
@@ -113,6 +131,7 @@ def test_killed_among_requests_and_started_again(tmp_path: Path, listening: sock
             server.wait()
         assert {*names(results, scored)} < on_disk, "some were still to be judged"
         before_restart = len(answered)
+        (tmp_path / "restarted").touch()
         with process(tmp_path, *command, fd=fd, **variables) as server:
             for each in asked:
                 each.result(60)
@@ -168,7 +187,7 @@ def test_the_containers_of_the_compose_file(tmp_path: Path, listening: socket.so
         process(tmp_path, *here, **variables) as worked,
         psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as reader,
     ):
-        names = {ask(url, "What does a ticket cost for adults?") for _ in range(20)}
+        names = {ask(url, "What does a ticket cost for adults?", threading.Event()) for _ in range(20)}
         scored = "SELECT sample_id FROM outcomes WHERE metric = 'context_relevancy'"
         exists = "SELECT to_regclass('outcomes') IS NOT NULL"
         soon(lambda: reader.execute(exists).fetchone()[0])
