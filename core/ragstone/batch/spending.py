@@ -94,7 +94,7 @@ class SpendingMeter(ReservingMeter):
         """
         if calls := sum(not isinstance(request, EmbedRequest) for request in round_):
             self._take(Counter(calls=calls))
-        Meter.asking(self, round_)
+        super().asking(round_)
 
     def calling(self, request: JudgeRequest) -> tuple[int, Counter[str]]:
         """Reserve a call's tokens; return the estimate of its prompt, and what was reserved.
@@ -129,10 +129,6 @@ class SpendingMeter(ReservingMeter):
         beyond = self._cost - self._reserved
         spending.correct(beyond)
         self._reserved += beyond
-
-    def answered(self, replies: Sequence[object]) -> None:
-        """Note the tokens of a round's replies: `called` has counted them."""
-        Meter.answered(self, replies)
 
     def _expect(self, need: Counter[str]) -> None:
         expected, spending = self._expected(), self._spending

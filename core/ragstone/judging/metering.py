@@ -2,25 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
 
-from ragstone.judge import JudgeReply, JudgeRequest, Meter
-from ragstone.judging.prompt import tokens
+from ragstone.judge import Meter
 
 
 class ReservingMeter(Meter, ABC):
-    """Counts the cost of one evaluation, and reserves what a round of calls will cost before it is made.
+    """Counts the cost of one evaluation, and reserves it before calls are made: by the round or by the call.
 
     Cost is a Counter of "calls", "input" and "output" tokens: as the provider says, else as estimated.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        # so far, that of a round under way as it is estimated
+        # So far; that of a round under way is an estimate.
         self._cost: Counter[str] = Counter()
         self._reserved: Counter[str] = Counter()
-        # tokens of each prompt of this round
-        self._estimates: list[int] = []
 
     @abstractmethod
     def _expect(self, need: Counter[str]) -> None:
@@ -30,24 +26,11 @@ class ReservingMeter(Meter, ABC):
     def _reserve(self, more: Counter[str]) -> None:
         """Reserve more, or raise CannotScore."""
 
-    def asking(self, round_: Sequence[object]) -> None:
-        """Reserve the round's cost.
-
-        Raises:
-            CannotScore: "over_budget" and the like; the calls are not made.
-        """
-        requests = [request for request in round_ if isinstance(request, JudgeRequest)]
-        if requests:
-            estimates = [tokens(*request.texts_read) for request in requests]
-            self._take(Counter(calls=len(requests), input=sum(estimates)))
-            self._estimates = estimates
-        super().asking(round_)
-
     def again(self) -> None:
         """Reserve another try of a call of this round: the one that failed was made, too.
 
         Raises:
-            CannotScore: As `asking`.
+            CannotScore: "over_budget"; the call is not made.
         """
         self._take(Counter(calls=1))
 
@@ -55,17 +38,6 @@ class ReservingMeter(Meter, ABC):
         """Uncount a call that was not needed."""
         super().spared()
         self._cost["calls"] -= 1
-
-    def answered(self, replies: Sequence[object]) -> None:
-        """Count the cost of the replies."""
-        super().answered(replies)
-        of_judges = [reply for reply in replies if isinstance(reply, JudgeReply)]
-        for estimate, reply in zip(self._estimates, of_judges, strict=True):
-            sent, received = reply.input_tokens, reply.output_tokens
-            if received is None:
-                received = tokens(reply.text)
-            self._cost.update(input=0 if sent is None else sent - estimate, output=received)
-        self._estimates = []
 
     def _take(self, more: Counter[str]) -> None:
         need = self._cost + more

@@ -2,11 +2,13 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from ragstone.errors import CannotScore
+from ragstone.judge import JudgeReply, JudgeRequest
 from ragstone.judging.metering import ReservingMeter
+from ragstone.judging.prompt import tokens
 from ragstone.live.outcomes import used_between
 from ragstone.options import NotNegative, checked
 from ragstone.results.database import Database
@@ -161,6 +163,32 @@ class BudgetMeter(ReservingMeter):
         self._at = account.clock()
         # Calls of the first round.
         self._first = 0
+        # Tokens of each prompt of the round under way.
+        self._estimates: list[int] = []
+
+    def asking(self, round_: Sequence[object]) -> None:
+        """Reserve the round's cost.
+
+        Raises:
+            CannotScore: "over_budget"; the calls are not made.
+        """
+        requests = [request for request in round_ if isinstance(request, JudgeRequest)]
+        if requests:
+            estimates = [tokens(*request.texts_read) for request in requests]
+            self._take(Counter(calls=len(requests), input=sum(estimates)))
+            self._estimates = estimates
+        super().asking(round_)
+
+    def answered(self, replies: Sequence[object]) -> None:
+        """Count the cost of the replies."""
+        super().answered(replies)
+        of_judges = [reply for reply in replies if isinstance(reply, JudgeReply)]
+        for estimate, reply in zip(self._estimates, of_judges, strict=True):
+            sent, received = reply.input_tokens, reply.output_tokens
+            if received is None:
+                received = tokens(reply.text)
+            self._cost.update(input=0 if sent is None else sent - estimate, output=received)
+        self._estimates = []
 
     def ended(self) -> None:
         """Give back what was reserved and not taken, or count what was taken beyond it."""
