@@ -138,7 +138,7 @@ class SqliteFile(Database):
             return self._prepared(f"{uri}?immutable=1")
 
     def _prepared(self, uri: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(uri, _ATTEMPT, uri=True, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(uri, timeout=_ATTEMPT, uri=True, isolation_level=None, check_same_thread=False)
         # Another program may have written a text that is not UTF-8.
         connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
         try:
