@@ -299,7 +299,7 @@ class RowReader:
 
     def _value(self, field: str, name: str, value: object, *, table: bool) -> object:
         if field == "id":
-            # a column of whole numbers of which one is missing comes as floats
+            # A column of whole numbers of which one is missing comes as floats.
             value = int(value) if table and isinstance(value, float) and value.is_integer() else value
             return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
         if field == "history":
@@ -381,7 +381,7 @@ def _contexts_in_cell(text: str, column: str) -> object:
             return found
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
             found = ast.literal_eval(bare[:_LONGEST_LITERAL])
-            # texts that stand side by side, as numpy writes an array, would be one text to Python
+            # Texts that stand side by side, as numpy writes an array, would be one text to Python.
             if is_list(found) and "".join(repr(found).split()) == "".join(bare.split()):
                 return found
     if _LIST_BEGINS.match(bare):

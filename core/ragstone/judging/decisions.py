@@ -11,7 +11,7 @@ from ragstone.judging.flow import Flow, Request, Round, T
 from ragstone.judging.prompt import fence, one_line, sendable
 from ragstone.judging.reply import Answer, BadReply, as_shares
 
-# by which probabilities may miss a sum of 1
+# The sum of a question's probabilities may miss 1 by this much.
 _ROUNDING = 0.02
 
 
@@ -89,7 +89,7 @@ def _joined(requests: Sequence[Request]) -> Request:
 def _read_answers(request: DecisionRequest, names: Sequence[tuple[str, int]], reply: DecisionReply) -> list[Answer]:
     given, task, answers = reply.probabilities, request.task, list[Answer]()
     try:
-        # of any type, from an adapter
+        # An adapter may give a question a name of any type.
         if unknown := sorted(map(repr, given.keys() - request.questions.keys())):
             raise BadReply(f"the decision model answered a question {unknown[0]} that was not asked")
         for own, (name, question) in zip(names, request.questions.items(), strict=True):
@@ -109,5 +109,5 @@ def _read_answer(name: str, number: int, given: Any, choices: tuple[str, ...]) -
     shares = as_shares(given[name], choices, f"the decision model's probabilities of question {number}: ")
     if not math.isclose(sum(map(float, given[name].values())), 1, abs_tol=_ROUNDING):
         raise BadReply(f"the probabilities of question {number} do not add up to 1")
-    # of equally probable choices the last: a tie is no yes
+    # Of equally probable choices the last counts: a tie is no yes.
     return Answer(max(reversed(choices), key=shares.__getitem__), shares)

@@ -129,10 +129,10 @@ def _read_reply(reply: LLMReply, request: LLMRequest, parse: Callable[[LLMReply]
     cut_off = bool(ended) and was_cut_off(ended)
     text, thought = bare_answer(reply.text, request.choices)
     if thought and cut_off:
-        # the mark behind the thoughts may be one that they quote
+        # The mark behind the thoughts may be one that they quote.
         text = ""
     if thought or text != reply.text:
-        # probabilities that come with thoughts may be those of the thoughts' first word
+        # Probabilities that come with thoughts may be those of the thoughts' first word.
         reply = replace(reply, text=text, probabilities=None if thought else reply.probabilities)
     try:
         return parse(reply)
@@ -178,7 +178,7 @@ def each(flows: Sequence[Flow[T]]) -> Flow[list[T]]:
                     asked[i] = flows[i].send(own)
                 except StopIteration as stop:  # noqa: PERF203 - the end of each
                     results[i] = stop.value
-            # those that pause go on before anything is asked
+            # Flows that pause go on before anything is asked.
             going = {i: round_ for i, round_ in asked.items() if not round_} or dict(asked)
             answered = iter((yield tuple(chain(*going.values()))) if going else ())
             replies = {i: tuple(islice(answered, len(asked.pop(i)))) for i in going}

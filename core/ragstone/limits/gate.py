@@ -245,7 +245,7 @@ class RequestGate:
         try:
             reply = await self._ask(asked, request, cost, meter, watch, sample)
             if isinstance(reply, JudgeReply) and type(reply.text) is str:
-                # else the driver says so
+                # A reply of another kind is not kept: the driver refuses it.
                 self._recent[key] = reply
                 if len(self._recent) > _REMEMBERED:
                     del self._recent[next(iter(self._recent))]

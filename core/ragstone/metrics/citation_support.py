@@ -34,10 +34,10 @@ _UNITS = r"(?<!\b(?:[kcdmn\xb5\u03bc]m|ft|in|yd|mi|mc|co))"
 _MARK = (
     rf"(?:(?:\[\[{_NUMBERS}\]\]|[\[\u3010\uff3b]{_NUMBERS}[\]\u3011\uff3d])(?:{_LINK})?"
     rf"|[(\uff08]\s?{_LABEL}{_NUMBER}{_MORE}[)\uff09]"
-    # without a word, behind its words: before the end of a clause or of a line
+    # A number without a word stands behind its words: before the end of a clause or of a line.
     rf"|(?:(?<=\S\s)|(?<=[^\s\w(])|(?<=[\u3040-\u9fff]))[(\uff08]\s?{_NUMBER}{_MORE}[)\uff09]"
     rf"(?=[ \t]*(?:$|[.,;:!?)\"'\u2019\u201d\xbb\u3002\uff0c\uff1b\uff01\uff1f]))"
-    # raised, but for powers and units of area
+    # Raised numbers, but for powers and units of area.
     rf"|(?:(?<=[^\W\d_]{{2}})|(?<=\d{{4}})|(?<=[\s.,;:!?)\"'\u2019\u201d\xbb\u3002\uff01\uff1f])){_UNITS}"
     rf"(?:<sup>\[?{_NUMBERS}\]?</sup>|{_RAISED}+(?:[,\u02d2\u207b\u2013-]{_RAISED}+)*(?![\w(])))"
 )

@@ -71,7 +71,7 @@ def joined(sentence: Answer, passage: Answer) -> Answer:
     """
     if sentence.probabilities is None or passage.probabilities is None:
         return Answer("yes" if sentence.choice == passage.choice == "yes" else "no")
-    # both are 0 where the one is certain of yes and the other of no
+    # Both are 0 where the one is certain of yes and the other of no.
     return by_odds(*(sentence.probabilities[word] * passage.probabilities[word] for word in ("yes", "no")))
 
 
