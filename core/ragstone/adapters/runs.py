@@ -53,7 +53,33 @@ class Unreadable(ValueError):  # noqa: N818 - it becomes an Unscored, or a reaso
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Why a run is no sample: a reason of `stats().skipped`, and the names under which no field was found."""
+    """Why a run is no sample.
+
+    Attributes:
+        reason: A reason of `stats().skipped`.
+        names: The names that were there, of which none holds the field.
+        likely: The one of them that can be meant; "" where there are several, or none.
+    """
 
     reason: str
     names: tuple[str, ...] = ()
+    likely: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A sample as it was read.
+
+    Attributes:
+        sample: The sample.
+        read_from: Where each of its fields came from.
+        names: The names that were there and hold no field.
+        likely: Of a field that is missing, the one entry that can be meant.
+        answer: What answers, where it is a stream whose text is yet to come.
+    """
+
+    sample: Sample
+    read_from: Mapping[str, str] = field(default_factory=dict[str, str])
+    names: tuple[str, ...] = ()
+    likely: Mapping[str, str] = field(default_factory=dict[str, str])
+    answer: object = None

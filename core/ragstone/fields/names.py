@@ -1,0 +1,128 @@
+"""The one vocabulary: under which names apps, files and traces keep the fields of a sample."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal, get_args
+
+FieldName = Literal["user_input", "retrieved_contexts", "response", "reference", "history", "id", "metadata"]
+FIELDS: tuple[FieldName, ...] = get_args(FieldName)
+Names = tuple[str, ...]
+
+# What apps call passages, and how they came by them, the last step last.
+_PASSAGES = ("docs", "documents", "chunks", "passages", "nodes", "texts", "context", "contexts")
+_STEPS = ("retrieved", "raw", "relevant", "filtered", "graded", "selected", "reranked", "compressed", "final")
+
+STRONG: Mapping[FieldName, Names] = {
+    "user_input": (
+        *("user_input", "question", "query", "user_query", "user_question", "user_msg", "user_message"),
+        *("user_request", "query_str", "original_question", "original_query"),
+    ),
+    "retrieved_contexts": (
+        *("retrieved_contexts", "contexts", "retrieval_context", "context", "documents", "docs", "chunks", "passages"),
+        *("nodes", "source_documents", "source_nodes", "input_documents", "context_docs", "context_documents"),
+        *("context_text", "rag_context", "merged_context", "search_results", "web_search_results", "web_results"),
+        *("evidence", "retrieved_info"),
+        *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
+    ),
+    "response": (
+        *("response", "answer", "actual_output", "final_answer", "final_response", "final_output", "final_report"),
+        *("generated_answer", "llm_answer", "llm_response", "answer_text", "output_text", "reply"),
+    ),
+    "reference": (
+        *("reference", "reference_answer", "ground_truth", "ground_truths", "expected_output", "expected_answer"),
+        *("gt_answer", "gold_answer"),
+    ),
+    "history": (*("history", "chat_history", "conversation_history", "message_history", "past_messages", "memory"),),
+    "id": ("id",),
+    "metadata": ("metadata", "additional_metadata"),
+}
+"""Names that say what they hold. The first of a field is ragstone's own."""
+
+WEAK: Mapping[FieldName, Names] = {
+    "user_input": ("input", "prompt", "request", "topic", "task", "message", "text", "content"),
+    "response": (
+        *("output", "result", "summary", "generation", "prediction", "completion", "report"),
+        *("message", "text", "content"),
+    ),
+    "reference": ("expected", "target"),
+}
+"""Names that may mean something else: they count where nothing else gives the field, and only one of them is there."""
+
+FINAL: Mapping[FieldName, Names] = {
+    "user_input": ("original",),
+    "retrieved_contexts": _STEPS[2:],
+    "response": ("final",),
+    "reference": ("final",),
+}
+"""How names begin that call themselves the one that counts of several."""
+
+ENVELOPES: Mapping[FieldName, Names] = {
+    "user_input": ("data", "state", "value", "values", "body", "payload", "input", "inputs", "request", "kwargs"),
+    **dict.fromkeys(
+        ("retrieved_contexts", "response"),
+        (
+            *("data", "state", "value", "values", "body", "payload", "output", "outputs", "result", "response"),
+            *("return_value", "final_state"),
+        ),
+    ),
+}
+"""Names of mappings that one looks into."""
+
+UNLESS_BESIDE: Mapping[str, Names] = {
+    "context": ("expected_output", "retrieval_context"),
+    "message": ("status", "success"),
+}
+"""Names that do not hold their field in the company of others. In DeepEval's goldens and test cases, `context` is what
+should have been retrieved; beside a status, `message` says how it went."""
+
+TEXTS: Names = ("page_content", "text", "content", "chunk_text", "passage", "snippet", "chunk", "body")
+"""Names of the text of a document, a passage or a search's hit."""
+
+WRAPPERS: Names = ("document", "doc", "node", "chunk", "payload", "metadata", "entity", "_source", "fields")
+"""Names of what holds that text in a search's hit."""
+
+_NOT_WORDS = re.compile(r"[\W_]+")
+
+
+@lru_cache(maxsize=10_000)
+def bare(name: str) -> str:
+    """A name without what its writing adds: case and separators.
+
+    Example:
+        >>> bare("Retrieved Contexts") == bare("retrievedContexts")
+        True
+    """
+    return _NOT_WORDS.sub("", name).lower()
+
+
+def _by_bare_name(table: Mapping[FieldName, Names]) -> Mapping[str, tuple[FieldName, ...]]:
+    meanings: dict[str, tuple[FieldName, ...]] = {}
+    for field, names in table.items():
+        for name in names:
+            meanings[bare(name)] = (*meanings.get(bare(name), ()), field)
+    return meanings
+
+
+STRONGLY = _by_bare_name(STRONG)
+WEAKLY = _by_bare_name(WEAK)
+"""The fields that a bare name may hold."""
+
+
+def is_final(field: FieldName, name: str) -> bool:
+    """Whether a name calls itself the last of several."""
+    return bare(name).startswith(FINAL.get(field, ()) or "-")
+
+
+def meant_by(name: str) -> FieldName | None:
+    """The field that a name means, or the one that an unknown name is near to.
+
+    Example:
+        >>> meant_by("ground truth"), meant_by("retreived_contexts"), meant_by("colour")
+        ('reference', 'retrieved_contexts', None)
+    """
+    import difflib
+
+    known = {**WEAKLY, **STRONGLY}
+    near = difflib.get_close_matches(bare(name), known, n=1, cutoff=0.8)
+    return known[near[0]][0] if near else None

@@ -1,0 +1,260 @@
+"""One reading of a mapping: what it holds of a sample, where each field came from, and what could not be told."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol
+
+from ragstone.fields.names import ENVELOPES, FIELDS, STRONGLY, UNLESS_BESIDE, WEAKLY, FieldName, bare, is_final
+from ragstone.fields.values import alike, is_path, text_of_document
+from ragstone.plain import fields_of, is_list, is_mapping
+
+# {"output": {"state": {"messages": ...}}}, and some more.
+_DEPTH = 5
+
+
+class Forms(Protocol):
+    """How the values of one world are read: of plain rows, of LangChain, of LlamaIndex."""
+
+    def entries(self, value: object, /) -> Mapping[str, object] | None:
+        """The values under names in a mapping, a model or a state; None for anything else."""
+        ...
+
+    def value(self, field: FieldName, value: object, /) -> object | None:
+        """A value as a field has it: a text, or a list of texts. None where it cannot be the field."""
+        ...
+
+    def said(self, field: FieldName, entries: Mapping[str, object], /) -> tuple[str, object] | None:
+        """What was said last in a conversation among the entries, behind its name: by the user, or by the app."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A field's value, the name that it stood under (dotted where it is deeper), and what stood there."""
+
+    value: object
+    name: str
+    raw: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a mapping holds of a sample.
+
+    Attributes:
+        found: What was read, by field.
+        unread: Names that hold no field, and what stands there.
+        conflicts: Of a field that cannot be told, the names whose texts differ.
+        unreadable: Of a field without a value, its names that hold something else.
+
+    Example:
+        >>> read({"question": "Why?", "docs": ["So."], "final_answer": "Thus.", "answer": "A draft.", "k": 3})
+        Read(user_input <- question, retrieved_contexts <- docs, response <- final_answer; not read: answer, k)
+    """
+
+    found: Mapping[FieldName, Found]
+    unread: Mapping[str, object] = field(default_factory=dict[str, object])
+    conflicts: Mapping[FieldName, Sequence[str]] = field(default_factory=dict[FieldName, Sequence[str]])
+    unreadable: Mapping[FieldName, Sequence[str]] = field(default_factory=dict[FieldName, Sequence[str]])
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} <- {each.name}" for name, each in self.found.items())
+        unread = f"; not read: {', '.join(self.unread)}" if self.unread else ""
+        return f"Read({found}{unread})"
+
+    def value(self, name: FieldName) -> object:
+        """The value of a field; None where it was not read."""
+        found = self.found.get(name)
+        return None if found is None else found.value
+
+
+class Plain:
+    """The values of plain rows: texts, numbers, lists, mappings and objects with fields."""
+
+    def entries(self, value: object) -> Mapping[str, object] | None:
+        """The values under the names of a mapping or of an object with fields."""
+        if not is_mapping(value):
+            return fields_of(value)
+        return {name: each for name, each in value.items() if isinstance(name, str)}
+
+    def value(self, field: FieldName, value: object) -> object | None:
+        """A text as it is, or the texts of contexts."""
+        if field == "retrieved_contexts" and is_list(value):
+            texts = [text_of_document(each) for each in value]
+            return None if None in texts else texts
+        is_text = isinstance(value, str)
+        return value if is_text or field in ("history", "id", "metadata") else None
+
+    def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:  # noqa: ARG002
+        """Nothing: a row's conversation is its history."""
+        return None
+
+
+PLAIN = Plain()
+
+
+def read(value: object, forms: Forms = PLAIN, fields: Sequence[FieldName] = FIELDS) -> Read:
+    """Read what a mapping holds of a sample, under the names of the one vocabulary.
+
+    A strong name counts first, then what was said last in a conversation, then a weak name, where only one is there;
+    then what stands in a mapping that is the sole entry or has an envelope's name. Of two strong names whose texts
+    differ the one that calls itself final counts; without one the field is in conflict.
+
+    Args:
+        value: A mapping, or anything that `forms` finds entries in.
+        forms: How its values are read.
+        fields: The fields that are wanted.
+    """
+    entries = forms.entries(value)
+    if entries is None:
+        return Read({})
+    reader = _Reader(forms)
+    # A name that may hold question or answer is the answer's.
+    for name in sorted(fields, key=lambda each: each == "user_input"):
+        reader.read(name, entries)
+    used = {found.name.partition(".")[0] for found in reader.found.values()}
+    unread = {name: each for name, each in entries.items() if name not in used}
+    found: dict[FieldName, Found] = {name: reader.found[name] for name in fields if name in reader.found}
+    return Read(found, unread, reader.conflicts, reader.unreadable)
+
+
+def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
+    """The one entry that was not read and can be meant by a field; None where there are several, or none.
+
+    Example:
+        >>> likely(read({"question": "Why?", "findings": ["So."], "said": "Thus."}), "response")
+        'said'
+    """
+    names: list[str] = []
+    for name, value in reading.unread.items():
+        known = {*STRONGLY.get(bare(name), ()), *WEAKLY.get(bare(name), ())}
+        if not known and value is not None and forms.value(field, value):
+            names.append(name)
+    if field == "retrieved_contexts":
+        names = [name for name in names if not isinstance(reading.unread[name], str)] or names
+    return names[0] if len(names) == 1 else None
+
+
+def under(value: object, name: str, forms: Forms = PLAIN) -> object | None:
+    """What stands under a name that the user says, with dots where it is deeper; None where nothing does.
+
+    Example:
+        >>> under({"outputs": {"answers": ["Jane Austen."]}}, "outputs.answers.0")
+        'Jane Austen.'
+    """
+    entries = forms.entries(value)
+    if entries is not None and name in entries:
+        return entries[name]
+    first, _, rest = name.partition(".")
+    if is_list(value) and first.isdecimal() and int(first) < len(value):
+        inner: object = value[int(first)]
+    else:
+        inner = None if entries is None else entries.get(first)
+    return under(inner, rest, forms) if rest else inner
+
+
+@lru_cache(maxsize=10_000)
+def _strong_names(names: tuple[str, ...], field: FieldName) -> Sequence[str]:
+    """The names of some that say that they hold a field."""
+    strong = [name for name in _counting(names) if field in STRONGLY.get(bare(name), ())]
+    order = [*STRONGLY]
+    return sorted(strong, key=lambda name: order.index(bare(name)))
+
+
+@lru_cache(maxsize=10_000)
+def _weak_names(names: tuple[str, ...], field: FieldName) -> Sequence[Sequence[str]]:
+    """The names of some that may hold a field, those first that may hold no other one."""
+    weak = [name for name in _counting(names) if field in WEAKLY.get(bare(name), ())]
+    own = [name for name in weak if len(WEAKLY[bare(name)]) == 1]
+    return own, [name for name in weak if name not in own]
+
+
+def _counting(names: tuple[str, ...]) -> Iterator[str]:
+    """Yield names, without those that hold no field in the company of the others."""
+    there = {bare(name) for name in names}
+    for name in names:
+        if there.isdisjoint(map(bare, UNLESS_BESIDE.get(bare(name), ()))):
+            yield name
+
+
+class _Reader:
+    """Reads the fields of one mapping, each after the others."""
+
+    def __init__(self, forms: Forms) -> None:
+        self._forms = forms
+        self.found: dict[FieldName, Found] = {}
+        self.conflicts: dict[FieldName, Sequence[str]] = {}
+        self.unreadable: dict[FieldName, Sequence[str]] = {}
+
+    def read(self, field: FieldName, entries: Mapping[str, object]) -> None:
+        """Read one field, or note why it cannot be told."""
+        found = self._in(field, entries, 0)
+        if len(found) == 1:
+            self.found[field] = found[0]
+            self.unreadable.pop(field, None)
+        elif found:
+            self.conflicts[field] = [each.name for each in found]
+
+    def _in(self, field: FieldName, entries: Mapping[str, object], depth: int) -> Sequence[Found]:
+        """What entries hold: one, none, or several that differ."""
+        names = tuple(entries)
+        strong = _strong_names(names, field)
+        held = [each for name in strong for each in self._under(field, name, entries[name], depth)]
+        if held:
+            return _told(field, held)
+        # It says that there is none.
+        if field == "response" and any(entries[name] is None for name in strong):
+            self.unreadable[field] = strong
+            return ()
+        if strong and any(entries[name] is not None for name in strong):
+            self.unreadable[field] = strong
+        if (said := self._forms.said(field, entries)) is not None:
+            return [Found(said[1], said[0], entries[said[0]])]
+        taken = {each.name for each in self.found.values()} if not depth else set[str]()
+        for weak in _weak_names(names, field):
+            free = [name for name in weak if name not in taken]
+            held = [each for name in free for each in self._weakly(field, name, entries[name])]
+            if held:
+                return _told(field, held)
+        inner = [*self._inside(field, entries, depth)] if depth < _DEPTH else []
+        return _told(field, inner) if inner else ()
+
+    def _under(self, field: FieldName, name: str, raw: object, depth: int) -> Sequence[Found]:
+        """What stands under a name that says it holds the field: its value, or an inner one."""
+        value = None if raw is None else self._forms.value(field, raw)
+        if value is not None:
+            return [Found(value, name, raw)]
+        inner = None if raw is None or depth >= _DEPTH else self._forms.entries(raw)
+        if not inner:
+            return ()
+        return [Found(each.value, f"{name}.{each.name}", each.raw) for each in self._in(field, inner, depth + 1)]
+
+    def _weakly(self, field: FieldName, name: str, raw: object) -> Sequence[Found]:
+        value = None if raw is None else self._forms.value(field, raw)
+        if value is None or (field == "user_input" and is_path(value)):
+            return ()
+        return [Found(value, name, raw)]
+
+    def _inside(self, field: FieldName, entries: Mapping[str, object], depth: int) -> Iterator[Found]:
+        """What stands in inner mappings that one looks into."""
+        envelopes = [*map(bare, ENVELOPES.get(field, ()))]
+        for name, raw in entries.items():
+            other = field not in STRONGLY.get(bare(name), (field,))
+            if bare(name) not in envelopes and (len(entries) > 1 or other):
+                continue
+            inner = self._forms.entries(raw)
+            for each in self._in(field, inner, depth + 1) if inner else ():
+                yield Found(each.value, f"{name}.{each.name}", each.raw)
+
+
+def _told(field: FieldName, held: Sequence[Found]) -> Sequence[Found]:
+    """The one of several values that counts; all of them where they differ and none calls itself final."""
+    visible = [each for each in held if each.value] or held[:1]
+    finals = [each for each in visible if is_final(field, each.name.rpartition(".")[2])]
+    several = finals or visible
+    # Passages by themselves say more than the text that they are joined to.
+    passages = [each for each in several if not isinstance(each.raw, str)]
+    first = (passages or several)[0] if field == "retrieved_contexts" else several[0]
+    same = all(alike(first.value, each.value) for each in several)
+    return [first] if same else several
