@@ -1,6 +1,7 @@
 """Every Python block of README and docs/ runs, with what an app has: models, a chain, an engine, a file of samples.
 
-A block behind `<!-- not run: REASON -->` is another library's, or needs what no test has.
+A block behind `<!-- not run: REASON -->` is another library's, or needs what no test has. The pages of the frameworks run
+as pasted: they have no names but their own, no key and no server.
 """
 
 import ast
@@ -10,7 +11,6 @@ import json
 import re
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,6 +25,8 @@ from ..support.judges import obliging, served  # noqa: TID252
 from ..support.openai_server import OpenAIServer  # noqa: TID252
 from .test_pages import PAGES, ROOT
 
+FRAMEWORKS = [ROOT / "docs" / f"{name}.md" for name in ("langchain", "llama_index")]
+STATED = re.compile(r"^.*\bprint\(.*\)\n((?:# .*\n)+)", re.MULTILINE)  # what a block says that it prints
 BLOCK = re.compile(r"(?:<!-- not run: ([^>]+) -->\n\n?)?^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 pytestmark = [
@@ -33,57 +35,34 @@ pytestmark = [
 ]
 
 
-def of_frameworks(monkeypatch):
-    """Return an app's objects: LangChain's and LlamaIndex' own, offline."""
-    langchain = pytest.importorskip("langchain_core")
+def of_frameworks():
+    """An app's objects: LangChain's and LlamaIndex' own, offline."""
+    pytest.importorskip("langchain_core")
     from langchain_core.documents import Document
-    from langchain_core.language_models import FakeListChatModel
-    from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-    from langsmith.schemas import Example
+    from langchain_core.runnables import RunnableLambda
 
-    llama = pytest.importorskip("llama_index.core")
-    from llama_index.core import MockEmbedding, Settings, VectorStoreIndex
+    pytest.importorskip("llama_index.core")
+    from llama_index.core import MockEmbedding, VectorStoreIndex
     from llama_index.core.llms import MockLLM
     from llama_index.core.schema import TextNode
 
-    assert langchain, llama
-    documents = [Document("Emma is a novel by Jane Austen.")]
-    chat_model = FakeListChatModel(responses=['{"claims": []}', '{"ids": [1]}'])
-    search = RunnableLambda(lambda _: documents)
-    state = RunnablePassthrough.assign(context=search, answer=RunnableLambda(lambda _: "Jane Austen did."))
-    llm, embed_model = MockLLM(), MockEmbedding(embed_dim=8)
-    monkeypatch.setattr(Settings, "_llm", llm)
-    monkeypatch.setattr(Settings, "_embed_model", embed_model)
-    index = VectorStoreIndex([TextNode(text="Emma is a novel by Jane Austen.")], embed_model=embed_model)
+    index = VectorStoreIndex([TextNode(text="Emma is a novel.")], embed_model=MockEmbedding(embed_dim=8))
     return {
-        "Document": Document,
-        "documents": documents,
-        "chat_model": chat_model,
-        "model": chat_model,
-        "retriever": search,
-        "rag_chain": state,
-        "app": RunnableLambda(lambda _: "Jane Austen did."),
+        "documents": [Document("Emma is a novel by Jane Austen.")],
         "chain": RunnableLambda(lambda question: "Jane Austen did."),
-        "vector_store": SimpleNamespace(similarity_search=lambda _: documents),
-        "target": lambda inputs: {"answer": "Jane Austen did.", "context": documents},
-        "examples": [
-            Example(
-                id="00000000-0000-0000-0000-000000000001",
-                inputs={"question": "Who?"},
-                outputs={},
-                dataset_id="00000000-0000-0000-0000-000000000002",
-            )
-        ],
-        "llm": llm,
-        "embed_model": embed_model,
-        "engine": index.as_query_engine(llm=llm),
-        "Ingestion": type("Ingestion", (), {}),
-        "Support": type("Support", (), {}),
+        "engine": index.as_query_engine(llm=MockLLM()),
     }
 
 
 @pytest.fixture
-def app(tmp_path, monkeypatch):
+def uninstrumented():
+    """Nothing of an app that is instrumented stays so."""
+    yield
+    pytest.importorskip("ragstone_llama_index").uninstrument()
+
+
+@pytest.fixture
+def app(tmp_path, monkeypatch, uninstrumented):
     monkeypatch.chdir(tmp_path)
     judge, question = FakeLLM(obliging), "Who wrote Emma?"
     sample = Sample(id="1", user_input=question, retrieved_contexts=["Emma is by Jane Austen."], response="She did.")
@@ -99,7 +78,7 @@ def app(tmp_path, monkeypatch):
     with OpenAIServer(served, models=["gpt-5-mini"]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        names = of_frameworks(monkeypatch) | {name: getattr(ragstone, name) for name in ragstone.__all__}
+        names = of_frameworks() | {name: getattr(ragstone, name) for name in ragstone.__all__}
         names |= {
             "judge": judge,
             "embedder": FakeEmbedder(vectors=lambda texts: np.ones((len(texts), 2), dtype=np.float32)),
@@ -108,12 +87,7 @@ def app(tmp_path, monkeypatch):
             "Score": Score,
             "rows": [{"question": question, "reference_contexts": ["So."], "contexts": ["So."], "answer": "So."}],
             "question": question,
-            "questions": [question],
-            "answer": "Jane Austen did.",
             "contexts": ["So."],
-            "chunks": ["Emma is by Jane Austen."],
-            "source": "Emma is a novel.",
-            "summary": "A novel.",
             "metric": Faithfulness(llm=judge),
             "metrics": [ContextRelevancy(llm=judge)],
             "old": [sample],
@@ -123,16 +97,16 @@ def app(tmp_path, monkeypatch):
             "SQLSink": SQLSink,
             "monitor": monitor(Faithfulness(llm=judge)),
             "my_client": None,
-            "my_database": SimpleNamespace(search=lambda _: ["So."]),
         }
         yield names
-        pytest.importorskip("ragstone_llama_index").uninstrument()
         for each in {id(each): each for each in (*monitors, *names.values()) if isinstance(each, Monitor)}.values():
             each.close(5)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_block_runs(page, app, capsys):
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in FRAMEWORKS], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_block_runs(page, app):
     if page.parent.name == "tutorials" and page.stem != "how-good":  # as pasted; test_how_good.py has that one
         app = {"__name__": "__main__"}
     for number, (reason, indent, code) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
@@ -149,3 +123,25 @@ def test_every_block_runs(page, app, capsys):
                     asyncio.run(asyncio.wait_for(result, 60))
         except BaseException as error:
             raise AssertionError(f"{page.name}, block {number}: {type(error).__name__}: {error}\n{code}") from error
+
+
+@pytest.mark.parametrize("page", FRAMEWORKS, ids=lambda page: page.stem)
+def test_every_block_runs_as_pasted_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys, uninstrumented):
+    for package in ("fastapi", "langchain_classic", "llama_index.core"):
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    names = {"__name__": "__main__"}
+    for number, (reason, _, code) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
+        if reason:
+            continue
+        before = set(names)
+        try:
+            exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+            for test in [name for name in names if name.startswith("test_") and name not in before]:
+                names[test]()  # as pytest does
+        except BaseException as error:
+            raise AssertionError(f"{page.name}, block {number}: {type(error).__name__}: {error}\n{code}") from error
+        printed = capsys.readouterr().out
+        for stated in STATED.findall(code):
+            assert re.sub("^# ", "", stated, flags=re.MULTILINE) in printed, f"block {number} prints:\n{printed}"
