@@ -9,6 +9,7 @@ from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.read import (
     FIELD_NAMES,
+    Ended,
     ReadingOptions,
     attempt,
     fields_of_run,
@@ -56,13 +57,14 @@ class Arguments:
             inside.append(Run("context", "named", output=attempt(named_contexts, self.context, "context")))
         run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
         source = metric.source_field
-        found = fields_of_run(run, reading, self.reference_outputs, source)
+        ended = Ended.of(run)
+        found = fields_of_run(ended, reading, self.reference_outputs, source)
         if found is None:
             raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
         if isinstance(found, Sample):
             return found
         problems = {field: value for field, value in found.items() if isinstance(value, Unreadable)}
-        sample = sample_with({field: value for field, value in found.items() if field not in problems}, run)
+        sample = sample_with({field: value for field, value in found.items() if field not in problems}, ended)
         wrong_keys: list[SampleField] = [field for field in reading.keys if field in problems]
         if source is not None and not wrong_keys and not metric.source_chosen:
             sample = _with_original(sample, source)

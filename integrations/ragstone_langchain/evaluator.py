@@ -155,7 +155,7 @@ class RagEvaluator:
         # langsmith takes long to import.
         from ragstone_langchain.run_evaluator import RagRunEvaluator
 
-        return RagRunEvaluator(self.keys, self.result, self.aresult)
+        return RagRunEvaluator(self.keys, self.result, self.aresult, self._reading.retriever_tools)
 
     def as_runnable(self) -> "Runnable[dict[str, Any], dict[str, Any]]":
         """Return it as a step of a chain, sync and async.

@@ -3,9 +3,8 @@
 Live runs, LangSmith's runs and what evaluators are called with are read alike. docs/langchain.md has the order.
 """
 
-import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping, printable, to_plain
 from ragstone.plain import fields_of as fields_of_value
 from ragstone.sample import Sample, SampleField, Turn, first_problem
+from ragstone_langchain.inside import CANCELLED, Inside, is_langgraph_s, passed_on, texts_of
 from ragstone_langchain.messages import (
     MEMORIES,
     answer_in,
@@ -97,7 +97,6 @@ _PLACES: Mapping[SampleField, Names] = {
 
 # {"output": {"state": {"messages": ...}}}, and some more.
 _DEPTH = 5
-_CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,44 +119,57 @@ class ReadingOptions:
         return cast("Mapping[SampleField, str]", named)
 
 
-def sample_of_run(run: Run, reading: ReadingOptions, resumes: Run | None = None) -> Sample | Skipped:
-    """Read a run that has ended, with what it resumes; raise `Unreadable` where the user's function fails."""
-    if (reason := _unfinished(run)) is not None:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended, what the calls inside of it have come to, and the last turn of what it returned."""
+
+    run: Run
+    inside: Inside
+    turn: "Sequence[BaseMessage]"
+
+    @classmethod
+    def of(cls, run: Run) -> "Ended":
+        """Look once into all that is in a run."""
+        return cls(run, Inside().note(run), last_turn(run.output))
+
+    def after(self, inputs: object, inside: Inside) -> "Ended":
+        """The run together with the one that it resumes, whose question it has not been told again."""
+        own = self.run
+        run = Run(own.id, own.kind, inputs=inputs, output=own.output, error=own.error, metadata=own.metadata)
+        return Ended(run, inside.before(self.inside), self.turn)
+
+
+def sample_of_run(ended: Ended, reading: ReadingOptions) -> Sample | Skipped:
+    """Read a run that has ended; raise `Unreadable` where the user's function fails."""
+    if (reason := _no_sample(ended)) is not None:
         return Skipped(reason)
-    asked, output = as_list(run.inputs), as_list(run.output)
-    # It is `chain.map()` under a name of the app's.
-    if 1 < len(asked) == len(output):
-        return Skipped("no_question")
-    if resumes is not None:
-        run = joined_runs(resumes, run)
-    found = fields_of_run(run, reading)
+    run = ended.run
+    found = fields_of_run(ended, reading)
     if found is None or isinstance(found, Sample):
         return found or Skipped("declined")
     fields = {name: value for name, value in found.items() if not isinstance(value, Unreadable)}
-    answer = fields.get("response") or _said_directly(run, fields.get("retrieved_contexts"))
-    if answer is not None:
-        fields["response"] = answer
     if "response" not in fields and run.error is None and not callable(reading.fields):
         if "user_input" in fields:
             return Skipped("no_answer", tuple(sorted(entries_of(run.output) or ())))
         return Skipped("no_question" if fields.get("retrieved_contexts") else "nothing_found")
-    return sample_with(fields, run)
+    return sample_with(fields, ended)
 
 
-def sample_with(fields: Mapping[str, object], run: Run) -> Sample:
+def sample_with(fields: Mapping[str, object], ended: Ended) -> Sample:
     """Return the sample that has these fields, and the turns before its question."""
     try:
         sample = Sample.model_validate(fields)
     except ValidationError as error:
         raise Unreadable(f"fields: the function's {first_problem(error)}") from None
-    history = sample.history or _history_of_run(run, sample.user_input, sample.response)
+    history = sample.history or _history_of_run(ended, sample.user_input, sample.response)
     return sample.model_copy(update={"history": tuple(history)}) if history else sample
 
 
-def _history_of_run(run: Run, question: str | None, answer: str | None) -> Sequence[Turn]:
+def _history_of_run(ended: Ended, question: str | None, answer: str | None) -> Sequence[Turn]:
+    run = ended.run
     history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question, answer)
-    loaded = (earlier_turns(each.inputs, question, answer) for each in run.walk() if holds_memory(each.inputs))
-    return history or next(filter(None, loaded), ())
+    given = (earlier_turns(each, question, answer) for each in ended.inside.given)
+    return history or next(filter(None, given), ())
 
 
 def holds_memory(inputs: object) -> bool:
@@ -189,112 +201,87 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
 # --- how a run ended -------------------------------------------------------------------------------------------------
 
 
-def _unfinished(run: Run) -> str | None:
-    """Say why a run came to no end of its own; None where it did."""
-    inside = [*run.walk()]
-    cancelled = isinstance(run.error, _CANCELLED)
-    waits = any(_is_langgraph_s("GraphInterrupt", each.error) for each in inside)
-    if (waits and (cancelled or run.error is None)) or _is_langgraph_s("GraphBubbleUp", run.error):
+def _no_sample(ended: Ended) -> str | None:
+    """Why a run is no sample, whatever it holds: it came to no end of its own, or is many."""
+    error, inside = ended.run.error, ended.inside
+    cancelled = isinstance(error, CANCELLED)
+    if (inside.waits and (cancelled or error is None)) or is_langgraph_s("GraphBubbleUp", error):
         return "interrupted"
     if cancelled:
         return "cancelled"
-    if run.error is not None:
+    if error is not None:
         return None
-    if any(each.open for each in inside):
+    if inside.open:
         return "abandoned"
-    return "interrupted" if _has_stopped(run) else None
+    asked, output = as_list(ended.run.inputs), as_list(ended.run.output)
+    # It is `chain.map()` under a name of the app's.
+    if 1 < len(asked) == len(output):
+        return "no_question"
+    return "interrupted" if _has_stopped(ended) else None
 
 
-def _has_stopped(run: Run) -> bool:
+def _has_stopped(ended: Ended) -> bool:
     """Say whether an agent has stopped before the tools that it calls, or after them, as a breakpoint makes it.
 
     A last message of text and tool calls is an answer, and a tool's that of one that returns directly, except in the
     state of a graph that can be resumed: nothing says of that whether it has ended.
     """
-    *_, last = [None, *last_turn(run.output)]
+    last = ended.turn[-1] if ended.turn else None
     if last is None or not (asks_for_tools(last) or role_of(last) == "tool"):
         return False
-    return only_calls_tools(last) or ("thread_id" in run.metadata and read_message(run.output) is None)
+    return only_calls_tools(last) or ("thread_id" in ended.run.metadata and read_message(ended.run.output) is None)
 
 
-def _said_directly(run: Run, found: object) -> str | None:
+def _said_directly(turn: "Sequence[BaseMessage]", found: object) -> str | None:
     """Return the text of a tool that ended its agent by `return_direct`, unless it is what was retrieved."""
-    *_, last = [None, *last_turn(run.output)]
+    last = turn[-1] if turn else None
     if last is None or role_of(last) != "tool" or getattr(last, "status", None) == "error":
         return None
     text = said_in(last)
     return None if any(str(one) in text for one in as_list(found)) else text
 
 
-def joined_runs(before: Run, run: Run) -> Run:
-    """Return a run together with what it resumes, whose question it has not been told again."""
-    inside = [*before.inside, *run.inside]
-    return Run(run.id, run.kind, run.name, before.inputs, run.output, run.error, run.metadata, inside=inside)
-
-
-def _is_langgraph_s(name: str, error: BaseException | None) -> bool:
-    """Say whether an error is one of those with which LangGraph steers graphs, without importing it."""
-    kinds = () if error is None else type(error).__mro__
-    return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in kinds)
-
-
-def _failed(run: Run) -> bool:
-    steered = isinstance(run.error, GeneratorExit) or _is_langgraph_s("GraphBubbleUp", run.error)
-    return run.error is not None and not steered
-
-
-def _successful(run: Run, searching: bool = False) -> "Iterator[tuple[Run, bool]]":
-    """Yield the runs inside that did not fail as they ended, and of each whether it is an outermost search.
-
-    Where the app survived a failure, its answer rests on others. A search is a retriever, whose inside is its own, or a
-    tool that found anything itself.
-    """
-    for each in run.inside:
-        if not _failed(each):
-            search = each.kind == "retriever" or (each.kind == "tool" and bool(each.output))
-            if each.kind != "retriever":
-                yield from _successful(each, searching or search)
-            yield each, search and not searching
-
-
 # --- the fields ------------------------------------------------------------------------------------------------------
 
 
 def fields_of_run(
-    run: Run, reading: ReadingOptions, reference: object = None, source: SampleField | None = None
+    ended: Ended, reading: ReadingOptions, reference: object = None, source: SampleField | None = None
 ) -> dict[str, object] | Sample | None:
     """Return a run's fields, each its text or texts, or the `Unreadable` that says why not; absent ones are left out.
 
     The user's function may return a sample instead, or None for none; where it fails `Unreadable` is raised.
 
     Args:
-        run: The run.
+        ended: The run.
         reading: The options.
         reference: What holds the reference answer.
         source: The field that a summary's original is read into, if one is wanted.
     """
-    originals = () if source is None else _ORIGINALS
+    run, originals = ended.run, () if source is None else _ORIGINALS
     no_fields: Mapping[str, object] = {}
     given = _by_function(reading.fields, run) if callable(reading.fields) else no_fields
     if given is None or isinstance(given, Sample):
         return given
     readers: Mapping[SampleField, Callable[[], object]] = {
         "user_input": lambda: find_question(run, originals if source == "user_input" else ()),
-        "retrieved_contexts": lambda: find_contexts(run, reading.retriever_tools, originals),
+        "retrieved_contexts": lambda: find_contexts(ended, reading.retriever_tools, originals),
         "response": lambda: None if run.error else find_text(run.output, "outputs", ANSWERS),
         "reference": lambda: find_text(reference, "reference_outputs", (*REFERENCES, *ANSWERS)),
     }
     fields: dict[str, object] = {name: value for name, value in given.items() if name not in FIELDS}
-    is_named = any(each.kind == "named" for each, _ in _successful(run)) if reading.keys else False
     for field, read in readers.items():
         if field in given:
             value: object = _strictly(field, given[field], f"fields: the function's {field!r}")
-        elif field in reading.keys and not (field == "retrieved_contexts" and is_named):
+        elif field in reading.keys and not (field == "retrieved_contexts" and ended.inside.named):
             value = attempt(_under_key, field, reading.keys[field], run, reference)
         else:
             value = attempt(read)
         if value is not None:
             fields[field] = value
+    said = fields.get("response")
+    if not said or isinstance(said, Unreadable):
+        direct = _said_directly(ended.turn, fields.get("retrieved_contexts"))
+        fields.update({} if direct is None else {"response": direct})
     return fields
 
 
@@ -479,57 +466,36 @@ def _as_text(value: object) -> str:
 # --- contexts --------------------------------------------------------------------------------------------------------
 
 
-def find_contexts(run: Run, tools: Collection[str], originals: Names = ()) -> list[str] | None:
+def find_contexts(ended: Ended, tools: Collection[str], originals: Names = ()) -> list[str] | None:
     """Return the contexts of a run: the first that are there, in the order of docs/langchain.md; None without any.
 
     Args:
-        run: The run.
+        ended: The run.
         tools: Names of tools whose text is a context.
         originals: Further names in the inputs.
     """
-    ended = [*_successful(run)]
-    named = [each for each, _ in ended if each.kind == "named"]
-    if named:
-        return _texts_found(named)
+    run, inside = ended.run, ended.inside
+    if inside.named:
+        return texts_of(inside.named)
     stated = attempt(contexts_in, run.output, "outputs", bare=False, texts=False)
-    if isinstance(stated, list):
+    # A graph's output repeats its inputs.
+    if isinstance(stated, list) and stated != attempt(contexts_in, run.inputs, "inputs", bare=False):
         return stated
-    searches, turn = [each for each, is_search in ended if is_search], last_turn(run.output)
-    found = list(dict.fromkeys([*_texts_found(searches), *(tool_texts(turn) or ())]))
-    found = found or _passed_on([each for each, _ in ended if each.kind == "chain"])
+    found = [*dict.fromkeys([*texts_of(inside.searches), *(tool_texts(ended.turn) or ())])]
+    found = found or passed_on(inside.steps)
     if found:
         return found
-    texts = tool_texts(turn, tools)
+    texts = tool_texts(ended.turn, tools)
     if texts is None:
         texts = contexts_in(run.output, "outputs", bare=False)
     if texts is None:
         texts = contexts_in(run.inputs, "inputs", (*CONTEXTS, *originals), bare=False)
-    return [] if texts is None and searches else texts
+    return [] if texts is None and inside.searches else texts
 
 
 def last_turn(output: object) -> "Sequence[BaseMessage]":
     """Return the messages of a state, or of the one state that it holds, from the last question on."""
     return messages_of(output) or in_state(output, "", lambda entries, _: messages_of(entries) or None) or ()
-
-
-def _texts_found(runs: Iterable[Run]) -> list[str]:
-    """The texts that these have found, each once: several searches may find the same."""
-    texts: dict[str, None] = {}
-    for each in runs:
-        if isinstance(each.output, Unreadable):
-            raise each.output
-        texts |= dict.fromkeys(cast("list[str]", each.output or ()))
-    return [*texts]
-
-
-def _passed_on(steps: Iterable[Run]) -> list[str]:
-    """Return the texts of the Documents that steps returned, where no retriever was run."""
-    passed: list[str] = []
-    for each in steps:
-        texts = _texts_found([each])
-        chosen = bool(texts) and set(texts) <= set(passed)
-        passed = texts if chosen else list(dict.fromkeys([*passed, *texts]))
-    return passed
 
 
 def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | None:
@@ -541,11 +507,12 @@ def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | No
     if run.kind == "retriever":
         return named_contexts(output, "a retriever's result", _HITS)
     if run.kind == "tool":
-        message, searched = read_message(output), any(is_search for _, is_search in _successful(run))
+        message = read_message(output)
         content, artifact = (
             (output, output) if message is None else (message.content, getattr(message, "artifact", None))
         )
-        return _found_by_tool(content, artifact, named=run.name in tools and not searched)
+        named = run.name in tools and not Inside().note(run).searches
+        return _found_by_tool(content, artifact, named=named)
     if run.kind != "chain" or isinstance(output, str):
         return None
     stated = attempt(contexts_in, output, "", bare=False, texts=False)

@@ -10,19 +10,20 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.adapters.runs import PERSONAL, Run, Unreadable
+from ragstone.adapters.runs import PERSONAL, Run, Skipped, Unreadable
 from ragstone.adapters.shared_model import JUDGE_TAG
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id
 from ragstone.plain import as_dict, is_mapping, to_plain
 from ragstone.sample import Sample
+from ragstone_langchain.inside import Inside
 from ragstone_langchain.read import (
+    Ended,
     ReadingOptions,
     RunKind,
     attempt,
     found_by,
     holds_memory,
-    joined_runs,
     named_contexts,
     sample_of_run,
 )
@@ -55,6 +56,8 @@ _ALONE = {"model": "only_model", "retriever": "only_retrieval", "step": "only_st
 _RUN_FACTS = ("name", "tags", "error", "run_id")
 # How many runs wait for a person, and for how many seconds.
 _MOST_WAITING, _LONGEST_WAIT = 1_000, 3_600.0
+# After these a thread is resumed: a breakpoint leaves no answer.
+_WAITS = ("interrupted", "no_answer")
 
 
 def run_key(run_id: object) -> int | str | None:
@@ -87,7 +90,18 @@ class TopRun(Run):
     configurable: Mapping[str, object] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a run was asked and has found that waits for a person, since then. It names no monitor, which may go."""
+
+    since: float
+    inputs: object
+    inside: Inside
+
+
+# Handlers of one monitor share the runs that they follow, so that each counts once, and those that wait.
 _OPEN: WeakKeyDictionary[Any, OpenRuns[TopRun]] = WeakKeyDictionary()
+_WAITING: WeakKeyDictionary[Any, OrderedDict[str, Waiting]] = WeakKeyDictionary()
 
 
 def _followed(key: Hashable) -> list[TopRun]:
@@ -150,9 +164,8 @@ class RunRecorder:
     where: RunFilter | None = None
 
     def __post_init__(self) -> None:
-        # Handlers of one monitor share the runs that they follow, so that each run counts once.
         self.runs = _OPEN.setdefault(self.monitor, OpenRuns(_give_up))
-        self.waiting: OrderedDict[str, tuple[float, Run]] = OrderedDict()
+        self.waiting = _WAITING.setdefault(self.monitor, OrderedDict())
         self.monitor.advise(ADVICE)
 
     # A copy has none of the open runs.
@@ -233,25 +246,35 @@ class RunRecorder:
     def submit(self, run: TopRun) -> None:
         """Hand over the sample of a run that has ended, or failed with an error; count it where it is none."""
         thread = str(run.metadata.get("thread_id") or (run.configurable or {}).get("thread_id") or "")
-        since, before = self.waiting.pop(thread, (0.0, None))
-        resumes = run.inputs is None or type(run.inputs).__name__ == "Command"
-        if not resumes or since < time.monotonic() - _LONGEST_WAIT:
+        ended = Ended.of(run)
+        before = self.waiting.pop(thread, None)
+        if before is not None and not _resumes(run, before):
             before = None
+        elif before is not None:
+            ended = ended.after(before.inputs, before.inside)
         try:
-            sample = sample_of_run(run, self.reading, before)
+            sample = sample_of_run(ended, self.reading)
         except Unreadable:
             self.monitor.skip("fields_failed")
             raise
+        self._wait(thread, ended, sample, before)
         if isinstance(sample, Sample):
             about = _about(run)
             own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}
             self.monitor.submit(sample.model_copy(update=own))
             return
-        if thread and sample.reason in ("interrupted", "no_answer"):
-            self.waiting[thread] = time.monotonic(), run if before is None else joined_runs(before, run)
+        self.monitor.skip(sample.reason, names=sample.names)
+
+    def _wait(self, thread: str, ended: Ended, sample: Sample | Skipped, before: Waiting | None) -> None:
+        """Keep what waits for a person, until what resumes it comes to an answer."""
+        if isinstance(sample, Skipped) and sample.reason in _WAITS:
+            before = Waiting(time.monotonic(), ended.run.inputs, ended.inside)
+        elif isinstance(sample, Sample) and ended.run.error is None:
+            return
+        if thread and before is not None:
+            self.waiting[thread] = before
             if len(self.waiting) > _MOST_WAITING:
                 self.waiting.popitem(last=False)
-        self.monitor.skip(sample.reason, names=sample.names)
 
     def collect_named(self, key: Hashable, docs: object) -> None:
         """Keep the texts of contexts that the app names; raise `Unreadable` where they are none."""
@@ -264,6 +287,12 @@ class RunRecorder:
 def _give_up(run: TopRun, reason: str) -> None:
     if run.skipped is None:
         run.recorder.monitor.skip(reason)
+
+
+def _resumes(run: Run, before: Waiting) -> bool:
+    """Whether a run goes on where another one of its thread waits."""
+    in_time = before.since > time.monotonic() - _LONGEST_WAIT
+    return in_time and (run.inputs is None or type(run.inputs).__name__ == "Command")
 
 
 def as_it_stands(inputs: object) -> object:

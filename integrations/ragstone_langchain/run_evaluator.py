@@ -6,10 +6,10 @@ from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluat
 
 from ragstone.adapters import runs
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.read import KINDS, attempt, found_by
+from ragstone_langchain.read import KINDS, attempt, found_by, holds_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from langsmith.schemas import Example, Run
 
@@ -26,8 +26,9 @@ class RagRunEvaluator(RunEvaluator):
         keys: list[str],
         result: "Callable[[Arguments], dict[str, Any]]",
         aresult: "Callable[[Arguments], Awaitable[dict[str, Any]]]",
+        retriever_tools: "Collection[str]",
     ) -> None:
-        self._keys, self._result, self._aresult = keys, result, aresult
+        self._keys, self._result, self._aresult, self._tools = keys, result, aresult, retriever_tools
 
     @property
     def feedback_keys(self) -> list[str]:
@@ -41,7 +42,7 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run."""
-        return _langsmith_result(self._result(_arguments_of_run(run, example)))
+        return _langsmith_result(self._result(self._arguments_of(run, example)))
 
     async def aevaluate_run(
         self,
@@ -50,7 +51,13 @@ class RagRunEvaluator(RunEvaluator):
         evaluator_run_id: object = None,  # noqa: ARG002
     ) -> EvaluationResult | EvaluationResults:
         """Score a run on the running event loop."""
-        return _langsmith_result(await self._aresult(_arguments_of_run(run, example)))
+        return _langsmith_result(await self._aresult(self._arguments_of(run, example)))
+
+    # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
+    def _arguments_of(self, run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
+        inside = tuple(_recorded_run(run, self._tools).inside)
+        reference = None if example is None else example.outputs
+        return Arguments(run.inputs, run.outputs, reference, inside=inside, error=run.error)
 
 
 def _langsmith_result(result: dict[str, Any]) -> EvaluationResult | EvaluationResults:
@@ -59,20 +66,14 @@ def _langsmith_result(result: dict[str, Any]) -> EvaluationResult | EvaluationRe
     return EvaluationResult(**result)
 
 
-# Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
-def _arguments_of_run(run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
-    inside = tuple(_recorded_run(run).inside)
-    reference = None if example is None else example.outputs
-    return Arguments(run.inputs, run.outputs, reference, inside=inside, error=run.error)
-
-
-def _recorded_run(run: Any) -> runs.Run:  # noqa: ANN401
+def _recorded_run(run: Any, tools: "Collection[str]") -> runs.Run:  # noqa: ANN401
     """Return a traced run as a handler would have recorded it."""
     failed = None if run.error is None else RuntimeError(run.error)
-    recorded = runs.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, run.inputs, error=failed, open=False)
+    given = run.inputs if holds_memory(run.inputs) else None
+    recorded = runs.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, given, error=failed, open=False)
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
-    recorded.inside = [_recorded_run(child) for child in children]
-    recorded.output = None if run.outputs is None else attempt(found_by, recorded, _output_of_run(run), ())
+    recorded.inside = [_recorded_run(child, tools) for child in children]
+    recorded.output = None if run.outputs is None else attempt(found_by, recorded, _output_of_run(run), tools)
     return recorded
 
 

@@ -21,7 +21,7 @@ from ragstone.adapters.runs import Run, Skipped, Unreadable
 from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.read import FIELD_NAMES, ReadingOptions, sample_of_run
+from ragstone_langchain.read import FIELD_NAMES, Ended, ReadingOptions, sample_of_run
 
 from ..support.judges import truth  # noqa: TID252
 from ..support.noting import Noting  # noqa: TID252
@@ -255,7 +255,7 @@ def ended(kind: str, *texts: str, **more: Any) -> Run:
 
 def read(output: object, *inside: Run, inputs: object = QUESTION, reading: Any = (), **more: Any) -> Any:
     whole = Run("app", "chain", inputs=inputs, output=output, inside=[*inside], open=False, **more)
-    sample = sample_of_run(whole, ReadingOptions(*reading))
+    sample = sample_of_run(Ended.of(whole), ReadingOptions(*reading))
     return parts(sample) if isinstance(sample, Sample) else sample
 
 
@@ -412,8 +412,8 @@ def test_a_function_says_what_the_fields_are() -> None:
     told = {"fields": lambda _, outputs: {"response": outputs["told"]}}  # what it does not say is read as always
     assert both(QUESTION, {"told": ANSWER}, FOUND, **told) == WHOLE
     whole = ReadingOptions(lambda *_: Sample(id="7"))
-    assert sample_of_run(Run("app", "chain"), whole) == evaluated(1, 2, fields=whole.fields) == Sample(id="7")
-    assert sample_of_run(Run("app", "chain"), ReadingOptions(lambda *_: None)) == Skipped("declined")
+    assert sample_of_run(Ended.of(Run("app", "chain")), whole) == evaluated(1, 2, fields=whole.fields) == Sample(id="7")
+    assert sample_of_run(Ended.of(Run("app", "chain")), ReadingOptions(lambda *_: None)) == Skipped("declined")
 
 
 # --- what is no field ------------------------------------------------------------------------------------------------
