@@ -295,20 +295,32 @@ def test_an_agent_s_structured_answer_and_what_its_middleware_found(strategy, wa
 
 
 def test_a_resumed_run_has_the_question_and_the_contexts_of_the_one_that_stopped() -> None:
+    failing = iter([ConnectionError("the client has gone"), None])
+
     @entrypoint(checkpointer=InMemorySaver())
     def app(asked: dict[str, str]) -> str:
         if asked["question"] != "Who else?":
             Searching().invoke(asked["question"])
             interrupt("May I?")
+            if (error := next(failing)) is not None:
+                raise error
         return ANSWER
 
     monitor = Noting()
-    config = {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
-    app.invoke({"question": QUESTION}, config)
-    app.invoke(Command(resume=True), config)
-    app.invoke({"question": QUESTION}, config)
-    app.invoke({"question": "Who else?"}, config)  # and nobody resumes that one
-    assert [parts(sample) for sample in monitor.samples] == [WHOLE, ("Who else?", (), ANSWER)]
+
+    def config() -> dict[str, Any]:
+        """Each request makes its own handler."""
+        return {"callbacks": [MonitorHandler(monitor)], "configurable": {"thread_id": "7"}}
+
+    app.invoke({"question": QUESTION}, config())
+    with pytest.raises(ConnectionError):
+        app.invoke(Command(resume=True), config())
+    app.invoke(Command(resume=True), config())
+    failing = iter([None])
+    app.invoke({"question": QUESTION}, config())
+    app.invoke({"question": "Who else?"}, config())  # and nobody resumes that one
+    failed, resumed, other = map(parts, monitor.samples)
+    assert (failed, resumed, other) == ((QUESTION, FOUND, None), WHOLE, ("Who else?", (), ANSWER))
     assert monitor.skipped == {"interrupted": 2}
 
 
