@@ -25,7 +25,7 @@ from ..support.judges import obliging, served  # noqa: TID252
 from ..support.openai_server import OpenAIServer  # noqa: TID252
 from .test_pages import PAGES, ROOT
 
-FRAMEWORKS = [ROOT / "docs" / f"{name}.md" for name in ("langchain", "llama_index")]
+AS_PASTED = [ROOT / "docs" / f"{name}.md" for name in ("langchain", "llama_index", "fields")]
 STATED = re.compile(r"^.*\bprint\(.*\)\n((?:# .*\n)+)", re.MULTILINE)  # what a block says that it prints
 BLOCK = re.compile(r"(?:<!-- not run: ([^>]+) -->\n\n?)?^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
@@ -104,7 +104,7 @@ def app(tmp_path, monkeypatch, uninstrumented):
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in FRAMEWORKS], ids=lambda page: str(page.relative_to(ROOT))
+    "page", [page for page in PAGES if page not in AS_PASTED], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_every_block_runs(page, app):
     if page.parent.name == "tutorials" and page.stem != "how-good":  # as pasted; test_how_good.py has that one
@@ -125,7 +125,7 @@ def test_every_block_runs(page, app):
             raise AssertionError(f"{page.name}, block {number}: {type(error).__name__}: {error}\n{code}") from error
 
 
-@pytest.mark.parametrize("page", FRAMEWORKS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", AS_PASTED, ids=lambda page: page.stem)
 def test_every_block_runs_as_pasted_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys, uninstrumented):
     for package in ("fastapi", "langchain_classic", "llama_index.core"):
         pytest.importorskip(package)

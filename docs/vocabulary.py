@@ -1,0 +1,81 @@
+"""Write the tables of docs/fields.md from the vocabulary: `python docs/vocabulary.py`."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ragstone.fields import names
+
+PAGE = Path(__file__).parent / "fields.md"
+TABLE = re.compile(r"(<!-- table: (\w+) -->\n\n)(?:\|.*\n)+")
+# Beginnings of names that stand before so many words, as in `reranked_docs`, are said once.
+_MANY = 8
+
+
+def with_tables(page: str) -> str:
+    """The page, with each table as the vocabulary is now."""
+    return TABLE.sub(lambda table: table[1] + "".join(f"{line}\n" for line in _TABLES[table[2]]()), page)
+
+
+def _code(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _table(head: str, rows: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a table of two columns."""
+    yield f"| {head} |"
+    yield "|---|---|"
+    for first, second in rows.items():
+        yield f"| `{first}` | {second} |"
+
+
+def _strong() -> Iterator[str]:
+    return _table("field | strong names", {field: _names(each) for field, each in names.STRONG.items()})
+
+
+def _names(several: tuple[str, ...]) -> str:
+    """Names, those that are made of a step and a word for passages in few words."""
+    by_step: dict[str, set[str]] = {}
+    for name in several:
+        step, _, noun = name.partition("_")
+        by_step.setdefault(step, set()).add(noun)
+    steps = [step for step, nouns in by_step.items() if len(nouns) >= _MANY]
+    if not steps:
+        return _code(several)
+    nouns = set.intersection(*(by_step[step] for step in steps))
+    made = {f"{step}_{noun}" for step in steps for noun in nouns} - {several[0]}
+    alone = [name for name in several if name not in made]
+    return f"{_code(alone)}; {_code(f'{step}_' for step in steps)} before {_code(sorted(nouns))}"
+
+
+def _weak() -> Iterator[str]:
+    return _table("field | weak names", {field: _code(each) for field, each in names.WEAK.items()})
+
+
+def _final() -> Iterator[str]:
+    rows = {field: _code(f"{each}_" for each in several) for field, several in names.FINAL.items()}
+    return _table("field | it calls itself final by beginning with", rows)
+
+
+def _envelopes() -> Iterator[str]:
+    rows = {field: _code(each) for field, each in names.ENVELOPES.items()}
+    return _table("field | envelopes", rows)
+
+
+def _company() -> Iterator[str]:
+    rows = {name: _code(each) for name, each in names.UNLESS_BESIDE.items()}
+    return _table("name | not read beside", rows)
+
+
+def _documents() -> Iterator[str]:
+    yield "| | names |"
+    yield "|---|---|"
+    yield f"| the text of a passage | {_code(names.TEXTS)} |"
+    yield f"| what may hold it | {_code(names.WRAPPERS)} |"
+
+
+_TABLES = {each.__name__[1:]: each for each in (_strong, _weak, _final, _envelopes, _company, _documents)}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
