@@ -1,17 +1,13 @@
 """The open runs of an app: what a tree holds, which runs belong to none, and what is given up."""
 
 import gc
-import logging
 import os
 from collections.abc import Iterator
 
 import pytest
 
-from ragstone import Monitor
 from ragstone.adapters.open_runs import MOST_OPEN, OpenRuns
 from ragstone.adapters.runs import Run
-
-from ..live.kit import Kept, metric  # noqa: TID252
 
 
 @pytest.fixture
@@ -80,18 +76,3 @@ def test_a_forked_child_starts_with_none(given_up: list[tuple[object, str]]) -> 
         os._exit(len(runs))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert len(runs) == 1
-
-
-def test_runs_without_an_answer_are_counted_with_the_names_that_were_there(caplog: pytest.LogCaptureFixture) -> None:
-    with Monitor(metric(), sinks=Kept()) as monitor, caplog.at_level(logging.WARNING, "ragstone.live"):
-        monitor.advise({"no_answer": 'Name it: fields={"response": "NAME"}'})
-        for _ in range(11):
-            monitor.skip("no_answer", names=["data", "final_text"])
-        for number in range(30):
-            monitor.skip("no_answer", names=[f"name {number}"])
-        stats = monitor.stats()
-    assert stats.skipped["no_answer"] == 41
-    assert len(stats.names) == 20
-    way_out = '(there were: data, final_text). Name it: fields={"response": "final_text"}'
-    assert f"41 runs had no answer under a usual name {way_out}" in str(stats)
-    assert caplog.messages == [f"1 run had no answer under a usual name {way_out}"]

@@ -66,7 +66,12 @@ def hostile(tmp_path_factory):
     path = database(tmp_path_factory.mktemp("hostile") / "a.db", given)
     sink = SQLiteSink(path)
     sink.feedback([Feedback(sample_id=ATTACK + "0", value=ATTACK, comment=ATTACK, at=NOON)])
-    sink.health(Health(process=ATTACK, at=NOON, started_at=NOON, counts={}, reasons={"dropped": {ATTACK: 3}}))
+    attacks = {ATTACK: 3}
+    by_field = {name: {ATTACK: attacks} for name in ("reasons", "names", "read_from")}
+    by_field["reasons"] = {"dropped": attacks}
+    sink.health(
+        Health(process=ATTACK, at=NOON, started_at=NOON, counts={}, skipped=attacks, missing=attacks, **by_field)
+    )
     sink.close()
     page = Report.load(path).html(read_traffic(ATTACK, sink.database))
     titles = [each["title"] for each in data_of(page)["slices"]]

@@ -4,6 +4,7 @@ import json
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,11 @@ NOON = 1_790_000_000 // 86_400 * 86_400 + 43_200.0
 LOW = Watched(0.8, 0.0, 1.0)
 
 
+READ: dict[str, Any] = {
+    "skipped": {"no_answer": 2}, "missing": {"retrieved_contexts": 3},
+    "names": {"retrieved_contexts": {"citations, question": 2, "question": 1}, "response": {"": 2}},
+    "read_from": {"response": {"answer": 3}},
+}  # fmt: skip
 run = partial(command, "live")
 
 
@@ -36,7 +42,7 @@ def fill(case: Case) -> None:
     for i in range(2):
         at = NOON + 60 * i
         sink.health(
-            Health(process=f"p{i}", at=at, started_at=NOON, counts=counts, reasons=reasons, longest_queue=7 * i)
+            Health(process=f"p{i}", at=at, started_at=NOON, counts=counts, reasons=reasons, longest_queue=7 * i, **READ)
         )
 
 
@@ -56,6 +62,17 @@ def test_stats_of_a_database(store: Case) -> None:
     assert (said["scored"], said["unscored"], said["waiting"], said["oldest"]) == (21, {"timeout": 2}, 8, None)
     assert said["not_judged"] == {"dropped": {"queue_full": 10}, "not_sampled": {"not_chosen": 8}}
     assert said["undelivered"] == {}
+    assert (said["skipped"], said["missing"]) == ({"no_answer": 4}, {"retrieved_contexts": 6})
+    assert said["names"]["retrieved_contexts"] == {"citations, question": 4, "question": 2}
+    assert said["read_from"] == {"response": {"answer": 6}}
+    printed = " ".join(run("stats", store.source).stdout.split())
+    for words in (
+        "runs without a sample: no_answer 4", "samples without: retrieved_contexts 6",
+        "4 without retrieved_contexts had: citations, question. If one holds it: fields=",
+        "Where fields came from: response <- answer (6).",
+    ):  # fmt: skip
+        assert words in printed
+    assert "without response had" not in printed
     assert (said["processes"], said["seen"], said["longest_queue"], said["unaccounted"]) == (2, NOON + 60, 7, 8)
     (alarm,) = said["alarms"]
     assert (alarm["metric"], alarm["below"], alarm["lowest"][0]["value"]) == ("demo", 0.8, 0.0)
@@ -84,7 +101,7 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
     assert (done.exit_code, done.output) == (0, f"{tmp_path / 'live.html'}: 23 outcomes\n")
     assert command("report", store.source, "--out", tmp_path / "plain.html").exit_code == 0
     live, plain = ((tmp_path / f"{name}.html").read_text() for name in ("live", "plain"))
-    for words in ("Live traffic", "demo below 0.8: mean 0.000", "dropped: queue_full"):
+    for words in ("Live traffic", "demo below 0.8: mean 0.000", "dropped: queue_full", "Where fields came from"):
         assert words in live
         assert words not in plain
     assert "21/23" in live

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ragstone import Sample
 
@@ -16,6 +17,9 @@ class Noting:
         self.samples: list[Sample] = []
         self.skipped: Counter[str] = Counter()
         self.names: list[tuple[str, ...]] = []
+        self.likely: list[Mapping[str, str]] = []
+        self.read_from: list[Mapping[str, str]] = []
+        self.unread: list[tuple[str, ...]] = []
         self.errors: list[BaseException] = []
         self.advice: Mapping[str, str] = {}
         self._lock = threading.Lock()
@@ -27,8 +31,17 @@ class Noting:
     def advise(self, advice: Mapping[str, str]) -> None:
         self.advice = advice
 
-    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = ()) -> None:
+    def count_fields(
+        self, read_from: Mapping[str, str], names: Sequence[str] = (), likely: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         with self._lock:
+            self.read_from.append(read_from)
+            self.unread.append(tuple(names))
+            self.likely += [likely] if likely else []
+
+    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = (), likely: str = "") -> None:
+        with self._lock:
+            self.likely += [{reason: likely}] if likely else []
             self.names += [tuple(names)] if names else []
             self.skipped[reason] += runs
             self.skipped = +self.skipped

@@ -4,25 +4,25 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from ragstone.errors import describe
+from ragstone.live.lines import LACKING, OTHERS, Names, advice_on, commonest, line_of_missing, line_of_sources
 from ragstone.plain import printable
+from ragstone.sample import Sample
 
 Fate = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
 """What became of an evaluation: of one sample by one metric."""
 
 FATES: tuple[Fate, ...] = get_args(Fate)
 
-NO_ANSWER = "no_answer"
-"""The reason of runs that ended well and whose answer stands under no usual name."""
-
 _SECONDS_BETWEEN_WARNINGS = 60.0
 _MOST_UNLOGGED = 50
-_MOST_NAMES = 20
+# Of what an app calls as it likes: how many are counted of a kind, and how much is kept of each.
+_MOST, _LONGEST = 20, 100
 # Samples, of which sampling may choose none.
 _FEW = 10
 _LONGEST_WARNING = 2_000
@@ -78,14 +78,19 @@ class Stats:
         queued_bytes: The memory that the samples which wait take now, as `Queue(bytes=...)` counts it.
         sinks: How each sink stands, by name.
         advice: What to do about runs that gave no sample, by reason, as handlers say it.
-        names: Of runs that had no answer under a usual name, the names that were there, and how often; the first 20.
+        read_from: Where each field of samples came from and how often, as handlers say it: {"response": {"answer": 3}}.
+            Beyond 20 of a field it counts under "others".
+        missing: How many samples lacked a field that a metric requires.
+        names: The names that were there where a field was missing, by the field and how often; the first 20. "response"
+            has those of runs without an answer, which are no samples.
+        likely: Of a field and such names, the one that can be meant; "" where none or several can.
 
     Example:
         >>> advice = {"no_question": "return the question from fields="}
         >>> print(Stats(samples=2, accepted=2, scored=1, pending=1, skipped={"no_question": 3}, advice=advice))
         2 samples, 2 evaluations: 1 scored, 1 pending
         3 runs gave no sample: 3 no_question
-        no_question: return the question from fields=
+        3 runs had no question under a usual name. Return the question from fields=
     """
 
     samples: int = 0
@@ -106,7 +111,10 @@ class Stats:
     queued_bytes: int = 0
     sinks: Mapping[str, SinkStats] = field(default_factory=dict[str, SinkStats])
     advice: Mapping[str, str] = field(default_factory=dict[str, str])
-    names: Mapping[tuple[str, ...], int] = field(default_factory=dict[tuple[str, ...], int])
+    read_from: Mapping[str, Mapping[str, int]] = field(default_factory=dict[str, Mapping[str, int]])
+    missing: Mapping[str, int] = field(default_factory=dict[str, int])
+    names: Mapping[str, Mapping[Names, int]] = field(default_factory=dict[str, Mapping[Names, int]])
+    likely: Mapping[tuple[str, Names], str] = field(default_factory=dict[tuple[str, Names], str])
 
     def __str__(self) -> str:
         what = [f"{n:,} {status}" for status in (*FATES, "pending") if (n := getattr(self, status))]
@@ -114,29 +122,23 @@ class Stats:
         if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
             listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
             lines.append(f"{sum(self.skipped.values()):,} runs gave no sample: {listed}")
-            if skipped[0][0] in self.advice and skipped[0][0] != NO_ANSWER:
-                lines.append(f"{skipped[0][0]}: {self.advice[skipped[0][0]]}")
-            if NO_ANSWER in self.skipped:
-                names = max(self.names, key=lambda form: self.names[form], default=())
-                lines.append(no_answer(self.skipped[NO_ANSWER], names, self.advice.get(NO_ANSWER, "")))
+            first = skipped[0][0]
+            if first in self.advice and first not in LACKING:
+                lines.append(f"{first}: {self.advice[first]}")
+        lines += [self._missing(LACKING[reason], n, "run") for reason, n in skipped if reason in LACKING]
+        lines += [self._missing(name, n, "sample") for name, n in self.missing.items()]
+        if self.read_from:
+            lines.append(line_of_sources(self.read_from))
         if self.not_sampled and self.samples < _FEW:
             lines.append(f"{self.not_sampled:,} of few evaluations were not chosen: Sampling(rate=1.0) chooses all")
         if self.errors:
             lines.append(f"errors (the app saw none): {', '.join(f'{n:,} in {at}' for at, n in self.errors.items())}")
         return "\n".join(lines)
 
-
-def no_answer(runs: int, names: tuple[str, ...], advice: str) -> str:
-    """Write how many runs had no answer, the names that were there, and what to do, NAME being the last of them.
-
-    Example:
-        >>> print(no_answer(12, ("data", "told"), 'Name it: fields={"response": "NAME"}'))
-        12 runs had no answer under a usual name (there were: data, told). Name it: fields={"response": "told"}
-    """
-    printed = [printable(name, 40) for name in names[:_MOST_NAMES]]
-    there = f" (there were: {', '.join(printed)})" if printed else ""
-    what = f"{runs:,} run{'' if runs == 1 else 's'} had no answer under a usual name{there}."
-    return f"{what} {advice.replace('NAME', printed[-1] if printed else 'NAME')}".rstrip()
+    def _missing(self, field: str, times: int, of: Literal["run", "sample"]) -> str:
+        names = commonest(self.names.get(field, {}))
+        likely = self.likely.get((field, names), "")
+        return line_of_missing(field, times, of, names, advice_on(field, self.advice), likely)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +169,26 @@ class FlushResult:
 
 
 class Counters:
-    """The counters of one process. Safe to use from any thread and from a signal handler."""
+    """The counters of one process. Safe to use from any thread and from a signal handler.
 
-    def __init__(self) -> None:
+    Args:
+        required: The fields that some metric requires.
+        advice: What to do about what is missing, by reason; handlers add to it.
+    """
+
+    def __init__(self, required: Collection[str], advice: Mapping[str, str]) -> None:
+        self.required = required
+        self.advice = advice
         # Re-entrant: a signal handler may submit while we count.
         self._lock = threading.RLock()
         self._accepted = 0
         self._samples = 0
         self._by_status: Counter[tuple[Fate, str]] = Counter()
         self._skipped: Counter[str] = Counter()
-        self._names: Counter[tuple[str, ...]] = Counter()
+        self._sources: dict[str, Counter[str]] = {}
+        self._missing: Counter[str] = Counter()
+        self._names: dict[str, Counter[Names]] = {}
+        self._likely: dict[tuple[str, Names], str] = {}
         self._errors: Counter[str] = Counter()
         self._cut = 0
         self._logged_at = -_SECONDS_BETWEEN_WARNINGS
@@ -202,17 +214,45 @@ class Counters:
             self._cut += evaluations
         self.settle("dropped", "closed", evaluations)
 
-    def skip(self, reason: str, runs: int, names: tuple[str, ...], advice: str) -> None:
-        """Count runs that gave no sample; a negative number takes them back. The first without an answer is logged."""
+    def skip(self, reason: str, runs: int, names: Sequence[str], likely: str) -> None:
+        """Count runs that gave no sample; a negative number takes them back. What they lacked is logged."""
         with self._lock:
             self._skipped[reason] += runs
-            if reason != NO_ANSWER:
+        if reason in LACKING:
+            self._lack(LACKING[reason], runs, "run", names, likely)
+
+    def count_fields(self, read_from: Mapping[str, str], names: Sequence[str], likely: Mapping[str, str]) -> None:
+        """Count where a sample's fields came from, and those that are required and did not. These are logged."""
+        with self._lock:
+            for name, source in read_from.items():
+                counts = self._sources.setdefault(name, Counter())
+                where = source[:_LONGEST]
+                counts[where if where in counts or len(counts) < _MOST else OTHERS] += 1
+        for name in self.required:
+            if name not in read_from:
+                self._lack(name, 1, "sample", names, likely.get(name, ""))
+
+    def lack(self, sample: Sample, fields: Sequence[str]) -> None:
+        """Count required fields that the app's own sample lacks, unless a handler says where fields come from."""
+        if not self.advice:
+            there = sorted(sample.model_fields_set - set(fields))
+            for name in fields:
+                self._lack(name, 1, "sample", there, "")
+
+    def _lack(self, name: str, times: int, of: Literal["run", "sample"], names: Sequence[str], likely: str) -> None:
+        """Count a field that was missing; log it with the names that were there, once for the same ones."""
+        there = tuple([each[:_LONGEST] for each in names[:_MOST]])
+        with self._lock:
+            if of == "sample":
+                self._missing[name] += times
+            counts = self._names.setdefault(name, Counter())
+            new = there not in counts
+            if new and (times < 0 or len(counts) == _MOST):
                 return
-            if names in self._names or len(self._names) < _MOST_NAMES:
-                self._names[names] += runs
-            first = self._skipped[reason] == runs
-        if first:
-            self.warn(no_answer(runs, names, advice))
+            counts[there] += times
+            self._likely[name, there] = likely
+        if new:
+            self.warn(line_of_missing(name, times, of, there, advice_on(name, self.advice), likely))
 
     def warn(self, text: str) -> None:
         """Log a warning."""
@@ -256,8 +296,11 @@ class Counters:
                 longest_queue=longest_queue,
                 queued_bytes=queued_bytes,
                 sinks=sinks,
-                advice={},
-                names=dict(self._names),
+                advice=dict(self.advice),
+                read_from={name: dict(counts) for name, counts in self._sources.items()},
+                missing=dict(self._missing),
+                names={name: dict(+counts) for name, counts in self._names.items()},
+                likely=dict(self._likely),
                 **sums,
             )
 

@@ -27,6 +27,10 @@ class Health(BaseModel):
             not_sampled, over_budget, duplicate, spooled, pending.
         reasons: The same by reason: {"dropped": {"queue_full": 3}}.
         longest_queue: The most samples that ever waited at once.
+        skipped: Runs of the app that gave no sample, by reason.
+        missing: Samples that lacked a field which a metric requires, by the field.
+        names: The names that were there where a field was missing, by the field and how often.
+        read_from: Where each field of samples came from, and how often.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -37,18 +41,25 @@ class Health(BaseModel):
     counts: Mapping[str, int]
     reasons: Mapping[str, Mapping[str, int]] = Field(default_factory=dict[str, Mapping[str, int]])
     longest_queue: int = 0
+    skipped: Mapping[str, int] = Field(default_factory=dict[str, int])
+    missing: Mapping[str, int] = Field(default_factory=dict[str, int])
+    names: Mapping[str, Mapping[str, int]] = Field(default_factory=dict[str, Mapping[str, int]])
+    read_from: Mapping[str, Mapping[str, int]] = Field(default_factory=dict[str, Mapping[str, int]])
 
 
-_NAMES = tuple(Health.model_fields)
-_COUNTERS = ("counts", "reasons")
+# These stand among the reasons, as the table has no columns for them.
+_AMONG_REASONS = ("skipped", "missing", "names", "read_from")
+_NAMES = tuple(name for name in Health.model_fields if name not in _AMONG_REASONS)
 _WRITE = upsert("health", _NAMES, ["process"])
 
 
 def write_health(connection: Transaction, health: Health) -> None:
     """Write a process's counters in place of its earlier ones."""
     cells = health.model_dump()
-    counters = {name: json.dumps(cells[name]) for name in _COUNTERS}
-    connection.execute(_WRITE, {**cells, **counters, "process": clean_key(health.process)})
+    among = {name: cells[name] for name in _AMONG_REASONS if cells[name]}
+    counters = {"counts": json.dumps(cells["counts"]), "reasons": json.dumps({**cells["reasons"], **among})}
+    row = {name: cells[name] for name in _NAMES}
+    connection.execute(_WRITE, {**row, **counters, "process": clean_key(health.process)})
 
 
 def read_health(connection: Transaction) -> list[Health]:
@@ -58,6 +69,8 @@ def read_health(connection: Transaction) -> list[Health]:
         cells = dict(zip(_NAMES, row, strict=True))
         with suppress(ValueError, TypeError, RecursionError):
             # A hand has changed it.
-            counters = {name: json.loads(cells[name]) for name in _COUNTERS}
-            found.append(Health.model_validate({**cells, **counters}))
+            reasons = dict(json.loads(cells["reasons"]))
+            among = {name: reasons.pop(name) for name in _AMONG_REASONS if name in reasons}
+            counters = {"counts": json.loads(cells["counts"]), "reasons": reasons}
+            found.append(Health.model_validate({**cells, **counters, **among}))
     return found

@@ -65,6 +65,10 @@ class Intake:
         try:
             sample = _sample_of_fields(sample) if isinstance(sample, dict) else sample
             sample_id = self._id_of(sample)
+            there = sample.model_fields_set
+            lacking = [name for name in self._counters.required if name not in there or getattr(sample, name) is None]
+            if lacking:
+                self._counters.lack(sample, lacking)
             reason = "where_failed"
             chosen = settings.sampling.choose(settings.choices, sample, sample_id)
             self._counters.settle("not_sampled", "not_chosen", open_ - len(chosen))

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast, get_args
 
 from pydantic import BeforeValidator, InstanceOf
@@ -177,7 +178,9 @@ class Monitor:
         """What this process has. What is of before a fork stays as it is: what it holds open is the parent's."""
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
-        return pipeline if pipeline is not None else self._pipelines.setdefault(pid, Pipeline(self._settings))
+        if pipeline is None:
+            pipeline = self._pipelines.setdefault(pid, Pipeline(self._settings, self._advice))
+        return pipeline
 
     def judging(self, workers: int) -> "Monitor":
         """Make one that judges itself: this one, or where it leaves judging to others (`workers=0`) one like it."""
@@ -228,18 +231,41 @@ class Monitor:
             self.failed("redact", error)
             return None
 
-    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = ()) -> None:
+    def skip(self, reason: str, runs: int = 1, names: Sequence[str] = (), likely: str = "") -> None:
         """Count runs of the app that gave no sample, for handlers; `stats().skipped` has them by reason.
 
         Args:
-            reason: Why. The first time that it is "no_answer", the log says so.
+            reason: Why. Of "no_answer" and "no_question" the log says so, once for the same names.
             runs: How many. A negative number takes back what was counted: the run turned out to be part of a sample.
-            names: Of "no_answer": the names that the run's output had, that of its likeliest text last.
+            names: The names that the run's output had, where what is missing stands under none that is usual.
+            likely: The one of them that can be meant, where exactly one can: the line to paste has it.
         """
-        self._pipeline.counters.skip(reason, runs, tuple(names), self._advice.get(reason, ""))
+        self._pipeline.counters.skip(reason, runs, names, likely)
+
+    def count_fields(
+        self,
+        read_from: Mapping[str, str],
+        names: Sequence[str] = (),
+        likely: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Count where a sample's fields came from, for handlers, once beside `submit`; `stats().read_from` has it.
+
+        A field that a metric requires and that came from nowhere is counted in `stats().missing`, and logged once for
+        the same names.
+
+        Args:
+            read_from: By the field, where it was read: {"response": "answer", "retrieved_contexts": "searches (5)"}.
+            names: The names of the run's output that hold no field.
+            likely: By the field, the one of them that can be meant, where exactly one can.
+        """
+        self._pipeline.counters.count_fields(read_from, names, likely)
 
     def advise(self, advice: Mapping[str, str]) -> None:
-        """Note what to do about runs that gave no sample, by reason, for handlers; printed `stats` say it."""
+        """Note what to do about what is missing, by reason, for handlers; the log and printed `stats` say it.
+
+        Of runs that gave no sample it is the reason of `skip`; of samples without contexts it is "no_contexts". "NAME"
+        in it stands for the entry that can be meant.
+        """
         self._advice |= advice
 
     def failed(self, part: str, error: BaseException) -> None:
@@ -277,7 +303,7 @@ class Monitor:
 
     def stats(self) -> Stats:
         """Count what became of this process's samples so far."""
-        return replace(self._pipeline.stats(), advice=self._advice)
+        return self._pipeline.stats()
 
     @asynccontextmanager
     async def lifespan(

@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 import weakref
+from collections.abc import Mapping
 
 from ragstone.background import start_thread
 from ragstone.live.counters import FATES, Counters, FlushResult, Stats
@@ -29,6 +30,10 @@ _MOST_SECONDS_TO_DELIVER = 5.0
 class Pipeline:
     """The way of samples through one process. A forked child has its own.
 
+    Args:
+        settings: The monitor's.
+        advice: What to do about what is missing, by reason; handlers add to it.
+
     Attributes:
         counters: What became of samples.
         intake: Takes samples from the app.
@@ -37,7 +42,7 @@ class Pipeline:
         delivery: Brings the outcomes to the sinks.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, advice: Mapping[str, str]) -> None:
         self._settings = settings
         self._pid = os.getpid()
         self._name = f"{self._pid}-{secrets.token_hex(4)}"
@@ -45,7 +50,8 @@ class Pipeline:
         self._starting = threading.Lock()
         # Re-entrant: a signal handler may close while we close.
         self._closing = threading.RLock()
-        self.counters = Counters()
+        required = {field for metric in settings.metrics.values() for field in metric.required_fields}
+        self.counters = Counters(sorted(required), advice)
         self.delivery = Delivery(settings, self.counters, lambda rows: self.queue.delivered(rows))
         if settings.outbox is None:
             self.queue = MemoryQueue(settings.queue, self.counters, self.delivery)
@@ -176,6 +182,10 @@ class Pipeline:
             counts={name: getattr(stats, name) for name in ("samples", "accepted", *FATES, "pending")},
             reasons=stats.reasons,
             longest_queue=stats.longest_queue,
+            skipped=stats.skipped,
+            missing=stats.missing,
+            names={name: {", ".join(there): n for there, n in by.items()} for name, by in stats.names.items()},
+            read_from=stats.read_from,
         )
         self.delivery.report(health)
 

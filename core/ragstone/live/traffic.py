@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from ragstone.live.alarms import Alarm, alerts_in, count_new
 from ragstone.live.health import read_health
+from ragstone.live.lines import line_of_sources
 from ragstone.live.outbox import Contents
 from ragstone.live.outcomes import outcomes_by_reason
+from ragstone.plain import printable
 from ragstone.report.tables import Tabular, count, moment
 from ragstone.results.database import Database
 
@@ -35,6 +37,10 @@ class Traffic(Tabular):
         seen: When the last one did, likewise.
         longest_queue: The most samples that ever waited at once in one of them.
         alarms: The alarms that stand.
+        skipped: Runs of the app that gave no sample, by reason, counted likewise.
+        missing: Samples that lacked a field which a metric requires, by the field.
+        names: The names that were there where a field was missing, by the field and how often.
+        read_from: Where each field of samples came from, and how often.
         not_counted: Since when alerts have not counted, and why, in a sentence; "" where they have counted all.
     """
 
@@ -51,6 +57,10 @@ class Traffic(Tabular):
     longest_queue: int
     alarms: Sequence[Alarm]
     not_counted: str
+    skipped: Mapping[str, int]
+    missing: Mapping[str, int]
+    names: Mapping[str, Mapping[str, int]]
+    read_from: Mapping[str, Mapping[str, int]]
 
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """Return the title, head and rows of a table of numbers."""
@@ -59,6 +69,8 @@ class Traffic(Tabular):
         counts |= {f"undelivered: {sink}": n for sink, n in self.undelivered.items()}
         for status, reasons in self.not_judged.items():
             counts |= {f"{status.replace('_', ' ')}: {reason}": n for reason, n in reasons.items()}
+        counts |= {f"runs without a sample: {reason}": n for reason, n in self.skipped.items()}
+        counts |= {f"samples without: {name}": n for name, n in self.missing.items()}
         return f"Live traffic: {self.name}", ("what", "n"), [(name, f"{n:,}") for name, n in counts.items()]
 
     def remarks(self) -> Iterator[str]:
@@ -74,6 +86,13 @@ class Traffic(Tabular):
                 f"{processes} reported, the last at {moment(self.seen)} UTC; "
                 f"at most {count(self.longest_queue, 'sample')} waited at once."
             )
+        for name, counts in self.names.items():
+            there = max(counts, key=lambda names: counts[names])
+            if there:
+                had = f"{counts[there]:,} without {name} had: {printable(there, 200)}"
+                yield f'{had}. If one holds it: fields={{"{name}": ...}} of the handler, with its name for ...'
+        if self.read_from:
+            yield f"Where fields came from: {line_of_sources(self.read_from)}."
         if self.unaccounted:
             yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."
 
@@ -99,18 +118,19 @@ def read_traffic(name: str, database: Database, outbox: Contents | None = None) 
     alarms = [alarm for *_, alarm in alerts_in(database) if alarm is not None]
     with database.reading() as connection:
         outcomes, processes = outcomes_by_reason(connection), read_health(connection)
-    counts: Counter[str] = Counter()
-    not_judged: dict[str, Counter[str]] = {}
+    counts = Counter[str]()
+    skipped = Counter[str]()
+    missing = Counter[str]()
     for each in processes:
         counts.update(each.counts)
-        for status, reasons in each.reasons.items():
-            if status in _ENDS and status not in _COUNTED:
-                not_judged.setdefault(status, Counter()).update(reasons)
+        skipped.update(each.skipped)
+        missing.update(each.missing)
+    reasons = _sums([each.reasons for each in processes])
     return Traffic(
         name=name,
         scored=outcomes.pop("", 0),
         unscored=outcomes,
-        not_judged=not_judged,
+        not_judged={end: reasons[end] for end in _ENDS if end in reasons and end not in _COUNTED},
         waiting=counts["pending"] + counts["spooled"] if outbox is None else outbox.samples,
         oldest=None if outbox is None else outbox.oldest,
         undelivered={} if outbox is None else outbox.undelivered,
@@ -120,4 +140,17 @@ def read_traffic(name: str, database: Database, outbox: Contents | None = None) 
         longest_queue=max((each.longest_queue for each in processes), default=0),
         alarms=alarms,
         not_counted=not_counted,
+        skipped=skipped,
+        missing=missing,
+        names=_sums([each.names for each in processes]),
+        read_from=_sums([each.read_from for each in processes]),
     )
+
+
+def _sums(every: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, Counter[str]]:
+    """The counts of all processes, by two names."""
+    sums: dict[str, Counter[str]] = {}
+    for each in every:
+        for name, counts in each.items():
+            sums.setdefault(name, Counter()).update(counts)
+    return sums
