@@ -1,0 +1,189 @@
+"""What a preview runs an app with: a collector in the stead of a monitor, which keeps what a handler hands over."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from inspect import isawaitable, iscoroutine
+from typing import cast
+
+from ragstone.adapters.guesses import Candidate, candidates, entries_in
+from ragstone.adapters.preview import WANTED, Preview, PreviewedRun, Wording
+from ragstone.adapters.runs import Run
+from ragstone.background import running_loop
+from ragstone.errors import describe
+from ragstone.fields.read import Forms
+from ragstone.plain import is_mapping
+from ragstone.sample import Sample
+
+UNDER_WAY: ContextVar[object] = ContextVar("ragstone_preview", default=None)
+"""The collector of the preview that runs in this context, if one does: what runs there is no traffic of a monitor's."""
+# How a stream ends that was not read as an answer.
+_ENDS = ("abandoned", "cancelled", "no_answer")
+# Where a field is that nobody looks for in the app's inputs or output.
+_BY_APP = ("contexts(...)", "fields=")
+
+
+@dataclass(slots=True, eq=False)
+class _Collected:
+    """What came of a run. Without a sample or a reason it is a stream that is yet to be read."""
+
+    run: Run
+    sample: Sample | None = None
+    skipped: str | None = None
+    read_from: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Collector:
+    """Has a monitor's methods that handlers call, and judges nothing.
+
+    Args:
+        forms: How the app's values are read.
+        wording: How its users write what a preview prints.
+        given: What fields= is.
+    """
+
+    def __init__(self, forms: Forms, wording: Wording, given: object = None) -> None:
+        self._forms = forms
+        self._wording = wording
+        self._given = {str(name): str(key) for name, key in given.items()} if is_mapping(given) else {}
+        self._advice: Mapping[str, str] = {}
+        self._collected: list[_Collected] = []
+        self._reading: _Collected | None = None
+        self._problems: list[str] = []
+
+    @contextmanager
+    def reading(self, run: Run) -> Generator[None, None, None]:
+        """What is handed over meanwhile is of this run."""
+        self._reading = _Collected(run)
+        self._collected.append(self._reading)
+        try:
+            yield
+        finally:
+            self._reading = None
+
+    def advise(self, advice: Mapping[str, str]) -> None:
+        """Note what to do about runs that gave no sample."""
+        self._advice = advice
+
+    def submit(self, sample: Sample) -> None:
+        """Keep a sample, which may be that of a stream that was read meanwhile."""
+        self._next().sample = sample
+
+    def count_fields(self, read_from: Mapping[str, str], *_: object, **__: object) -> None:
+        """Keep where a sample's fields came from."""
+        self._next().read_from = read_from
+
+    def skip(self, reason: str, runs: int = 1, **_: object) -> None:
+        """Keep why a run is no sample, or take it back."""
+        if runs > 0:
+            self._next(reason in _ENDS).skipped = reason
+            return
+        for each in [each for each in self._collected if each.skipped == reason][-1:]:
+            self._collected.remove(each)
+
+    def failed(self, _: str, error: BaseException) -> None:
+        """Keep what could not be read."""
+        self._problems.append(describe(error, most=300))
+
+    def _next(self, ends_stream: bool = True) -> _Collected:
+        """The run that is being read, else a stream that has ended, else one of which nothing is known."""
+        streams = [each for each in self._collected if each.sample is None and each.skipped is None]
+        if self._reading is not None:
+            return self._reading
+        if not (streams and ends_stream):
+            streams = [_Collected(Run(None, ""))]
+            self._collected += streams
+        return streams[0]
+
+    def preview(self) -> Preview:
+        """What was kept."""
+        runs = [self._previewed(each) for each in self._collected]
+        return Preview(runs, self._wording, self._given, self._problems)
+
+    def _previewed(self, each: _Collected) -> PreviewedRun:
+        run, sample = each.run, each.sample
+        inputs, output = entries_in(run.inputs, self._forms), entries_in(run.output, self._forms)
+        used = {name.removeprefix("inputs.") for name in each.read_from.values()}
+        asked = {name: value for name, value in inputs.items() if name not in used}
+        said = {name: value for name, value in output.items() if name not in used}
+        # What the output repeats of the inputs is no answer.
+        known = [self._forms.value("response", value) for value in inputs.values()]
+        values: Mapping[str, object] = {} if sample is None else dict(sample)
+        pools = {"user_input": said | asked, "retrieved_contexts": asked | said, "response": said}
+        found: dict[str, Sequence[Candidate]] = {}
+        for wanted in WANTED:
+            if each.read_from.get(wanted) not in _BY_APP:
+                read = values.get(wanted)
+                others = [values[name] for name in WANTED if name != wanted and values.get(name)]
+                meant = candidates(wanted, pools[wanted], self._forms, known if wanted == "response" else others, read)
+                found |= {wanted: meant} if meant else {}
+        return PreviewedRun(
+            run.name or "a run",
+            sample,
+            None if sample is not None else each.skipped or "no_answer",
+            each.read_from,
+            found,
+            [name for name in said if "." not in name and name not in inputs],
+            "" if run.error is None else describe(run.error, most=200),
+            "" if each.skipped is None else self._advice.get(each.skipped, ""),
+        )
+
+
+@contextmanager
+def _under_way(collector: Collector) -> Generator[None, None, None]:
+    """Have handlers hand over to a collector what runs meanwhile, and print the preview, also where the app raises."""
+    token = UNDER_WAY.set(collector)
+    try:
+        yield
+    finally:
+        UNDER_WAY.reset(token)
+        print(collector.preview())  # noqa: T201 - that is what it is for
+
+
+def run_once(collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object]) -> Preview:
+    """Call an app, read its stream to the end, and print the preview.
+
+    Args:
+        collector: What handlers hand over to.
+        call: Calls the app.
+        stream_in: What to read of an answer: its stream, if it has one.
+
+    Raises:
+        RuntimeError: The app is asynchronous, and an event loop runs here.
+    """
+    with _under_way(collector):
+        answer = stream_in(call())
+        if isawaitable(answer) or isinstance(answer, AsyncIterator):
+            if running_loop() is not None:
+                if iscoroutine(coroutine := cast("object", answer)):
+                    coroutine.close()
+                raise RuntimeError("preview: an event loop runs here, and the app needs one: await apreview(app, ...)")
+            asyncio.run(_read(cast("object", answer), stream_in))
+        else:
+            _pass_by(answer)
+    return collector.preview()
+
+
+async def arun_once(collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object]) -> Preview:
+    """Call an app on the running event loop; otherwise as `run_once`."""
+    with _under_way(collector):
+        await _read(call(), stream_in)
+    return collector.preview()
+
+
+async def _read(answer: object, stream_in: Callable[[object], object]) -> None:
+    stream = stream_in(await answer if isawaitable(answer) else answer)
+    if isinstance(stream, AsyncIterator):
+        async for _ in cast("AsyncIterator[object]", stream):
+            pass
+    else:
+        _pass_by(stream)
+
+
+def _pass_by(answer: object) -> None:
+    """Read a stream to its end; what is none stays as it is."""
+    if isinstance(answer, Iterator):
+        deque(cast("Iterator[object]", answer), maxlen=0)

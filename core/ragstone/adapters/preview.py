@@ -1,0 +1,239 @@
+"""What a preview shows: each field, where it came from, what else could be meant, and the line to paste."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+
+from ragstone.adapters.guesses import Candidate, guess
+from ragstone.plain import is_list, printable
+from ragstone.sample import Sample, SampleField
+
+WANTED: Sequence[SampleField] = ("user_input", "retrieved_contexts", "response")
+"""The fields that the sample of an app has."""
+_WIDEST = 160
+_LONGEST_NAME = 40
+_MOST_UNREAD = 20
+UNREAD = ("no_answer", "no_contexts", "no_question", "nothing_found")
+"""Reasons of runs in which a field was not read."""
+_NOUNS = {"user_input": "the question", "retrieved_contexts": "the contexts", "response": "the answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How users of a framework write what a preview prints.
+
+    Attributes:
+        handler: The call that takes fields=, with FIELDS in their stead.
+        contexts: The line that names contexts, with FOUND in the stead of what holds them.
+        nothing: What to do where no run was seen.
+        several: What to do where there were several.
+    """
+
+    handler: str
+    contexts: str = "contexts(FOUND)"
+    nothing: str = ""
+    several: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewedRun:
+    """What one outermost run of an app gives a monitor.
+
+    Attributes:
+        name: What ran.
+        sample: Its sample; None where it is none.
+        skipped: Why it is no sample, as `stats().skipped` has it; None where it is one.
+        read_from: Where each field came from.
+        candidates: By field, the entries that could be meant besides, the likeliest first.
+        unread: The names of the entries that hold no field.
+        failed: The error of a run that failed.
+        advice: What to do about a run that is no sample.
+    """
+
+    name: str
+    sample: Sample | None = None
+    skipped: str | None = None
+    read_from: Mapping[str, str] = field(default_factory=dict[str, str])
+    candidates: Mapping[str, Sequence[Candidate]] = field(default_factory=dict[str, Sequence[Candidate]])
+    unread: Sequence[str] = ()
+    failed: str = ""
+    advice: str = ""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The fields that were not read."""
+        return tuple([name for name in WANTED if name not in self.read_from])
+
+    @property
+    def guesses(self) -> Mapping[str, Candidate]:
+        """The entry that is likely meant, by field, of fields that were not read."""
+        found = {name: guess(self.candidates.get(name, ())) for name in self.missing}
+        return {name: each for name, each in found.items() if each is not None}
+
+
+@dataclass(frozen=True)
+class Preview:
+    """One run of an app: what a monitor would get of it. `print` shows it as a table.
+
+    Of several outermost runs, the attributes are those of the last that is a sample; `runs` has all.
+
+    Attributes:
+        runs: The outermost runs, in the order in which they ended.
+        given: The names that fields= gave.
+        problems: What could not be read, and why.
+
+    Example:
+        >>> run = PreviewedRun("chain", None, "no_answer", {"user_input": "question"}, unread=["told"])
+        >>> preview = Preview([run], Wording("MonitorHandler(monitor, fields=FIELDS)"))
+        >>> preview.missing, preview.skipped
+        (('retrieved_contexts', 'response'), 'no_answer')
+    """
+
+    runs: Sequence[PreviewedRun]
+    wording: Wording
+    given: Mapping[str, str] = field(default_factory=dict[str, str])
+    problems: Sequence[str] = ()
+
+    @property
+    def _run(self) -> PreviewedRun:
+        samples = [run for run in self.runs if run.sample is not None]
+        return [PreviewedRun("", skipped="no_run"), *self.runs, *samples][-1]
+
+    @property
+    def sample(self) -> Sample | None:
+        """The sample; None where the run is none."""
+        return self._run.sample
+
+    @property
+    def skipped(self) -> str | None:
+        """Why it is no sample, as `stats().skipped` has it, or "no_run"; None where it is one."""
+        return self._run.skipped
+
+    @property
+    def read_from(self) -> Mapping[str, str]:
+        """Where each field came from."""
+        return self._run.read_from
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The fields that were not read, of `user_input`, `retrieved_contexts` and `response`."""
+        return self._run.missing
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What to pass as fields=: the names that were given, and of what is missing the entry that is likely meant.
+
+        Empty where all was read without it.
+        """
+        return {**self.given, **{name: each.name for name, each in self._run.guesses.items() if not each.within}}
+
+    def __str__(self) -> str:
+        width = min(_WIDEST, shutil.get_terminal_size((100, 24)).columns)
+        lines: list[str] = []
+        for number, run in enumerate(self.runs, 1):
+            which = f"Run {number} of {len(self.runs)}, " if len(self.runs) > 1 else ""
+            lines += [printable(f"{which}{run.name}: {_outcome(run)}", width), *_table(run, width)]
+            lines += self._advice(run)
+        lines += [printable(f"Could not be read: {problem}", width) for problem in self.problems]
+        if len(self.runs) != 1:
+            lines.append(self.wording.several if self.runs else self.wording.nothing)
+        return "\n".join(lines)
+
+    def _advice(self, run: PreviewedRun) -> Iterator[str]:
+        """Yield what to do about what is missing or in doubt, with the lines to paste."""
+        if run.failed or run.skipped not in (None, *UNREAD):
+            return
+        lines = {name: [self._paste(name, each) for each in found] for name, found in run.candidates.items()}
+        if fields := {name: each.name for name, each in run.guesses.items() if not each.within}:
+            yield from _block("If what stands behind ? is right, paste:", [self._handler(fields)])
+        for name in WANTED:
+            if name in run.read_from and lines.get(name):
+                yield from _block(f"If another one is {_NOUNS[name]}:", lines[name])
+            elif name in run.missing and name not in fields:
+                yield from _block(*self._way(name, lines.get(name, ())))
+
+    def _way(self, wanted: str, lines: Sequence[str]) -> tuple[str, Sequence[str]]:
+        if lines:
+            asks = "Which of these holds {}?" if len(lines) > 1 else "If this holds {}:"
+            return asks.format(_NOUNS[wanted]), lines
+        if wanted == "retrieved_contexts":
+            return "No entry looks like the contexts. Where the app finds them:", [self._contexts("found")]
+        function = f'lambda inputs, output: {{"{wanted}": ...}}'
+        return f"No entry looks like {_NOUNS[wanted]}. A function can give it:", [self._handler(function)]
+
+    def _paste(self, wanted: str, meant: Candidate) -> str:
+        if meant.within:
+            return self._contexts(f"[{meant.within} for each in {meant.name.rpartition('.')[2]}]")
+        return self._handler({wanted: meant.name})
+
+    def _contexts(self, found: str) -> str:
+        return self.wording.contexts.replace("FOUND", found)
+
+    def _handler(self, fields: Mapping[str, str] | str) -> str:
+        if not isinstance(fields, str):
+            pairs = [f"{_quoted(wanted)}: {_quoted(name)}" for wanted, name in {**self.given, **fields}.items()]
+            fields = f"{{{', '.join(pairs)}}}"
+        return self.wording.handler.replace("FIELDS", fields)
+
+
+def _block(why: str, lines: Sequence[str]) -> Sequence[str]:
+    return [why, *[f"    {line}" for line in lines]]
+
+
+def _quoted(text: str) -> str:
+    """A text as Python has it."""
+    return f'"{text}"' if text.isprintable() and not set('"\\') & set(text) else repr(text)
+
+
+def _outcome(run: PreviewedRun) -> str:
+    if run.sample is None:
+        return f"no sample ({run.skipped}){f': {run.advice}' if run.advice else ''}"
+    if run.failed:
+        return f"a sample without an answer, because it failed ({run.failed})"
+    return f"a sample, without {' and '.join(map(_NOUNS.__getitem__, run.missing))}" if run.missing else "a sample"
+
+
+def _table(run: PreviewedRun, width: int) -> Sequence[str]:
+    """The fields, each with where it came from and how it begins, or with what could be meant."""
+    if not run.read_from and run.skipped not in (None, *UNREAD):
+        return ()
+    rows = [*_rows(run)]
+    names = [printable(name, _LONGEST_NAME) for _, _, name, _ in rows]
+    wide = max(map(len, names))
+    lines: list[str] = []
+    for (label, mark, _, begins), name in zip(rows, names, strict=True):
+        head = f"  {label:18}  {mark:2}  {name:{wide}}  "
+        lines.append(f"{head}{printable(begins, max(width - len(head), _LONGEST_NAME))}".rstrip())
+    if run.unread:
+        more = f" and {len(run.unread) - _MOST_UNREAD} more" if len(run.unread) > _MOST_UNREAD else ""
+        names = [printable(name, _LONGEST_NAME) for name in run.unread[:_MOST_UNREAD]]
+        lines.append(f"  not read: {', '.join(names)}{more}")
+    return lines
+
+
+def _rows(run: PreviewedRun) -> Iterator[tuple[str, str, str, str]]:
+    """Yield label, mark, name and beginning."""
+    values = {} if run.sample is None else dict(run.sample)
+    for wanted in WANTED:
+        found = run.candidates.get(wanted, ())
+        if wanted in run.read_from:
+            yield wanted, "<-", run.read_from[wanted], _beginning(values.get(wanted))
+            yield from [("", "or", each.name, _beginning(each.value)) for each in found]
+        elif not found:
+            yield wanted, "", "missing", ""
+        else:
+            labels = chain([wanted], repeat(""))
+            yield from [
+                (label, "?", each.name, _beginning(each.value)) for label, each in zip(labels, found, strict=False)
+            ]
+    if history := values.get("history"):
+        yield "history", "<-", run.read_from.get("history", ""), _beginning([turn.content for turn in history], "turn")
+
+
+def _beginning(value: object, item: str = "text") -> str:
+    """How a text begins, or how many there are and how the first begins."""
+    if not is_list(value):
+        return "" if value is None else printable(value, _WIDEST)
+    count = f"{len(value)} {item}{'' if len(value) == 1 else 's'}"
+    return f"{count}: {printable(value[0], _WIDEST)}" if value else count
