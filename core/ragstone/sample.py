@@ -8,29 +8,10 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from ragstone.fields.names import FIELDS, FieldName, meant_by
+from ragstone.fields.read import Found
+
 SampleField = Literal["user_input", "retrieved_contexts", "response", "reference"]
-# Our own names (which are ragas'), then ragas' older ones, then DeepEval's. Not ragas' reference_contexts nor
-# DeepEval's context: they hold what should have been retrieved, and a score of them says nothing of a retriever.
-KNOWN_NAMES: Mapping[str, tuple[str, ...]] = {
-    "user_input": ("user_input", "question", "input"),
-    "retrieved_contexts": ("retrieved_contexts", "contexts", "retrieval_context"),
-    "response": ("response", "answer", "actual_output"),
-    "reference": ("reference", "ground_truth", "expected_output"),
-    "id": ("id",),
-    "history": ("history", "chat_history", "conversation_history"),
-    "metadata": ("metadata", "additional_metadata"),
-}
-OTHER_NAMES: Mapping[str, str] = {
-    "query": "user_input", "documents": "retrieved_contexts", "output": "response", "prediction": "response",
-    "ground_truths": "reference", "reference_answer": "reference",
-}  # fmt: skip
-"""Further names, which are read where none of the known ones is there."""
-MEANT: Mapping[str, str] = {
-    **{name: field for field, names in KNOWN_NAMES.items() for name in names}, **OTHER_NAMES,
-    "inputs": "user_input", "prompt": "user_input", "context": "retrieved_contexts", "outputs": "response",
-    "reference_outputs": "reference", "messages": "history", "name": "id",
-}  # fmt: skip
-"""The same, and names that may mean a field and are not read as one."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -80,10 +61,8 @@ class Turn(BaseModel):
 
 def _meant(name: str) -> str:
     """The field that an unknown name means, if any is near."""
-    import difflib
-
-    near = difflib.get_close_matches(name.lower(), MEANT, n=1)
-    return f"{name[:40]}: write {MEANT[near[0]]}" if near else f"{name[:40]}: is no field"
+    field = meant_by(name[:100])
+    return f"{name[:40]}: write {field}" if field else f"{name[:40]}: is no field"
 
 
 class Sample(BaseModel):
@@ -134,8 +113,8 @@ class Sample(BaseModel):
         if not isinstance(values, Mapping):
             return values
         fields = cast("Mapping[str, object]", values)
-        if unknown := [str(name) for name in fields if name not in KNOWN_NAMES]:
-            raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(KNOWN_NAMES)}")
+        if unknown := [str(name) for name in fields if name not in FIELDS]:
+            raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(FIELDS)}")
         return {
             name: value
             for name, value in fields.items()
@@ -163,6 +142,42 @@ class Sample(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class FirstRow:
+    """Where the fields of a source stand, by its first row.
+
+    Attributes:
+        found: What was read, by field, and from where.
+        unread: The names that hold no field.
+        may_be: Of a field that is missing, the one name that may hold it.
+        naming: How the user names a field's key.
+    """
+
+    found: Mapping[FieldName, Found]
+    unread: Sequence[str]
+    may_be: Mapping[FieldName, str]
+    naming: str
+
+    def also(self) -> str:
+        """The names that hold no field, and how to say that one does; "" where all do.
+
+        Example:
+            >>> FirstRow({}, ["kontext", "k"], {"retrieved_contexts": "kontext"}, "--field {field}={key}").also()
+            "also has 'kontext', 'k': --field retrieved_contexts=kontext"
+        """
+        ways = [self.naming.format(field=field, key=name) for field, name in self.may_be.items()]
+        way = " ".join(ways) or f"name them with {self.naming.format(field='FIELD', key='KEY')}"
+        return f"also has {listed(self.unread)}: {way}" if self.unread else ""
+
+
+_LISTED = 20
+
+
+def listed(names: Sequence[object]) -> str:
+    """Names for a message: the first 20, each cut to 40 characters."""
+    return ", ".join(repr(name)[:40] for name in names[:_LISTED]) or "(none)"
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """A sample and the line it stood on, counted from 1.
 
@@ -171,13 +186,13 @@ class Row:
         sample: The sample.
         error: Why the app gave no response. Metrics that need one are then `Unscored("missing_input")` with this
             reason, and all are where nothing was retrieved.
-        unread: Of a source's first row, the names that hold no field, and how to say that one does; else "".
+        first: Of a source's first row, where its fields stand.
     """
 
     line: int
     sample: Sample
     error: str | None = None
-    unread: str = ""
+    first: FirstRow | None = None
 
 
 @dataclass(frozen=True, slots=True)

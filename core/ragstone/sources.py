@@ -14,9 +14,8 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import lru_cache
 from importlib import import_module
-from itertools import chain, starmap
+from itertools import chain
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -25,12 +24,15 @@ from typing import IO, Any, AnyStr, cast
 from pydantic import ValidationError
 
 from ragstone.errors import RagstoneError, describe
+from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, meant_by
+from ragstone.fields.read import Found, Plain, Read, likely, read, under
+from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
-from ragstone.sample import KNOWN_NAMES, MEANT, OTHER_NAMES, BadLine, Row, Sample, first_problem
+from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, listed
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "rows_of"]
 
-SAMPLE_FIELDS = tuple(KNOWN_NAMES)
+SAMPLE_FIELDS = FIELDS
 NAMING = "fields={{{field!r}: {key!r}}}"
 """How Python names the key of a field."""
 LARGEST = 100_000_000
@@ -43,11 +45,10 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 _LIST_BEGINS = re.compile(
     r"(?:array\(\s*)?\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"]|\[\s*['\"]|None\s*[,\]]|[A-Za-z_][\w.]*\((?:\w+\s*=|['\"\[]))"
 )
-# The text of a framework's document.
-_TEXT_NAMES = ("page_content", "text", "content")
-_LISTED = 20
 # None of these alone is a sample.
 _NO_SAMPLE = {"id", "history", "metadata", "reference"}
+# What a row that lacks them is asked for.
+_ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference")
 # Where so many rows of a file are no samples, it is something else.
 _LOOKED_AT = 20
 # DeepEval writes the texts of this column with "|" between them.
@@ -157,7 +158,7 @@ def rows_of(
     if items is not None:
         return (reader.row(number, item, table=True) for number, item in enumerate(items, 1))
     if is_mapping(source):
-        keys = _listed(list(source))
+        keys = listed(list(source))
         raise TypeError(
             f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
         )
@@ -187,69 +188,46 @@ class RowReader:
                 raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
-        self._fields = cast("Mapping[str, str]", named)
+        self._said = cast("Mapping[FieldName, str]", named)
+        self._others = [field for field in FIELDS if field not in self._said]
         self._naming = naming
         self.largest = largest
-        self._names_in = lru_cache(maxsize=_LISTED)(self._found_in)
-        self._unread = ""
+        # Of a table of which some columns are not looked at.
+        self._columns: Sequence[object] = ()
 
-    def columns(self, names: Sequence[object], table: str) -> list[str]:
-        """The columns of a table that hold fields of a sample.
+    def columns(self, names: Sequence[object], table: str, *, all_of_them: bool = False) -> list[str]:
+        """The columns of a table that may hold fields of a sample; all of them where none may hold contexts.
+
+        Args:
+            names: The names of its columns.
+            table: What it is called.
+            all_of_them: Whether to look at all where none is known to hold contexts.
 
         Raises:
             SourceError: None does, or one that is named is not there.
         """
-        there = f"the columns are {_listed(names)}"
-        for field, name in self._fields.items():
+        there = f"the columns are {listed(names)}"
+        for field, name in self._said.items():
             if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
         if not self.knows(names):
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: name them with {self._way()}")
-        found = self._names_in(tuple(names))
-        columns = list(dict.fromkeys(_column(name, names) for known in found.values() for name in known))
+        texts = [name for name in names if isinstance(name, str)]
+        meant = {name: _meanings(name) for name in texts}
+        contexts = "retrieved_contexts" in self._said or any("retrieved_contexts" in each for each in meant.values())
+        said = [_column(name, names) for name in self._said.values()]
+        columns = texts if all_of_them and not contexts else [name for name in texts if meant[name] or name in said]
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
-        self._unread = self._unread_of(names)
+        self._columns = names
         return columns
 
     def knows(self, names: Iterable[object]) -> bool:
-        """Whether some of these are a sample's fields.
-
-        Raises:
-            SourceError: Two of them mean one field.
-        """
-        there = tuple(names)
-        found = self._names_in(there)
-        known = [name for field, known in found.items() if field not in _NO_SAMPLE for name in known]
-        return any(_column(name, there) in there for name in known)
-
-    def _found_in(self, there: tuple[object, ...]) -> Mapping[str, tuple[str, ...]]:
-        """Return for each field the names that hold it, those before the others that are read first.
-
-        Raises:
-            SourceError: Two names mean one field, and neither is one of the known ones.
-        """
-        found: dict[str, tuple[str, ...]] = {}
-        taken = self._fields.values()
-        free = {name: _FIELDS.get(_bare(name)) for name in there if isinstance(name, str) and name not in taken}
-        for field, known in KNOWN_NAMES.items():
-            exact = tuple(name for name in known if name in free)
-            alike = tuple(name for name, meant in free.items() if meant == field)
-            if field in self._fields:
-                found[field] = (self._fields[field],)
-            elif not exact and len(alike) > 1:
-                raise SourceError(f"{field}: {_listed(alike)} both mean it; say which with {self._way()}")
-            elif exact or alike:
-                found[field] = exact or alike
-        return found
-
-    def _unread_of(self, names: Sequence[object]) -> str:
-        """The names that hold no field, and how to say that one does."""
-        read = {_column(name, names) for known in self._names_in(tuple(names)).values() for name in known}
-        unread = [name for name in names if name not in read]
-        meant = {MEANT[word]: name for name in unread if (word := str(name).lower()) in MEANT}
-        ways = " ".join(starmap(self._way, meant.items())) or f"name them with {self._way()}"
-        return f"also has {_listed(unread)}: {ways}" if unread else ""
+        """Whether some of these are a sample's fields."""
+        there = [*names]
+        if any(_column(name, there) in there for field, name in self._said.items() if field not in _NO_SAMPLE):
+            return True
+        return any(_meanings(name) - _NO_SAMPLE for name in there if isinstance(name, str))
 
     def _way(self, field: str = "FIELD", key: object = "KEY") -> str:
         return self._naming.format(field=field, key=key)
@@ -261,7 +239,7 @@ class RowReader:
             number: Its place, from 1.
             item: A `Sample`, `Row` or `BadLine`, which stay as they are (a `BadLine` of no line gets this one); a
                 mapping, or an object with fields.
-            table: Whether a text for `retrieved_contexts` is a JSON list of contexts or one context.
+            table: Whether it is of a table, where numbers may stand for ids.
         """
         if isinstance(item, BadLine):
             return replace(item, line=item.line or number)
@@ -273,8 +251,9 @@ class RowReader:
             values = item if is_mapping(item) else fields_of(item)
             if values is None:
                 return BadLine(number, f"is {type(item).__name__}, not a Sample or a dict")
-            sample = self._sample(number, values, table=table)
-            return Row(number, sample, unread=self._unread or self._unread_of(list(values)) if number == 1 else "")
+            reading = self._read(values)
+            sample = self._sample(number, reading, table=table)
+            return Row(number, sample, first=self._says(reading) if number == 1 else None)
         except ValidationError as error:
             return BadLine(number, first_problem(error))
         except ValueError as error:
@@ -283,70 +262,110 @@ class RowReader:
             # A user's object may raise anything when it is looked into.
             return BadLine(number, describe(error, most=200))
 
-    def _sample(self, number: int, row: Mapping[Any, object], *, table: bool) -> Sample:
+    def _read(self, row: Mapping[Any, object]) -> Read:
+        """Read a row: what the user said of it, and the other fields under their usual names."""
+        if not self._said:
+            return read(row, _CELLS)
+        taken = [*self._said.values()]
+        free = {name: value for name, value in row.items() if name not in taken}
+        reading = read(free, _CELLS, self._others)
+        found: dict[FieldName, Found] = {}
+        for field, name in self._said.items():
+            value = under(row, name, _CELLS, missing=_CELLS)
+            if value is _CELLS:
+                raise ValueError(f"{field}: there is no key {name!r}; the row has {listed(list(row))}")
+            if (value := _python_value(value)) is not None:
+                found[field] = Found(_CELLS.value(field, value), name, value)
+        unread = {name: value for name, value in reading.unread.items() if name not in map(_first_name, taken)}
+        return replace(reading, found={**reading.found, **found}, unread=unread)
+
+    def _sample(self, number: int, reading: Read, *, table: bool) -> Sample:
+        for field, names in reading.conflicts.items():
+            raise ValueError(f"{field}: {listed(names)} hold different texts; say which with {self._way(field)}")
         values: dict[str, Any] = {"id": str(number)}
-        for field, names in self._names_in(tuple(row)).items():
-            for name in names:
-                value = _python_value(_at(row, name, field))
-                if value is not None:
-                    values[field] = self._value(field, name, value, table=table)
-                    break
+        for field, found in reading.found.items():
+            values[field] = _field_value(field, found, table=table)
         if not values.keys() - _NO_SAMPLE:
+            names = listed([*reading.unread, *(each.name for each in reading.found.values())])
             raise ValueError(
-                f"none of a sample's fields has a value; the row has {_listed(list(row))}: name them with {self._way()}"
+                f"none of a sample's fields has a value; the row has {names}: name them with {self._way()}"
             )
         return Sample(**values)
 
-    def _value(self, field: str, name: str, value: object, *, table: bool) -> object:
-        if field == "id":
-            # A column of whole numbers of which one is missing comes as floats.
-            value = int(value) if table and isinstance(value, float) and value.is_integer() else value
-            return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
-        if field == "history":
-            return _history(value)
-        if field == "metadata":
-            return _metadata(value, name)
+    def _says(self, reading: Read) -> FirstRow:
+        """What a source's first row says of where its fields stand."""
+        unread = [*reading.unread]
+        unread += [name for name in map(str, self._columns) if name not in unread and not _is_read(name, reading)]
+        may_be: dict[FieldName, str] = {}
+        for field in _ASKED_FOR:
+            near = [name for name in unread if not _meanings(name) and meant_by(name) == field]
+            name = likely(reading, field) if field != "reference" else None
+            name = name or (near[0] if len(near) == 1 else None)
+            if field not in reading.found and name is not None:
+                may_be[field] = name
+        # An entry that may be two fields is neither.
+        once = {field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1}
+        return FirstRow(reading.found, unread, once, self._naming)
+
+
+def _meanings(name: str) -> set[str]:
+    return {*STRONGLY.get(bare(name), ()), *WEAKLY.get(bare(name), ())}
+
+
+def _is_read(name: str, reading: Read) -> bool:
+    return any(name in (each.name, _first_name(each.name)) for each in reading.found.values())
+
+
+def _first_name(name: str) -> str:
+    return name.partition(".")[0]
+
+
+class _Cells(Plain):
+    """The values of rows and cells: what is missing is none, and a text may be the list of contexts."""
+
+    def value(self, field: FieldName, value: object) -> object | None:
+        """A value of any kind, which the sample refuses where it is no text, so that the row says so."""
+        if isinstance(value, str):
+            return value
+        value = _python_value(value)
         if field == "retrieved_contexts":
-            if isinstance(value, str) and table:
-                value = _contexts_in_cell(value, name)
-            elif isinstance(value, str) and field in self._fields:
-                value = [value]
             items = _items(value)
-            return [_document_text(each) for each in items] if is_list(items) else value
-        # Of ground_truths there is one.
-        if field == "reference" and is_list(value) and len(value) == 1:
-            return value[0]
-        return value
+            return [_text_or_item(each) for each in items] if is_list(items) else value
+        return None if is_mapping(value) and field not in ("history", "metadata", "id") else value
 
 
-def _bare(name: str) -> str:
-    """A name without what its writing adds: case and separators."""
-    return re.sub(r"[\W_]+", "", name).lower()
+_CELLS = _Cells()
 
 
-_FIELDS: Mapping[str, str] = {
-    _bare(name): field for name, field in MEANT.items() if name in OTHER_NAMES or name in KNOWN_NAMES[field]
-}
+def _text_or_item(item: object) -> object:
+    text = text_of_document(item)
+    return item if text is None else text
+
+
+def _field_value(field: FieldName, found: Found, *, table: bool) -> object:
+    value = found.value
+    if field == "id":
+        # A column of whole numbers of which one is missing comes as floats.
+        value = int(value) if table and isinstance(value, float) and value.is_integer() else value
+        return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
+    if field == "history":
+        return _history(value)
+    if field == "metadata":
+        return _metadata(value, found.name)
+    if field == "retrieved_contexts":
+        if not isinstance(value, str):
+            return value
+        items = _contexts_in_cell(value, found.name)
+        return [_text_or_item(each) for each in items] if is_list(items) else items
+    # Of ground_truths there is one.
+    if field == "reference" and is_list(value) and len(value) == 1:
+        return value[0]
+    return value
 
 
 def _column(name: str, names: Sequence[object]) -> str:
     """The column that holds what a name with dots leads to."""
-    return name if name in names else name.partition(".")[0]
-
-
-def _at(row: Mapping[Any, object], name: str, field: str) -> object:
-    """A row's value; what a name with dots, such as "outputs.answer", leads to."""
-    if name in row:
-        return row[name]
-    value: object = row
-    for part in name.split("."):
-        if is_mapping(value) and part in value:
-            value = value[part]
-        elif is_list(value) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            raise ValueError(f"{field}: there is no key {name!r}; the row has {_listed(list(row))}")
-    return value
+    return name if name in names else _first_name(name)
 
 
 def _items(value: object) -> object:
@@ -354,15 +373,10 @@ def _items(value: object) -> object:
     return getattr(value, "tolist", lambda: value)()
 
 
-def _document_text(item: object) -> object:
-    """The text of a document, which may be a mapping or an object; anything else as it is."""
-    fields: Mapping[Any, object] = item if is_mapping(item) else {}
-    texts = [fields.get(name, getattr(item, name, None)) for name in _TEXT_NAMES]
-    return next((text for text in texts if isinstance(text, str)), item)
-
-
 def _python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
     """A cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
+    if isinstance(value, str):
+        return value
     # What pandas has for nothing.
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
@@ -375,21 +389,21 @@ def _python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, a
 
 def _contexts_in_cell(text: str, column: str) -> object:
     """The contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
-    bare = text.strip()
-    if bare.startswith(("[", "(")):
-        if is_list(found := _json(bare)):
+    stripped = text.strip()
+    if stripped.startswith(("[", "(")):
+        if is_list(found := _json(stripped)):
             return found
         with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            found = ast.literal_eval(bare[:_LONGEST_LITERAL])
+            found = ast.literal_eval(stripped[:_LONGEST_LITERAL])
             # Texts that stand side by side, as numpy writes an array, would be one text to Python.
-            if is_list(found) and "".join(repr(found).split()) == "".join(bare.split()):
+            if is_list(found) and "".join(repr(found).split()) == "".join(stripped.split()):
                 return found
-    if _LIST_BEGINS.match(bare):
+    if _LIST_BEGINS.match(stripped):
         raise ValueError(
             f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
             "characters), or is one of numpy's or of objects; write it as JSON (json.dumps)"
         )
-    return text.split("|") if _bare(column) == _DEEPEVAL_CONTEXTS else [text]
+    return text.split("|") if bare(column) == _DEEPEVAL_CONTEXTS else [text]
 
 
 def _history(value: object) -> object:
@@ -404,10 +418,6 @@ def _metadata(value: object, name: str) -> object:
     """An object, which may be JSON text; any other value under its name."""
     found = _json(value) if isinstance(value, str) else value
     return found if is_mapping(found) else {name: value}
-
-
-def _listed(names: Sequence[object]) -> str:
-    return ", ".join(repr(name)[:40] for name in names[:_LISTED]) or "(none)"
 
 
 def _json(text: str | bytes) -> object:
@@ -515,11 +525,11 @@ def _json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
         lines = chain([(number, line)], lines)
         # It may be the beginning of a list, or hold one.
-        if not is_mapping(value) or not reader.knows(value):
+        if not is_mapping(value) or not reader.knows(_without_rows(value)):
             held = list(lines)
             whole = _json(b"\n".join(line for _, line in held))
             if is_mapping(whole):
-                whole = [whole] if reader.knows(whole) else _list_in(whole, name)
+                whole = [whole] if reader.knows(_without_rows(whole)) else _list_in(whole, name)
             if is_list(whole):
                 yield from (reader.row(number, item) for number, item in enumerate(whole, 1))
                 return
@@ -528,12 +538,21 @@ def _json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     yield from (reader.row(number, _json(line)) for number, line in lines)
 
 
+def _without_rows(value: Mapping[Any, object]) -> list[object]:
+    """The names of an object, without those of lists of objects, which may be the rows."""
+    return [name for name, each in value.items() if not _are_rows(each)]
+
+
+def _are_rows(value: object) -> bool:
+    return is_list(value) and bool(value) and all(map(is_mapping, value))
+
+
 def _list_in(value: Mapping[Any, object], name: str) -> object:
     """Return the one list of objects in an object; the object itself, as the only row, where there is none."""
-    lists = {key: each for key, each in value.items() if is_list(each) and each and all(map(is_mapping, each))}
+    lists = {key: each for key, each in value.items() if _are_rows(each)}
     if len(lists) > 1:
         raise SourceError(
-            f"{name}: is one object with lists under {_listed(list(lists))}; pass the one with the samples, "
+            f"{name}: is one object with lists under {listed(list(lists))}; pass the one with the samples, "
             f"such as json.load(open(PATH))[{next(iter(lists))!r}]"
         )
     return next(iter(lists.values())) if lists else [value]
@@ -557,7 +576,8 @@ def _csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
         # Unless it is strict, an open quote swallows the rest.
         records = csv.reader(chain([first], lines), delimiter=mark, strict=True)
         names = [cell.strip() for cell in next(records)]
-        positions = {column: names.index(column) for column in reader.columns(names, name)}
+        columns = reader.columns(names, name, all_of_them=True)
+        positions = {column: names.index(column) for column in columns}
         for number, item in enumerate(_csv_items(records, positions, len(names), passed), 1):
             yield reader.row(number, item, table=True)
 
@@ -631,7 +651,7 @@ def _folder_rows(path: Path, reader: RowReader) -> Rows:
     splits, state = path / "dataset_dict.json", path / "state.json"
     if splits.is_file():
         parts = as_list(as_dict(json.loads(splits.read_bytes())).get("splits"))
-        raise SourceError(f"{path}: holds the splits {_listed(parts)}; name the folder of one of them")
+        raise SourceError(f"{path}: holds the splits {listed(parts)}; name the folder of one of them")
     if not state.is_file():
         raise SourceError(f"{path}: is a folder; name a file in it, or a folder that Dataset.save_to_disk wrote")
     with ExitStack() as files:

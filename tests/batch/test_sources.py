@@ -118,7 +118,7 @@ def test_a_reference_answer_is_read_by_every_name_and_is_no_sample_alone(name):
 
 
 class Broken(dict):
-    def __getitem__(self, name):
+    def items(self):
         raise ZeroDivisionError("when it is looked into")
 
 
@@ -132,7 +132,11 @@ class Broken(dict):
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
         ({"contexts": {"C."}}, "retrieved_contexts: is one set; pass a list of texts"),
         ({"response": "A.", "id": True}, "id: is bool, not text (str)"),
-        ({"question": "Q?", "output": 1, "Answer": 2}, "response: 'output', 'Answer' both mean it; say which with"),
+        ({"question": "Q?", "output": 1, "Answer": 2}, "response: is int, not text (str)"),
+        (
+            {"response": "A.", "Answer": "B."},
+            "response: 'response', 'Answer' hold different texts; say which with fields=",
+        ),
         (Broken(response="A."), "ZeroDivisionError: when it is looked into"),
     ],
 )
@@ -152,14 +156,14 @@ def test_fields_by_other_names():
     row = {"q": "Q?", "c": "one text is one context", "output": "A.", "key": 3, "response": "no", "prediction": "no"}
     (found,) = read([row], fields)
     assert (*texts(found), found.sample.id) == ("Q?", ("one text is one context",), "A.", "3")
-    assert texts(*read([{"question": "Q?", "query": "no", "answer": "", "output": "no"}])) == ("Q?", (), "")
+    assert texts(*read([{"question": "Q?", "query": "Q?", "answer": "", "output": "no"}])) == ("Q?", (), "")
 
 
 def test_names_with_dots():
     row = {"inputs": {"q": "Q?"}, "outputs": {"answer": "A.", "docs": [{"page_content": "C."}, {"text": "D."}]}}
     fields = {"user_input": "inputs.q", "response": "outputs.answer", "retrieved_contexts": "outputs.docs"}
     (found,) = read([row], fields)
-    assert (texts(found), found.unread) == (("Q?", ("C.", "D."), "A."), "")
+    assert (texts(found), found.first.also()) == (("Q?", ("C.", "D."), "A."), "")
     assert texts(*read([row], {**fields, "retrieved_contexts": "outputs.docs.0.page_content"}))[1] == ("C.",)
     said = "response: there is no key 'outputs.text'; the row has 'inputs', 'outputs'"
     assert problem(*read([row], {"response": "outputs.text"})) == said
@@ -171,11 +175,12 @@ def test_phoenix_calls_its_contexts_reference():
 
 
 def test_the_first_row_says_what_was_not_read():
-    first, second = read([{"question": "Q?", "context": ["C."], "score": 1}] * 2)
-    assert (first.unread, second.unread) == (
-        "also has 'context', 'score': fields={'retrieved_contexts': 'context'}",
-        "",
-    )
+    first, second = read([{"question": "Q?", "found": ["C."], "score": 1, "answer": "A."}] * 2)
+    assert first.first.also() == "also has 'found', 'score': fields={'retrieved_contexts': 'found'}"
+    assert second.first is None
+    # The ideal retrieval of a golden is not offered as what was retrieved.
+    (golden,) = read([{"input": "Q?", "expected_output": "R.", "context": ["C."]}])
+    assert golden.first.also() == "also has 'context': name them with fields={'FIELD': 'KEY'}"
 
 
 @pytest.mark.parametrize(
@@ -352,7 +357,11 @@ def test_a_bad_line_is_named_and_the_next_one_read(file, line, said):
         ("a.md", "# Title\n", r"a\.md: no column holds a field of a sample; the columns are '# Title': name them with"),
         ("a.csv", "history,id\n[],1\n", "no column holds a field of a sample"),
         ("a.csv", "question,answer,answer\n1,2,3\n", "the column 'answer' is there more than once"),
-        ("a.csv", "Query,Question\n1,2\n", r"user_input: 'Query', 'Question' both mean it; say which with fields="),
+        (
+            "a.csv",
+            "Query,Question\n1,2\n",
+            r"user_input: 'Question', 'Query' hold different texts; say which with fields=",
+        ),
         ("a.jsonl", '{"ragstone_results": 1}\n', r"a\.jsonl: holds results; `ragstone report`, `explain` and"),
         ("a.json", '{"a": [{"q": 1}],\n"b": [{"q": 1}]}', "is one object with lists under 'a', 'b'; pass the one with"),
         ("b.csv", gzip.compress(CSV.encode() * 1000)[:-20], "cannot be read: Compressed file ended"),

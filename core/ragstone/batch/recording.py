@@ -70,7 +70,8 @@ class Recording:
             records = tuple([replace(record, group=group_of(group, record, sample)) for record in records])
         self._rows += 1
         self._from_journal += not row.asked
-        self._unread = self._unread or row.row.unread
+        if row.row.first is not None:
+            self._unread = row.row.first.also()
         unscored = 0
         for record in records:
             outcome = record.outcome

@@ -22,7 +22,7 @@ STRONG: Mapping[FieldName, Names] = {
         *("retrieved_contexts", "contexts", "retrieval_context", "context", "documents", "docs", "chunks", "passages"),
         *("nodes", "source_documents", "source_nodes", "input_documents", "context_docs", "context_documents"),
         *("context_text", "rag_context", "merged_context", "search_results", "web_search_results", "web_results"),
-        *("evidence", "retrieved_info"),
+        *("evidence", "retrieved", "retrieved_info"),
         *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
     ),
     "response": (

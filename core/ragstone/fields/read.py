@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ragstone.fields.names import ENVELOPES, FIELDS, STRONGLY, UNLESS_BESIDE, WEAKLY, FieldName, bare, is_final
 from ragstone.fields.values import alike, is_path, text_of_document
@@ -29,8 +29,7 @@ class Forms(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A field's value, the name that it stood under (dotted where it is deeper), and what stood there."""
 
     value: object
@@ -110,9 +109,13 @@ def read(value: object, forms: Forms = PLAIN, fields: Sequence[FieldName] = FIEL
     if entries is None:
         return Read({})
     reader = _Reader(forms)
+    plans = _plans(tuple(entries))
+    for name in fields:
+        if name != "user_input":
+            reader.read(name, plans[name], entries)
     # A name that may hold question or answer is the answer's.
-    for name in sorted(fields, key=lambda each: each == "user_input"):
-        reader.read(name, entries)
+    if "user_input" in fields:
+        reader.read("user_input", plans["user_input"], entries)
     used = {found.name.partition(".")[0] for found in reader.found.values()}
     unread = {name: each for name, each in entries.items() if name not in used}
     found: dict[FieldName, Found] = {name: reader.found[name] for name in fields if name in reader.found}
@@ -136,46 +139,59 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def under(value: object, name: str, forms: Forms = PLAIN) -> object | None:
-    """What stands under a name that the user says, with dots where it is deeper; None where nothing does.
+def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None) -> object:
+    """What stands under a name that the user says, with dots where it is deeper; `missing` where nothing does.
 
     Example:
         >>> under({"outputs": {"answers": ["Jane Austen."]}}, "outputs.answers.0")
         'Jane Austen.'
     """
-    entries = forms.entries(value)
-    if entries is not None and name in entries:
+    entries = forms.entries(value) or {}
+    if name in entries:
         return entries[name]
     first, _, rest = name.partition(".")
     if is_list(value) and first.isdecimal() and int(first) < len(value):
         inner: object = value[int(first)]
+    elif first in entries:
+        inner = entries[first]
     else:
-        inner = None if entries is None else entries.get(first)
-    return under(inner, rest, forms) if rest else inner
+        return missing
+    return under(inner, rest, forms, missing) if rest else inner
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Of some names: those that say they hold a field, those that may, and those of mappings that one looks into."""
+
+    strong: Sequence[str]
+    weak: Sequence[Sequence[str]]
+    inner: Sequence[str]
+    empty: bool
 
 
 @lru_cache(maxsize=10_000)
-def _strong_names(names: tuple[str, ...], field: FieldName) -> Sequence[str]:
-    """The names of some that say that they hold a field."""
-    strong = [name for name in _counting(names) if field in STRONGLY.get(bare(name), ())]
-    order = [*STRONGLY]
-    return sorted(strong, key=lambda name: order.index(bare(name)))
-
-
-@lru_cache(maxsize=10_000)
-def _weak_names(names: tuple[str, ...], field: FieldName) -> Sequence[Sequence[str]]:
-    """The names of some that may hold a field, those first that may hold no other one."""
-    weak = [name for name in _counting(names) if field in WEAKLY.get(bare(name), ())]
-    own = [name for name in weak if len(WEAKLY[bare(name)]) == 1]
-    return own, [name for name in weak if name not in own]
-
-
-def _counting(names: tuple[str, ...]) -> Iterator[str]:
-    """Yield names, without those that hold no field in the company of the others."""
+def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
+    """What names may hold, by field; remembered, because rows and states have the same names again and again."""
     there = {bare(name) for name in names}
-    for name in names:
-        if there.isdisjoint(map(bare, UNLESS_BESIDE.get(bare(name), ()))):
-            yield name
+    order = [*STRONGLY]
+    # Without those that hold no field in the company of the others.
+    counting = [name for name in names if there.isdisjoint(map(bare, UNLESS_BESIDE.get(bare(name), ())))]
+    plans: dict[FieldName, _Plan] = {}
+    for each in FIELDS:
+        strong = [name for name in counting if each in STRONGLY.get(bare(name), ())]
+        weak = [name for name in counting if each in WEAKLY.get(bare(name), ())]
+        # Those first that may hold no other one.
+        own = [name for name in weak if len(WEAKLY[bare(name)]) == 1]
+        shared = [name for name in weak if name not in own]
+        inner = [name for name in names if _is_looked_into(name, each, alone=len(names) == 1)]
+        strong.sort(key=lambda name: order.index(bare(name)))
+        plans[each] = _Plan(strong, (own, shared), inner, empty=not (strong or weak or inner))
+    return plans
+
+
+def _is_looked_into(name: str, field: FieldName, *, alone: bool) -> bool:
+    is_other = field not in STRONGLY.get(bare(name), (field,))
+    return bare(name) in map(bare, ENVELOPES.get(field, ())) or (alone and not is_other)
 
 
 class _Reader:
@@ -187,70 +203,76 @@ class _Reader:
         self.conflicts: dict[FieldName, Sequence[str]] = {}
         self.unreadable: dict[FieldName, Sequence[str]] = {}
 
-    def read(self, field: FieldName, entries: Mapping[str, object]) -> None:
+    def read(self, field: FieldName, plan: _Plan, entries: Mapping[str, object]) -> None:
         """Read one field, or note why it cannot be told."""
-        found = self._in(field, entries, 0)
+        found = self._in(field, plan, entries, 0)
         if len(found) == 1:
             self.found[field] = found[0]
             self.unreadable.pop(field, None)
         elif found:
             self.conflicts[field] = [each.name for each in found]
 
-    def _in(self, field: FieldName, entries: Mapping[str, object], depth: int) -> Sequence[Found]:
+    def _in(self, field: FieldName, plan: _Plan, entries: Mapping[str, object], depth: int) -> Sequence[Found]:
         """What entries hold: one, none, or several that differ."""
-        names = tuple(entries)
-        strong = _strong_names(names, field)
-        held = [each for name in strong for each in self._under(field, name, entries[name], depth)]
-        if held:
-            return _told(field, held)
-        # It says that there is none.
-        if field == "response" and any(entries[name] is None for name in strong):
-            self.unreadable[field] = strong
-            return ()
-        if strong and any(entries[name] is not None for name in strong):
-            self.unreadable[field] = strong
-        if (said := self._forms.said(field, entries)) is not None:
-            return [Found(said[1], said[0], entries[said[0]])]
-        taken = {each.name for each in self.found.values()} if not depth else set[str]()
-        for weak in _weak_names(names, field):
-            free = [name for name in weak if name not in taken]
-            held = [each for name in free for each in self._weakly(field, name, entries[name])]
+        if plan.strong:
+            held = [each for name in plan.strong for each in self._under(field, name, entries[name], depth)]
             if held:
                 return _told(field, held)
-        inner = [*self._inside(field, entries, depth)] if depth < _DEPTH else []
+            nothing = [entries[name] is None for name in plan.strong]
+            if field == "response" or not all(nothing):
+                self.unreadable[field] = plan.strong
+            # It says that there is none.
+            if field == "response" and any(nothing):
+                return ()
+        if (said := self._forms.said(field, entries)) is not None:
+            return [Found(said[1], said[0], entries[said[0]])]
+        if plan.empty:
+            return ()
+        for weak in plan.weak:
+            held = [each for name in weak for each in self._weakly(field, name, entries[name], depth)]
+            if held:
+                return _told(field, held)
+        inner = [*self._inside(field, plan.inner, entries, depth)] if depth < _DEPTH else []
         return _told(field, inner) if inner else ()
 
     def _under(self, field: FieldName, name: str, raw: object, depth: int) -> Sequence[Found]:
         """What stands under a name that says it holds the field: its value, or an inner one."""
-        value = None if raw is None else self._forms.value(field, raw)
-        if value is not None:
+        if raw is None:
+            return ()
+        if (value := self._forms.value(field, raw)) is not None:
             return [Found(value, name, raw)]
-        inner = None if raw is None or depth >= _DEPTH else self._forms.entries(raw)
+        inner = None if depth >= _DEPTH else self._forms.entries(raw)
         if not inner:
             return ()
-        return [Found(each.value, f"{name}.{each.name}", each.raw) for each in self._in(field, inner, depth + 1)]
+        return self._behind(name, field, inner, depth + 1)
 
-    def _weakly(self, field: FieldName, name: str, raw: object) -> Sequence[Found]:
+    def _weakly(self, field: FieldName, name: str, raw: object, depth: int) -> Sequence[Found]:
         value = None if raw is None else self._forms.value(field, raw)
         if value is None or (field == "user_input" and is_path(value)):
             return ()
-        return [Found(value, name, raw)]
+        # What is the answer is not the question, too.
+        is_taken = not depth and any(name == each.name for each in self.found.values())
+        return () if is_taken else [Found(value, name, raw)]
 
-    def _inside(self, field: FieldName, entries: Mapping[str, object], depth: int) -> Iterator[Found]:
+    def _inside(
+        self, field: FieldName, names: Sequence[str], entries: Mapping[str, object], depth: int
+    ) -> Iterator[Found]:
         """What stands in inner mappings that one looks into."""
-        envelopes = [*map(bare, ENVELOPES.get(field, ()))]
-        for name, raw in entries.items():
-            other = field not in STRONGLY.get(bare(name), (field,))
-            if bare(name) not in envelopes and (len(entries) > 1 or other):
-                continue
-            inner = self._forms.entries(raw)
-            for each in self._in(field, inner, depth + 1) if inner else ():
-                yield Found(each.value, f"{name}.{each.name}", each.raw)
+        for name in names:
+            inner = self._forms.entries(entries[name])
+            yield from self._behind(name, field, inner, depth + 1) if inner else ()
+
+    def _behind(self, name: str, field: FieldName, inner: Mapping[str, object], depth: int) -> Sequence[Found]:
+        """What an inner mapping holds, behind its name."""
+        found = self._in(field, _plans(tuple(inner))[field], inner, depth)
+        return [Found(each.value, f"{name}.{each.name}", each.raw) for each in found]
 
 
 def _told(field: FieldName, held: Sequence[Found]) -> Sequence[Found]:
     """The one of several values that counts; all of them where they differ and none calls itself final."""
-    visible = [each for each in held if each.value] or held[:1]
+    if len(held) == 1:
+        return held
+    visible = [each for each in held if each.value not in ("", [])] or held[:1]
     finals = [each for each in visible if is_final(field, each.name.rpartition(".")[2])]
     several = finals or visible
     # Passages by themselves say more than the text that they are joined to.

@@ -11,11 +11,12 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict
 
 from ragstone import Report, Sample, Usage
-from ragstone.sample import KNOWN_NAMES, MEANT, BadLine
+from ragstone.fields.names import STRONG, STRONGLY, bare
+from ragstone.sample import BadLine
 from ragstone.sources import RowReader
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
-_NOT_READ = frozenset(KNOWN_NAMES["id"] + KNOWN_NAMES["history"] + KNOWN_NAMES["metadata"])
+_NOT_READ = frozenset(STRONG["id"] + STRONG["history"] + STRONG["metadata"])
 
 
 class SingleTurnSample(BaseModel):
@@ -57,7 +58,7 @@ class EvaluationDataset:
         Raises:
             ValueError: A row holds no sample; the message says which, and why.
         """
-        names = {MEANT.get(name, name): column for name, column in (column_map or {}).items()}
+        names = {STRONGLY.get(bare(name), (name,))[0]: column for name, column in (column_map or {}).items()}
         column = names.pop("reference_contexts", "reference_contexts")
         reader = RowReader(names)
         samples: list[SingleTurnSample] = []
