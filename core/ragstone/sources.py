@@ -189,7 +189,7 @@ class RowReader:
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
         self._said = cast("Mapping[FieldName, str]", named)
-        self._others = [field for field in FIELDS if field not in self._said]
+        self._others: Sequence[FieldName] = [field for field in FIELDS if field not in self._said]
         self._naming = naming
         self.largest = largest
         # Of a table of which some columns are not looked at.
@@ -304,7 +304,9 @@ class RowReader:
             if field not in reading.found and name is not None:
                 may_be[field] = name
         # An entry that may be two fields is neither.
-        once = {field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1}
+        once: dict[FieldName, str] = {
+            field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1
+        }
         return FirstRow(reading.found, unread, once, self._naming)
 
 

@@ -322,12 +322,12 @@ def test_samples_are_in_the_file_once_unless_they_are_left_out(score, rows, out,
 
 def test_columns_that_hold_no_field_are_named(score, tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("question,context,text\nWho?,Ann.,Ann.\n")
+    path.write_text("question,kontext,answer,colour\nWho?,Ann.,Ann.,red\n")
     done = score(path, "--metric", "faithfulness")
     assert done.exit_code == 1
-    assert "row 1 also has 'context', 'text': --field retrieved_contexts=context" in " ".join(done.output.split())
+    assert "row 1 also has 'kontext', 'colour': --field retrieved_contexts=kontext" in " ".join(done.output.split())
     assert "doctor" not in done.output
-    done = score(path, "--metric", "faithfulness", "--field", "retrieved_contexts=context", "--field", "response=text")
+    done = score(path, "--metric", "faithfulness", "--field", "retrieved_contexts=kontext")
     assert "also has" not in done.output
 
 
