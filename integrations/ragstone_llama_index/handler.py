@@ -33,7 +33,7 @@ from ragstone_llama_index.read import (
     question_of,
     said,
 )
-from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, CallRecorder, is_called_in, recorders
+from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, CallRecorder, caller_among, recorders
 from ragstone_llama_index.streaming import Pieces, noting, text_in
 
 CallFilter = Callable[[object, str], bool]
@@ -109,10 +109,10 @@ class Live(CallRecorder):
         return True
 
     def _why_none(self, run: Run, instance: object, tags: Mapping[str, object]) -> str:
-        if EVALUATION_TAG in tags or is_called_in(EVALUATIONS):
-            return "own_run"
-        if run.kind == "synthesis" and is_called_in(_INDEXING):
-            return "indexing"
+        modules = (*EVALUATIONS, *_INDEXING) if run.kind == "synthesis" else EVALUATIONS
+        caller = EVALUATIONS[0] if EVALUATION_TAG in tags else caller_among(modules)
+        if caller:
+            return "indexing" if caller.startswith(_INDEXING) else "own_run"
         if run.kind in ("model", "retrieval") or self.where is None:
             return ""
         try:
@@ -162,9 +162,10 @@ class Live(CallRecorder):
             return
         writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
         pieces = self._pieces_of(answer) if writing else Pieces()
-        pieces.add_done_callback(partial(self.safely, self._take_pieces, draft.sample))
         if not writing:
             _note(answer, pieces)
+        # Only now: what cannot be noted counts once, as an error.
+        pieces.add_done_callback(partial(self.safely, self._take_pieces, draft.sample))
 
     def _pieces_of(self, response: object) -> Pieces:
         """Return the pieces of a chat's stream that LlamaIndex reads into its memory."""

@@ -209,7 +209,8 @@ class _App(CallRecorder):
         active_span_id.set(str(root.id))
         with instrument_tags({**active_instrument_tags.get(), EVALUATION_TAG: True}):
             try:
-                answer = self._call(question) if self.awaited else in_daemon(lambda: self._call(question))
+                answer = self._call(question) if self.awaited else await in_daemon(lambda: self._call(question))
+                # A plain function may return what its async app does.
                 root.output = await answer if inspect.isawaitable(answer) else answer
             except Exception as error:
                 root.error = error
@@ -219,6 +220,8 @@ class _App(CallRecorder):
         sample, problem = await read_to_end(run, self.reading)
         if root.error is not None:
             problem = f"the query engine failed ({describe(root.error)})"
+            if not self.awaited and "no running event loop" in str(root.error):
+                problem += "; pass an async function: async def app(question): return await ..."
         known = {"user_input": sample.user_input or question.text, "reference": question.reference}
         return sample.model_copy(update=known), problem
 

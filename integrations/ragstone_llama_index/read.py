@@ -43,10 +43,12 @@ NamedFields = Fields[Mapping[str, object]]
 
 Node = NodeWithScore | BaseNode
 NodeOrText = Node | str
-CallKind = Literal[
-    "query", "chat", "workflow", "retrieval", "synthesis", "text", "rerank", "named", "model", "tool", "writing", ""
-]
-"""What a run is. "text": a synthesis of texts; "named": a `contexts(...)`."""
+Asked = Literal["query", "chat", "workflow", "step"]
+Finding = Literal["retrieval", "objects", "rerank", "tool", "named"]
+Writing = Literal["synthesis", "text", "model", "writing"]
+CallKind = Asked | Finding | Writing | Literal[""]
+"""What a run is. "step": a function; "objects": a retrieval of tools or tables, whose descriptions are no sources;
+"named": a `contexts(...)`; "text": a synthesis of texts."""
 
 ENTRIES: tuple[CallKind, ...] = ("query", "chat", "workflow")
 # Names in a workflow's start event, in this order.
@@ -58,6 +60,8 @@ _ANSWERS = ("response", "answer", "result", "output", "final_answer", "final_res
 _CHOOSING: tuple[CallKind, ...] = ("synthesis", "rerank")
 _GIVING: tuple[CallKind, ...] = ("retrieval", "tool", *_CHOOSING, *ENTRIES)
 _ANSWERING: tuple[CallKind, ...] = ("synthesis", *ENTRIES)
+# What gives nothing before it ends.
+_WAITED: tuple[CallKind, ...] = ("query", "chat", "tool")
 _CONTEXTS = ("retrieved_contexts", "contexts", "source_nodes", "nodes", "documents")
 # Nodes are contexts there; texts may be citations.
 _SOURCES = "sources"
@@ -288,43 +292,114 @@ def said(text: str) -> str:
 # --- contexts -------------------------------------------------------------------------------------
 
 
-def _contexts_of_run(run: Run, answer: object, reading: Reading) -> Sequence[str]:
-    """Return a run's contexts: named by the app, else stated in what it returned, else retrieved on the way to it."""
-    by_app = [text for each in run.walk() if each.kind == "named" for text in as_list(each.output)]
-    if by_app:
-        return [*dict.fromkeys(str(text) for text in by_app)]
-    return _source_texts(_stated(run, answer, reading) or _sources(run, reading), reading)
+class _Inside:
+    """The sources that the calls inside of a run gave.
+
+    A node that a retriever returned is a source, whatever it says. Any other may hold what an inner engine answered:
+    then that engine's sources stand in its place. What failed or was cancelled, and what lies below it, gave none:
+    where the app survived that, its answer rests on others.
+    """
+
+    def __init__(self, run: Run, reading: Reading) -> None:
+        self._reading = reading
+        # What the app has named as contexts, and the ids of nodes that retrievers returned.
+        self.named: list[str] = []
+        self._retrieved: set[str] = set()
+        self._note(run)
+
+    def _note(self, run: Run) -> None:
+        for each in _counting(run):
+            if each.kind == "named":
+                self.named += map(str, as_list(each.output))
+            elif each.kind == "retrieval" and not (each.inside and any(one.kind in _ANSWERING for one in each.walk())):
+                self._retrieved.update(map(_id_of, nodes_in(each.output)))
+            if each.inside:
+                self._note(each)
+
+    def stated(self, run: Run, answer: object) -> Sequence[NodeOrText]:
+        """The sources that a run returned."""
+        if run.kind == "text":
+            return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
+        nodes = nodes_in(answer)
+        entries: Mapping[str, object] = {} if nodes or isinstance(run.output, AnyResponse) else named_values(run.output)
+        for name in _CONTEXTS:
+            if texts := [each for each in as_list(entries.get(name)) if isinstance(each, NodeOrText)]:
+                return texts
+        nodes = nodes or nodes_in(entries.get(_SOURCES))
+        if run.inside:
+            return self._without_answers(nodes, run)
+        return [node for node in nodes if not _is_composed(node)] or _of_tools(answer, self._reading)
+
+    def sources(self, run: Run) -> Sequence[NodeOrText]:
+        """The sources that the calls inside of a run gave; a synthesizer's or reranker's are chosen from the rest."""
+        chosen: list[NodeOrText] = []
+        found: list[NodeOrText] = []
+        for each in _giving_calls(run):
+            given = self._given(each, run)
+            if each.kind in _CHOOSING and each.output is None:
+                continue
+            if each.kind == "rerank":
+                found = _without_nodes(found, each.inputs)
+            elif each.kind == "synthesis" and (given or not nodes_in(each.output)):
+                # Where all of its nodes were written on the way, what was found before stays.
+                chosen, found, given = [*chosen, *given], [], ()
+            found += given
+        return chosen + found
+
+    def _given(self, run: Run, around: Run) -> Sequence[NodeOrText]:
+        """The sources that a call gave, in place of what the calls inside of it gave."""
+        if run.kind in _CHOOSING:
+            return self._without_answers(nodes_in(run.output), around, before=run)
+        if run.kind == "retrieval" and run.output is not None:
+            return self._without_answers(nodes_in(run.output), run)
+        if run.kind in ENTRIES:
+            return self.stated(run, find_answer(run.output)) or self.sources(run)
+        own = tool_sources(run.output, self._reading.tools) if isinstance(run.output, ToolOutput) else ()
+        return self._without_answers(own, run) or self.sources(run)
+
+    def _without_answers(
+        self, sources: Sequence[NodeOrText], run: Run, before: Run | None = None
+    ) -> Sequence[NodeOrText]:
+        """Sources, but in place of a node that holds what calls inside of a run answered, what that rests on."""
+        found: list[NodeOrText] = []
+        answers: Sequence[tuple[Run, str, str]] | None = None
+        for source in sources:
+            if isinstance(source, str) or _id_of(source) in self._retrieved:
+                found.append(source)
+                continue
+            answers = _answers(run, before) if answers is None else answers
+            text = source.get_content().strip() if answers else ""
+            written = [each for each, asked, said in answers if text == said or (text.endswith(said) and asked in text)]
+            found += [one for each in written for one in self._given(each, run)] if written else [source]
+        return found
 
 
-def _stated(run: Run, answer: object, reading: Reading) -> Sequence[NodeOrText]:
-    if run.kind == "text":
-        return [text for text in as_list(as_dict(run.inputs).get("text_chunks")) if isinstance(text, str)]
-    nodes = nodes_in(answer)
-    entries: Mapping[str, object] = {} if nodes or isinstance(run.output, AnyResponse) else named_values(run.output)
-    for name in _CONTEXTS:
-        if texts := [each for each in as_list(entries.get(name)) if isinstance(each, NodeOrText)]:
-            return texts
-    nodes = nodes or nodes_in(entries.get(_SOURCES))
-    if run.inside:
-        return _without_answers(nodes, run, reading)
-    return [node for node in nodes if not _is_composed(node)] or _of_tools(answer, reading)
+def _counting(run: Run) -> Iterator[Run]:
+    """Yield the calls inside of a run that count: all of them where it failed itself, else those that did not."""
+    for each in run.inside:
+        # A step may have sent on what it found before it was cancelled.
+        failed = each.error is not None and not (each.kind == "step" and isinstance(each.error, CALLED_OFF))
+        waited = each.kind in _WAITED and each.open and each.output is None
+        if each.kind != "objects" and (run.error is not None or not (failed or waited)):
+            yield each
 
 
-def _sources(run: Run, reading: Reading) -> Sequence[NodeOrText]:
-    """The sources that the calls inside of a run gave; a synthesizer's or reranker's are chosen from the rest."""
-    chosen: list[NodeOrText] = []
-    found: list[NodeOrText] = []
-    for each in _giving_calls(run):
-        given = _sources_given(each, run, reading)
-        if each.kind in _CHOOSING and each.output is None:
-            continue
-        if each.kind == "rerank":
-            found = _without_nodes(found, each.inputs)
-        elif each.kind == "synthesis" and (given or not nodes_in(each.output)):
-            # Where all of its nodes were written on the way, what was found before stays.
-            chosen, found, given = [*chosen, *given], [], ()
-        found += given
-    return chosen + found
+def _answers(run: Run, before: Run | None) -> Sequence[tuple[Run, str, str]]:
+    """The calls inside of a run that answered before another one began, with question and answer."""
+    answers: list[tuple[Run, str, str]] = []
+    for each in run.walk():
+        if each is before:
+            break
+        if each.kind in _ANSWERING and each.output is not run.output:
+            answer, question = text_or_none(find_answer(each.output)), question_of(each)
+            # Without a question the answer alone is it.
+            answers += [] if answer is None else [(each, question or _EMPTY, answer.strip() or _EMPTY)]
+    return answers
+
+
+def _id_of(node: Node) -> str:
+    inner = node.node if isinstance(node, NodeWithScore) else node
+    return inner.id_
 
 
 def _without_nodes(sources: Iterable[NodeOrText], nodes: object) -> list[NodeOrText]:
@@ -335,51 +410,11 @@ def _without_nodes(sources: Iterable[NodeOrText], nodes: object) -> list[NodeOrT
 
 def _giving_calls(run: Run) -> Iterator[Run]:
     """Yield the outermost calls inside of a run that may give sources."""
-    for each in run.inside:
+    for each in _counting(run):
         if each.kind in _GIVING:
             yield each
         else:
             yield from _giving_calls(each)
-
-
-def _sources_given(run: Run, around: Run, reading: Reading) -> Sequence[NodeOrText]:
-    """Return the sources that a call gave, in place of what the calls inside of it gave."""
-    if run.kind in _CHOOSING:
-        return _without_answers(nodes_in(run.output), around, reading, before=run)
-    if run.kind == "retrieval" and run.output is not None:
-        return _without_answers(nodes_in(run.output), run, reading)
-    if run.kind in ENTRIES:
-        return _stated(run, find_answer(run.output), reading) or _sources(run, reading)
-    own = tool_sources(run.output, reading.tools) if isinstance(run.output, ToolOutput) else ()
-    return _without_answers(own, run, reading) or _sources(run, reading)
-
-
-def _without_answers(
-    sources: Sequence[NodeOrText], run: Run, reading: Reading, before: Run | None = None
-) -> Sequence[NodeOrText]:
-    """Return sources, but in place of a node that holds what a call inside of a run answered, what that rests on."""
-    answers: list[tuple[Run, str | None, str]] = []
-    for each in run.walk():
-        if each is before:
-            break
-        answer = (
-            text_or_none(find_answer(each.output))
-            if each.kind in _ANSWERING and each.output is not run.output
-            else None
-        )
-        if answer is not None:
-            answers.append((each, question_of(each), answer.strip() or _EMPTY))
-    found: list[NodeOrText] = []
-    for source in sources:
-        text = "" if isinstance(source, str) or not answers else source.get_content().strip()
-        inner = next((each for each, asked, answer in answers if _holds(text, asked, answer)), None)
-        found += [source] if inner is None else _sources_given(inner, run, reading)
-    return found
-
-
-def _holds(text: str, question: str | None, answer: str) -> bool:
-    """Whether a text is an answer, or is composed of an answer and its question."""
-    return text == answer or (question is not None and question in text and answer in text)
 
 
 def _is_composed(node: Node) -> bool:
@@ -422,6 +457,14 @@ def named(sources: object, reading: Reading = _AS_USUAL) -> Sequence[str]:
         if not isinstance(item, NodeOrText):
             raise TypeError(f"contexts: has {type(item).__name__}; pass nodes or texts")
     return _source_texts([item for item in items if isinstance(item, NodeOrText)], reading)
+
+
+def _contexts_of_run(run: Run, answer: object, reading: Reading) -> Sequence[str]:
+    """Return a run's contexts: named by the app, else stated in what it returned, else retrieved on the way to it."""
+    inside = _Inside(run, reading)
+    if inside.named:
+        return [*dict.fromkeys(inside.named)]
+    return _source_texts(inside.stated(run, answer) or inside.sources(run), reading)
 
 
 # --- history --------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ EVALUATION_TAG = "ragstone:evaluation"
 """Stands in the tags of what an evaluation asks an app."""
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset")
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
+_REPORTING = (__name__, "llama_index_instrumentation")
 _STEPS = 500
 # Characters: a span's id is "RetrieverQueryEngine.query-" and a UUID.
 UUID = 36
@@ -113,9 +114,14 @@ class CallRecorder:
         """Open a run below another one, or a tree."""
         name = id_[: -UUID - 1]
         kind = _kind(cast("Hashable", type(instance)), name.rpartition(".")[2])
+        if kind == "retrieval" and _is_called_by("llama_index.core.objects"):
+            kind = "objects"
         if kind == "writing":
             self.writing(cast("StreamingAgentChatResponse", instance))
         parent = self.get(parent_id)
+        if not kind and parent is not None and instance is None:
+            # A workflow may try it again.
+            kind = "step"
         if not kind and parent is not None and not isinstance(instance, Workflow):
             self._within[id_] = parent.id
             if len(self._within) > self._most_within:
@@ -131,7 +137,7 @@ class CallRecorder:
             run.inputs = _inputs(kind, instance, call, topmost=parent is None)
         # Workflows do not pass their tags.
         tags = active_instrument_tags.get() if tags is None else tags
-        if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and is_called_in(EVALUATIONS)):
+        if JUDGE_TAG in tags or (parent is not None and kind in ENTRIES and caller_among(EVALUATIONS)):
             # Its sources are the evaluator's, not the app's.
             parent, parent_id, run.kind = None, None, ""
         elif parent is None and not self.begins(run, instance, tags):
@@ -146,7 +152,7 @@ class CallRecorder:
         self._most_within = max(_STEPS, 2 * len(self._within))
 
     def end(self, id_: str, result: object, error: BaseException | None = None) -> None:
-        """Close a run; with the topmost one its tree is whole. What a call retrieved before it failed still counts."""
+        """Close a run; with the topmost one its tree is whole."""
         if self._within.pop(id_, None) is not None or (run := self.trees.get(id_)) is None:
             return
         output = result.result if type(result) is StopEvent else result
@@ -155,7 +161,7 @@ class CallRecorder:
             error = asyncio.CancelledError()
         elif run.kind == "retrieval":
             output = tuple(nodes_in(result)) if error is None else None
-        elif run.kind in ("model", ""):
+        elif run.kind in ("model", "step", "objects", ""):
             output = None
         if self.trees.end(id_, output, error) is not None and run.parent is None:
             self.ended(run)
@@ -259,15 +265,26 @@ def _kind(cls: type, method: str) -> CallKind:
 
 def _is_read(kind: CallKind, parent_id: str | None) -> bool:
     """Whether a call is part of a run that has ended with a stream, as the app reads that."""
-    return kind in ("model", "text") and (parent_id is not None or is_called_in(_READING))
+    return kind in ("model", "text") and (parent_id is not None or bool(caller_among(_READING)))
 
 
-def is_called_in(modules: tuple[str, ...]) -> bool:
-    """Whether code of one of some modules has called what runs now, or awaits it."""
+def caller_among(modules: tuple[str, ...]) -> str:
+    """The module whose code has called what runs now, or awaits it: the nearest of some; "" where it is none."""
     frame = inspect.currentframe()
-    while frame is not None and not frame.f_globals.get("__name__", "").startswith(modules):
+    while frame is not None:
+        name: str = frame.f_globals.get("__name__", "")
+        if name.startswith(modules):
+            return name
         frame = frame.f_back
-    return frame is not None
+    return ""
+
+
+def _is_called_by(module: str) -> bool:
+    """Whether code of a module has made the call that is reported now."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_REPORTING):
+        frame = frame.f_back
+    return frame is not None and frame.f_globals.get("__name__", "").startswith(module)
 
 
 def _inputs(kind: CallKind, instance: object, call: Mapping[str, Any], *, topmost: bool) -> Mapping[str, object]:

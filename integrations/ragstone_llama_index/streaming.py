@@ -102,7 +102,7 @@ async def read_to_end(run: Run, reading: Reading) -> Answered:
         if isinstance(stream, AsyncStreamingResponse):
             text = text_or_none(await stream.get_response())
         else:
-            # A lambda of this module, because `is_called_in` looks for it.
+            # A lambda of this module, because `caller_among` looks for it.
             text = text_or_none(await in_daemon(lambda: stream.get_response()))
     except Exception as error:
         problem = f"its stream broke off ({describe(error, most=200)})"

@@ -259,6 +259,7 @@ APPS = {
     "an agent": (lambda: FunctionAgent(tools=[search], llm=Calling(("search", {"query": "x"}), ANSWER)), TEXTS, ANSWER),
     "a function": (lambda: lambda question: str(engine().query(question)), TEXTS, ANSWER),
     "an async function": (lambda: by_hand, TEXTS, ANSWER),
+    "a function around an async one": (lambda: lambda question: by_hand(question), TEXTS, ANSWER),
 }
 
 
@@ -271,6 +272,12 @@ def test_apps_of_all_kinds_are_read_as_a_monitor_reads_them(notes, name, way):
     assert list(map(id, root_dispatcher.span_handlers)) == list(map(id, handlers))
     assert read_of(report) == [("Who?", found, answer)]
     assert (notes.told, set(notes.skipped)) == ([], {"own_run"})  # the monitor beside it takes it for no traffic
+
+
+def test_a_function_that_wants_a_running_loop_is_to_be_async():
+    app = lambda question: asyncio.get_running_loop()  # as an agent's `run`  # noqa: E731
+    report = sync_way(app, ["Who?"], "response_completeness", FakeLLM(truth))
+    assert "; pass an async function: async def app(question): return await " in report[0].outcome.detail
 
 
 def test_the_fields_of_a_workflow_of_other_names():

@@ -4,9 +4,10 @@ import asyncio
 import warnings
 
 import pytest
-from llama_index.core import ComposableGraph, Document, DocumentSummaryIndex, Settings, SummaryIndex
+from llama_index.core import ComposableGraph, Document, DocumentSummaryIndex, Settings, SummaryIndex, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.response.schema import Response
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
@@ -23,6 +24,7 @@ from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.objects import ObjectIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
     CitationQueryEngine,
@@ -181,6 +183,39 @@ def sourceless(question):
     return "Austen."
 
 
+def falling_back(question):
+    try:
+        return str(engine(ConnectionError("down"), texts=["Not read."]).query(question))
+    except ConnectionError:
+        return str(engine().query(question))
+
+
+class Racing(CustomQueryEngine):
+    """Answers with the engine that is ready first."""
+
+    def custom_query(self, query_str):
+        return asyncio.run(self.acustom_query(query_str))
+
+    async def acustom_query(self, query_str):
+        slow = asyncio.create_task(engine(texts=["Not read."], pause=0.3).aquery(query_str))
+        await asyncio.sleep(0.05)
+        answer = await engine().aquery(query_str)
+        slow.cancel()
+        return str(answer)
+
+
+def merging(question):
+    """Says what two engines say that answer alike, the second with a page that repeats question and answer."""
+    found = [engine("Yes.", texts=[text]).query(question).source_nodes for text in FAQ]
+    return Response(ANSWER, source_nodes=[*found[0], *found[1]])
+
+
+def gated(question):
+    assert str(engine("Yes.", texts=["A list of topics."]).query(question)) == "Yes."
+    return str(engine(texts=FAQ[:1]).query(question))
+
+
+FAQ = ("Who? Yes. Jane Austen.", "Yes.")
 NAMED = ("Emma is a novel.", "Its author is Jane Austen.")
 PARTS = (engine("Austen.", texts=TEXTS[:1]), engine("Herbert.", texts=TEXTS[1:]))
 QUERIES = {
@@ -209,6 +244,13 @@ QUERIES = {
     "reranked by hand": (lambda: Answering(answer=reranked), ("Who?", ("Not reranked.", TEXTS[1]), ANSWER)),
     "named": (lambda: Answering(answer=naming), ("Who?", NAMED, ANSWER)),
     "with an evaluation within": (lambda: Answering(answer=checked), DONE),
+    "what failed before": (lambda: Answering(answer=falling_back), DONE),
+    "the slower of two": (Racing, DONE),
+    "two engines with one answer": (lambda: Answering(answer=merging), ("Who?", FAQ, ANSWER)),
+    "an engine that is asked before": (
+        lambda: Answering(answer=gated),
+        ("Who?", ("A list of topics.", FAQ[0]), ANSWER),
+    ),
     "retried": (lambda: RetryQueryEngine(engine(), RelevancyEvaluator(llm=Speaking("YES"))), DONE),
     "citing": (
         lambda: CitationQueryEngine.from_args(index(), llm=Speaking(), similarity_top_k=2),
@@ -404,8 +446,16 @@ def test_an_agent_that_thinks_aloud_is_remembered_by_its_answers(notes):
 def test_a_tool_that_fails_is_the_agents_business_and_a_model_that_fails_is_an_error(notes):
     run(agent(CALL, ANSWER, answer=ConnectionError("down")), user_msg="Who?", memory=memory())
     assert isinstance(run(agent(CALL, ConnectionError("down")), user_msg="Who?", memory=memory()), Exception)
-    assert notes.told == [DONE, ("Who?", TEXTS, None)]
+    assert notes.told == [("Who?", (), ANSWER), ("Who?", TEXTS, None)]
     assert [one.metadata.get("error") for one in notes.samples] == [None, "ConnectionError: down"]
+
+
+def test_descriptions_of_tools_are_no_contexts(notes):
+    index = ObjectIndex.from_objects([tool(engine(), "books")], index_cls=VectorStoreIndex, embed_model=embedding())
+    fields = {"tool_retriever": index.as_retriever(), "streaming": False}
+    for turns in ((CALL, ANSWER), (ANSWER,)):
+        run(FunctionAgent(llm=Calling(*turns), **fields), user_msg="Who?", memory=memory())
+    assert notes.told == [DONE, ("Who?", (), ANSWER)]
 
 
 def asked(function):
@@ -505,6 +555,28 @@ def test_a_workflow_of_the_users_own(notes, name):
         assert metadata.pop("run_id").startswith("Flow.run-")
         error = {"error": "ValueError: broken"} if isinstance(gives, Exception) else {}
         assert metadata == {"name": "Flow.run", "tags": {}, **error}
+
+
+class Once:
+    """Has a step tried once more."""
+
+    def next(self, elapsed_time, attempts, error, **options):
+        return 0.01 if attempts < 2 else None
+
+
+def test_a_step_that_is_tried_again_has_the_contexts_of_its_last_try(notes):
+    class Trying(Workflow):
+        @step(retry_policy=Once())
+        async def answer(self, ev: StartEvent) -> StopEvent:
+            found = await retriever([TEXTS[len(tries)]]).aretrieve("Who?")
+            tries.append(found)
+            if len(tries) == 1:
+                raise ConnectionError("down")
+            return StopEvent(result=ANSWER)
+
+    tries = []
+    run(Trying(), query="Who?")
+    assert notes.told == [("Who?", TEXTS[1:], ANSWER)]
 
 
 async def test_a_run_that_is_cancelled(notes):
