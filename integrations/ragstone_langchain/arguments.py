@@ -3,20 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ragstone.adapters.fields_by_user import BY_USER, FoundFields, attempt, kind, names_of
 from ragstone.adapters.runs import Run, Unreadable
+from ragstone.fields.names import ORIGINALS, STRONG
+from ragstone.fields.read import Found
 from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
-from ragstone_langchain.read import (
-    FIELD_NAMES,
-    Ended,
-    ReadingOptions,
-    attempt,
-    fields_of_run,
-    kind,
-    named_contexts,
-    sample_with,
-)
+from ragstone_langchain.forms import FORMS, as_texts, contexts_of
+from ragstone_langchain.read import Ended, ReadingOptions, draft_of_run, fields_of_run
 
 _PLACES: Mapping[SampleField, tuple[str, ...]] = {
     "user_input": ("inputs", "outputs"),
@@ -31,6 +26,8 @@ _WAYS_OUT: Mapping[SampleField, str] = {
     "Documents in its artifact or is named in retriever_tools",
     "reference": "pass reference_outputs as text, or a mapping with one of %s or with an answer",
 }
+# Names that a message says; docs/fields.md has all.
+_NAMES = 6
 _TAKEN = "inputs, outputs, reference_outputs, context, contexts and retrieved_contexts"
 
 
@@ -54,18 +51,21 @@ class Arguments:
         """Return the sample; raise `Unreadable` where a field that the metric needs is not there."""
         inside = [*self.inside]
         if self.context is not None:
-            inside.append(Run("context", "named", output=attempt(named_contexts, self.context, "context")))
-        run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
-        source = metric.source_field
-        ended = Ended.of(run)
-        found = fields_of_run(ended, reading, self.reference_outputs, source)
-        if found is None:
+            inside.append(Run("context", "named", output=attempt(contexts_of, self.context, "context")))
+        ended = Ended.of(
+            Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside), self.reference_outputs
+        )
+        fields = fields_of_run(ended, reading)
+        if fields is None:
             raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
-        if isinstance(found, Sample):
-            return found
-        problems = {field: value for field, value in found.items() if isinstance(value, Unreadable)}
-        sample = sample_with({field: value for field, value in found.items() if field not in problems}, ended)
-        wrong_keys: list[SampleField] = [field for field in reading.keys if field in problems]
+        if isinstance(fields, Sample):
+            return fields
+        source = metric.source_field
+        if source is not None:
+            fields = {**fields, **self._original(source, fields)}
+        sample = draft_of_run(fields, ended).sample
+        problems = {field: value for field, value in fields.items() if isinstance(value, Unreadable)}
+        wrong_keys: list[SampleField] = [field for field in names_of(reading.fields) if field in problems]
         if source is not None and not wrong_keys and not metric.source_chosen:
             sample = _with_original(sample, source)
         for field in wrong_keys or metric.required_fields:
@@ -73,15 +73,27 @@ class Arguments:
                 raise Unreadable(self._why_not(field, problems.get(field)))
         return sample
 
+    def _original(self, source: SampleField, fields: FoundFields) -> FoundFields:
+        """What a summary is of, where the inputs have it under its own name: an instruction may stand beside it."""
+        entries, there = FORMS.entries(self.inputs) or {}, fields.get(source)
+        said = ("inputs.user_input", BY_USER) if source == "user_input" else None
+        if isinstance(there, Found) and (said is None or there.name in said):
+            return {}
+        held = (FORMS.value("retrieved_contexts", entries[name]) for name in ORIGINALS if name in entries)
+        texts = next((as_texts(value) for value in held if value is not None), None)
+        if texts is None:
+            return {}
+        return {source: Found(_joined(texts) if source == "user_input" else texts, "inputs")}
+
     def _why_not(self, field: SampleField, problem: Unreadable | None) -> str:
         if self.error is not None:
             return f"the app failed: the target raised {printable(self.error.partition(chr(10))[0], 300)}"
         # LangSmith packs None so.
         if self.outputs == {"output": None}:
             return "the app returned nothing (None)"
-        places = [f"{name} ({kind(getattr(self, name))})" for name in _PLACES[field]]
+        places = [f"{name} ({kind(getattr(self, name), FORMS)})" for name in _PLACES[field]]
         why = problem or f"is not in {' or '.join(places)}"
-        names = ", ".join(map(repr, FIELD_NAMES[field]))
+        names = ", ".join(map(repr, STRONG[field][:_NAMES]))
         others = f"; not read: {', '.join(self.others)} (it takes {_TAKEN})" if self.others else ""
         way_out = f"{_WAYS_OUT[field] % names}{others}; or name its key with fields={{{field!r}: KEY}}"
         return f"{field}: {why}; {way_out}"
@@ -94,8 +106,12 @@ def _with_original(sample: Sample, source: SampleField) -> Sample:
     nothing_retrieved = source in sample.model_fields_set and not own
     if nothing_retrieved or _has_text(own) or not _has_text(other):
         return sample
-    # As AlignmentCoverage joins them.
-    return sample.model_copy(update={source: "\n".join(other) if source == "user_input" else other})
+    return sample.model_copy(update={source: _joined(other) if source == "user_input" else other})
+
+
+def _joined(texts: Sequence[str]) -> str:
+    """Texts as AlignmentCoverage joins them."""
+    return "\n".join(texts)
 
 
 def _has_text(texts: Sequence[str]) -> bool:

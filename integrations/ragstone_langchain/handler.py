@@ -10,7 +10,8 @@ from langchain_core.callbacks.base import BaseCallbackHandler
 from ragstone.adapters.runs import Fields
 from ragstone.live.sampling import check_function
 from ragstone.metrics.models import check_members
-from ragstone_langchain.read import KINDS, ReadingOptions
+from ragstone_langchain.inside import KINDS
+from ragstone_langchain.read import ReadingOptions
 from ragstone_langchain.record import RunFilter, RunRecorder, safely
 
 if TYPE_CHECKING:

@@ -1,18 +1,26 @@
 """What the calls inside of a run come to: one walk over them notes all that reading the run needs."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Literal, cast
 
 from ragstone.adapters.runs import Run, Unreadable
 
-Found = Sequence[str] | Unreadable
+RunKind = Literal["chain", "step", "tool", "retriever", "model", "named"]
+"""What a run is. A step is a chain that only words or parses (a prompt, a parser); "named" a call of `contexts`."""
+KINDS: Mapping[str, RunKind] = {
+    "prompt": "step",
+    "parser": "step",
+    "tool": "tool",
+    "retriever": "retriever",
+    **dict.fromkeys(("llm", "chat_model", "embedding"), "model"),
+}
+"""Kinds by LangChain's `run_type`, where it is no chain: also of what begins as one, as a decision model does."""
+Texts = Sequence[str] | Unreadable
 """The texts that a call has found, or why they cannot be read."""
-CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 
 
-def _some() -> list[Found]:
+def _some() -> list[Texts]:
     return []
 
 
@@ -32,9 +40,9 @@ class Inside:
         waits: Whether any of them waits for a person.
     """
 
-    named: list[Found] = field(default_factory=_some)
-    searches: list[Found] = field(default_factory=_some)
-    steps: list[Found] = field(default_factory=_some)
+    named: list[Texts] = field(default_factory=_some)
+    searches: list[Texts] = field(default_factory=_some)
+    steps: list[Texts] = field(default_factory=_some)
     given: list[object] = field(default_factory=list[object])
     open: bool = False
     waits: bool = False
@@ -60,7 +68,7 @@ class Inside:
                 self.note(each, searching=searching or search, failed=lost)
             if lost or each.output is None:
                 continue
-            found = cast("Found", each.output)
+            found = cast("Texts", each.output)
             if each.kind == "named":
                 self.named.append(found)
             elif search and not searching:
@@ -81,7 +89,7 @@ class Inside:
         )
 
 
-def texts_of(found: Sequence[Found]) -> list[str]:
+def texts_of(found: Sequence[Texts]) -> list[str]:
     """The texts that calls have found, each once: several searches may find the same."""
     texts: dict[str, None] = {}
     for each in found:
@@ -91,7 +99,7 @@ def texts_of(found: Sequence[Found]) -> list[str]:
     return [*texts]
 
 
-def passed_on(steps: Sequence[Found]) -> list[str]:
+def passed_on(steps: Sequence[Texts]) -> list[str]:
     """The texts of the Documents that steps returned: a step that returns some of those before has chosen."""
     passed: list[str] = []
     for each in steps:

@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from ragstone.adapters.fields_by_user import attempt
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.adapters.runs import PERSONAL, Run, Skipped, Unreadable
+from ragstone.adapters.runs import PERSONAL, Draft, Run, Skipped, Unreadable
 from ragstone.adapters.shared_model import JUDGE_TAG
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id
 from ragstone.plain import as_dict, is_mapping, to_plain
-from ragstone.sample import Sample
-from ragstone_langchain.inside import Inside
-from ragstone_langchain.read import (
-    Ended,
-    ReadingOptions,
-    RunKind,
-    attempt,
-    found_by,
-    holds_memory,
-    named_contexts,
-    sample_of_run,
-)
+from ragstone_langchain.forms import contexts_of
+from ragstone_langchain.inside import Inside, RunKind
+from ragstone_langchain.read import Ended, ReadingOptions, holds_memory, sample_of_run
+from ragstone_langchain.searches import found_by
 
 if TYPE_CHECKING:
     from ragstone.live import Monitor
@@ -253,23 +246,26 @@ class RunRecorder:
         elif before is not None:
             ended = ended.after(before.inputs, before.inside)
         try:
-            sample = sample_of_run(ended, self.reading)
+            read = sample_of_run(ended, self.reading)
         except Unreadable:
             self.monitor.skip("fields_failed")
             raise
-        self._wait(thread, ended, sample, before)
-        if isinstance(sample, Sample):
-            about = _about(run)
-            own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}
-            self.monitor.submit(sample.model_copy(update=own))
+        self._wait(thread, ended, read, before)
+        if isinstance(read, Skipped):
+            self.monitor.skip(read.reason, names=read.names)
             return
-        self.monitor.skip(sample.reason, names=sample.names)
+        about, sample = _about(run), read.sample
+        own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}
+        self.monitor.submit(sample.model_copy(update=own))
+        count = getattr(self.monitor, "count_fields", None)
+        if count is not None:
+            count(read.read_from, read.names, read.likely)
 
-    def _wait(self, thread: str, ended: Ended, sample: Sample | Skipped, before: Waiting | None) -> None:
+    def _wait(self, thread: str, ended: Ended, read: Draft | Skipped, before: Waiting | None) -> None:
         """Keep what waits for a person, until what resumes it comes to an answer."""
-        if isinstance(sample, Skipped) and sample.reason in _WAITS:
+        if isinstance(read, Skipped) and read.reason in _WAITS:
             before = Waiting(time.monotonic(), ended.run.inputs, ended.inside)
-        elif isinstance(sample, Sample) and ended.run.error is None:
+        elif isinstance(read, Draft) and ended.run.error is None:
             return
         if thread and before is not None:
             self.waiting[thread] = before
@@ -278,7 +274,7 @@ class RunRecorder:
 
     def collect_named(self, key: Hashable, docs: object) -> None:
         """Keep the texts of contexts that the app names; raise `Unreadable` where they are none."""
-        texts = attempt(named_contexts, docs, "contexts(docs)")
+        texts = attempt(contexts_of, docs, "contexts(docs)")
         self.runs.begin(Run(object(), "named", output=texts, open=False), key)
         if isinstance(texts, Unreadable):
             raise texts

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Any
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 
 from ragstone.adapters import runs
+from ragstone.adapters.fields_by_user import attempt
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.read import KINDS, attempt, found_by, holds_memory
+from ragstone_langchain.inside import KINDS
+from ragstone_langchain.read import holds_memory
+from ragstone_langchain.searches import found_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection

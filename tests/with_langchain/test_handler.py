@@ -270,8 +270,8 @@ def test_contexts_are_for_all_that_follow_the_run_and_come_back_whatever_they_ar
     assert chain.invoke(QUESTION, heard(monitor)) == ANSWER
     assert "retrieved_contexts" not in monitor.samples[0].model_fields_set
     assert [str(error) for error in monitor.errors] == [
-        "contexts(docs)[1] is int, not text or a Document",
-        "contexts(docs) is None, not text or a Document",
+        "contexts(docs)[1] is int, not text or a document",
+        "contexts(docs) is None, not text or a document",
     ]
 
 
@@ -282,7 +282,7 @@ def test_of_a_retriever_s_result_that_cannot_be_read_whole_nothing_is_a_context(
 
     (Odd() | (lambda _: ANSWER)).invoke(QUESTION, heard(monitor))
     assert "retrieved_contexts" not in monitor.samples[0].model_fields_set
-    assert [str(error) for error in monitor.errors] == ["a retriever's result[1] is int, not text or a Document"]
+    assert [str(error) for error in monitor.errors] == ["a retriever's result[1] is int, not text or a document"]
 
 
 # --- whose it is -----------------------------------------------------------------------------------------------------

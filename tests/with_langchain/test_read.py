@@ -17,11 +17,12 @@ from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone import AlignmentCoverage, Sample, SummarizationScore
-from ragstone.adapters.runs import Run, Skipped, Unreadable
+from ragstone.adapters.runs import Draft, Run, Skipped, Unreadable
+from ragstone.fields.names import STRONG
 from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler
 from ragstone_langchain.arguments import Arguments
-from ragstone_langchain.read import FIELD_NAMES, Ended, ReadingOptions, sample_of_run
+from ragstone_langchain.read import Ended, ReadingOptions, sample_of_run
 
 from ..support.judges import truth  # noqa: TID252
 from ..support.noting import Noting  # noqa: TID252
@@ -101,7 +102,7 @@ QUESTIONS = {
     "content under the name": {"input": {"content": QUESTION}},
     "a name that may mean it": {"topic": QUESTION, "x": "a"},
     "not by that beside messages": {"messages": [("user", QUESTION)], "topic": "billing"},
-    **{name: {name: QUESTION, "lang": "en"} for name in FIELD_NAMES["user_input"]},
+    **{name: {name: QUESTION, "lang": "en"} for name in STRONG["user_input"]},
 }
 NO_QUESTIONS = ({"file_path": "/x.pdf", "tenant": "t"}, {"a": {"question": QUESTION}, "b": {"question": "x"}}, 7)
 
@@ -146,7 +147,7 @@ ANSWERS = {
     "Mistral's": (AIMessage("[THINK]Hm.[/THINK]First."), "First."),
     "opened unseen": ("Hm, so?</think>\n\nFirst.", "First."),
     "a tag in words": ("Write `<think>` and `</think>`.", "Write `<think>` and `</think>`."),
-    **{name: ({name: ANSWER, "lang": "en"}, ANSWER) for name in FIELD_NAMES["response"]},
+    **{name: ({name: ANSWER, "lang": "en"}, ANSWER) for name in STRONG["response"]},
 }
 NO_ANSWER = {
     "None under the name": ({"answer": None, "confidence": "low"}, ("answer", "confidence")),
@@ -228,7 +229,8 @@ CONTEXTS = [
 UNSTATED = [
     *({name: CITED} for name in ("citations", "related", "reference_contexts")),
     {"sources": ["a.pdf"]},
-    {"debug": {"context": THIRD}},  # what the prompt was given
+    {"debug": {"documents": CITED}},
+    {"context": THIRD},  # what the prompt was given
 ]
 
 
@@ -237,10 +239,10 @@ def test_contexts_are_stated_under_a_usual_name_or_else_what_retrievers_returned
         assert parts(evaluated(QUESTION, ANSWER, context=context)) == WHOLE, context
         assert both(QUESTION, {"answer": ANSWER, "context": context}, [THIRD]) == WHOLE, context
         assert both({"question": QUESTION, "context": context}, ANSWER) == WHOLE, context
-    for name in FIELD_NAMES["retrieved_contexts"]:
+    for name in STRONG["retrieved_contexts"]:
         assert both(QUESTION, {"answer": ANSWER, name: DOCUMENTS}) == WHOLE, name
         assert both(QUESTION, {"answer": ANSWER, name: []}, FOUND) == SPOKEN, "also where nothing is left"
-    assert both(QUESTION, {"answer": ANSWER, "retrieval": {"documents": DOCUMENTS}}, [THIRD]) == WHOLE
+    assert both(QUESTION, {"data": {"answer": ANSWER, "documents": DOCUMENTS}, "k": 2}, [THIRD]) == WHOLE
     for output in UNSTATED:
         assert both(QUESTION, {"answer": ANSWER, **output}, FOUND) == WHOLE
     assert both(QUESTION, {"answer": ANSWER, **output}) == (QUESTION, (THIRD,), ANSWER), "a text, if nothing was found"
@@ -255,8 +257,8 @@ def ended(kind: str, *texts: str, **more: Any) -> Run:
 
 def read(output: object, *inside: Run, inputs: object = QUESTION, reading: Any = (), **more: Any) -> Any:
     whole = Run("app", "chain", inputs=inputs, output=output, inside=[*inside], open=False, **more)
-    sample = sample_of_run(Ended.of(whole), ReadingOptions(*reading))
-    return parts(sample) if isinstance(sample, Sample) else sample
+    draft = sample_of_run(Ended.of(whole), ReadingOptions(*reading))
+    return parts(draft.sample) if isinstance(draft, Draft) else draft
 
 
 SEARCH = ended("retriever", *FOUND)
@@ -396,7 +398,7 @@ def test_a_mapping_says_where_the_fields_are() -> None:
     sample = evaluated({"text": QUESTION}, {"text": ANSWER}, **everywhere)
     assert (*parts(sample), sample.reference) == (*SPOKEN, FIRST), "each in its own place first"
     named = [{"user_input": "text", "response": "text"}]
-    assert read({"x": ANSWER}, inputs={"text": QUESTION}, reading=named) == Skipped("no_answer", ("x",))
+    assert read({"x": ANSWER}, inputs={"text": QUESTION}, reading=named) == Skipped("no_answer", ("x",), "x")
     assert read(None, inputs={"text": QUESTION}, reading=named, error=OSError("down")) == (QUESTION, (), None)
 
 
@@ -412,7 +414,11 @@ def test_a_function_says_what_the_fields_are() -> None:
     told = {"fields": lambda _, outputs: {"response": outputs["told"]}}  # what it does not say is read as always
     assert both(QUESTION, {"told": ANSWER}, FOUND, **told) == WHOLE
     whole = ReadingOptions(lambda *_: Sample(id="7"))
-    assert sample_of_run(Ended.of(Run("app", "chain")), whole) == evaluated(1, 2, fields=whole.fields) == Sample(id="7")
+    assert (
+        sample_of_run(Ended.of(Run("app", "chain")), whole).sample
+        == evaluated(1, 2, fields=whole.fields)
+        == Sample(id="7")
+    )
     assert sample_of_run(Ended.of(Run("app", "chain")), ReadingOptions(lambda *_: None)) == Skipped("declined")
 
 
@@ -431,11 +437,11 @@ REFUSED = [
     (None, State(QUESTION), CITED, {}, "response: outputs['answer'] is None, not text"),
     (None, agent_messages()[:-1], CITED, {}, "response: is not in outputs (list)"),
     (None, [("ai", "Hello."), ("user", QUESTION)], CITED, {}, "response: is not in outputs (list)"),
-    (QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, CITED, {}, "response: outputs['answer'] only calls tools"),
-    (QUESTION, {"output": 3.5}, CITED, {}, "response: outputs['output'] is float, not text"),
+    (QUESTION, {"answer": AIMessage("", tool_calls=[CALL])}, CITED, {}, "response: outputs['answer'] is AIMessage, not text"),
+    (QUESTION, {"output": 3.5}, CITED, {}, "response: is not in outputs (dict with 'output')"),
     (QUESTION, ANSWER, None, {}, "retrieved_contexts: is not in context (None)"),
-    (QUESTION, ANSWER, 7, {}, "retrieved_contexts: context is int, not text or a Document"),
-    (QUESTION, ANSWER, [FIRST, None], {}, "retrieved_contexts: context[1] is None, not text or a Document"),
+    (QUESTION, ANSWER, 7, {}, "retrieved_contexts: context is int, not text or a document"),
+    (QUESTION, ANSWER, [FIRST, None], {}, "retrieved_contexts: context[1] is None, not text or a document"),
     (QUESTION, {"docs": [{"page_content": 7}], "answer": "x"}, None, {}, "retrieved_contexts: outputs['docs'][0] is "),
     (QUESTION, TOOL_SAID, None, {"retriever_tools": ["other"]}, "retrieved_contexts: is not in context (None)"),
     (QUESTION, TOOL_FAILED, None, {"retriever_tools": ["search"]}, "retrieved_contexts: is not in "),

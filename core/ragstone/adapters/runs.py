@@ -1,11 +1,14 @@
 """What an app's framework reports of one call: a tree of runs, which an integration reads into a sample."""
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ragstone.sample import Sample
 
+CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+"""Errors by which a run is called off, and did not fail."""
 PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")
 """Settings or tags of a run that say who asked, and in which conversation: a sample's metadata has them, too."""
 Asked = TypeVar("Asked")

@@ -82,6 +82,9 @@ TEXTS: Names = ("page_content", "text", "content", "chunk_text", "passage", "sni
 WRAPPERS: Names = ("document", "doc", "node", "chunk", "payload", "metadata", "entity", "_source", "fields")
 """Names of what holds that text in a search's hit."""
 
+ORIGINALS: Names = ("text", "document", "source", "article", "original")
+"""Names of a text that is to be summed up."""
+
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 

@@ -189,6 +189,11 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
     return plans
 
 
+def looked_into(field: FieldName, entries: Mapping[str, object]) -> Sequence[str]:
+    """The names behind which one looks for a field: the only one that there is, and those of envelopes."""
+    return _plans(tuple(entries))[field].inner
+
+
 def _is_looked_into(name: str, field: FieldName, *, alone: bool) -> bool:
     is_other = field not in STRONGLY.get(bare(name), (field,))
     return bare(name) in map(bare, ENVELOPES.get(field, ())) or (alone and not is_other)

@@ -1,0 +1,93 @@
+"""What a call inside of a run has found: the Documents of retrievers, tools and steps, and what named tools say."""
+
+import json
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ragstone.adapters.blocks import text_of_blocks, texts_of_results
+from ragstone.adapters.fields_by_user import attempt
+from ragstone.adapters.runs import Run, Unreadable
+from ragstone.fields.read import likely, read
+from ragstone.plain import is_list
+from ragstone_langchain.forms import FORMS, as_text, as_texts, contexts_of, documents_in
+from ragstone_langchain.inside import Inside
+from ragstone_langchain.messages import read_message, role_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+
+def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | None:
+    """The texts that a run inside of another has found, which the app cannot change later.
+
+    Of a retriever and a step these are its Documents, of a tool those in its message's artifact, or as it returned
+    them. A tool with one of the names has else its text, where no retriever inside of it found anything.
+    """
+    if run.kind == "retriever":
+        return contexts_of(output, "a retriever's result")
+    if run.kind == "tool":
+        message = read_message(output)
+        content, artifact = (
+            (output, output) if message is None else (message.content, getattr(message, "artifact", None))
+        )
+        named = run.name in tools and not Inside().note(run).searches
+        return _found_by_tool(content, artifact, named=named)
+    if run.kind != "chain" or isinstance(output, str):
+        return None
+    stated = attempt(documents_in, output, "")
+    return None if isinstance(stated, Unreadable) else stated
+
+
+def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> list[str] | None:
+    """Return the texts that tools retrieved in a turn; None where no tool that retrieves was run.
+
+    A tool retrieves if its artifact holds Documents, or by its name; then its text counts where it has no artifact.
+    """
+    calls = [call for message in turn for call in getattr(message, "tool_calls", ())]
+    names = {call["id"]: call["name"] for call in calls}
+    retrieved: list[str] | None = None
+    for message in turn:
+        if role_of(message) == "tool" and getattr(message, "status", None) != "error":
+            named = (message.name or names.get(getattr(message, "tool_call_id", None))) in tools
+            texts = _found_by_tool(message.content, getattr(message, "artifact", None), named=named)
+            if texts is not None:
+                retrieved = list(dict.fromkeys([*(retrieved or ()), *texts]))
+    return retrieved
+
+
+def _found_by_tool(content: object, artifact: object, *, named: bool) -> list[str] | None:
+    """Return the texts of the Documents that a tool keeps, else what it says if it is named; None if it found none."""
+    kept = attempt(documents_in, artifact, "a tool's artifact")
+    if isinstance(kept, Unreadable) and is_list(artifact):
+        raise kept
+    if isinstance(kept, list) and kept:
+        return kept
+    if not named:
+        return None
+    return [] if artifact == [] else _passages(content)
+
+
+def _passages(content: object) -> list[str]:
+    """The texts of a tool's answer: one of each block or, also as JSON, of each hit of a search; else one."""
+    if (passages := texts_of_results(content)) is not None:
+        return passages
+    text = text_of_blocks(content)
+    hits = content
+    with suppress(ValueError):
+        hits = content if text is None else json.loads(text)
+    found = None if isinstance(hits, str) else _hits(hits)
+    return [as_text(content) if text is None else text] if found is None else found
+
+
+def _hits(value: object) -> list[str] | None:
+    """The texts of a search's hits: in a list, under a usual name, or in the only list that there is."""
+    entries = FORMS.entries(value)
+    if entries is None:
+        return None if not is_list(value) else as_texts(FORMS.value("retrieved_contexts", value))
+    reading = read(value, FORMS, ("retrieved_contexts",))
+    if (found := reading.found.get("retrieved_contexts")) is not None:
+        return as_texts(found.value)
+    name = likely(reading, "retrieved_contexts", FORMS)
+    hits = None if name is None else entries[name]
+    return as_texts(FORMS.value("retrieved_contexts", hits)) if is_list(hits) else None
