@@ -5,7 +5,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -13,7 +13,6 @@ from typing import Any, Generic, Literal, TypeVar, cast
 from pydantic import BaseModel
 
 from ragstone.adapters.runs import Run
-from ragstone.plain import is_list, is_mapping
 
 MOST_OPEN = 10_000
 """Trees that are open at once; beyond that the one that was silent longest is given up."""
@@ -22,8 +21,9 @@ MOST_CHARACTERS = 10_000_000
 _EVENT = 500
 _SILENCE = 3_600.0
 _REMEMBERED = 10_000
-# These are not looked into, because an embedding has thousands of numbers.
 _NO_TEXT = (int, float, type(None))
+# Levels of a value that are looked into for its texts.
+_DEPTH = 6
 
 GivenUp = Literal["never_ended", "too_large"]
 
@@ -174,20 +174,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_all)
 
 
-def _characters(value: object, counted: set[int], depth: int = 6) -> int:
+def _characters(value: object, counted: set[int]) -> int:
     """Count the characters of a value's texts, without those that were counted before."""
-    inner: Iterable[object] = ()
-    if isinstance(value, str):
-        known = id(value) in counted
-        counted.add(id(value))
-        return 0 if known else len(value)
-    if is_list(value):
-        inner = value
-    elif is_mapping(value):
-        inner = value.values()
-    elif (isinstance(value, BaseModel) or is_dataclass(value)) and id(value) not in counted:
-        counted.add(id(value))
-        inner = getattr(value, "__dict__", {}).values()
-    if not depth:
-        return 0
-    return sum([_characters(each, counted, depth - 1) for each in tuple(inner) if not isinstance(each, _NO_TEXT)])
+    size = 0
+    # One loop, because each call of a framework's comes here twice.
+    waiting = [(value, _DEPTH)]
+    while waiting:
+        each, depth = waiting.pop()
+        if isinstance(each, str):
+            if id(each) not in counted:
+                counted.add(id(each))
+                size += len(each)
+        elif isinstance(each, _NO_TEXT) or not depth:
+            continue
+        elif isinstance(each, (list, tuple)):
+            # An embedding has thousands of numbers.
+            if each and not (isinstance(each[0], _NO_TEXT) and isinstance(each[-1], _NO_TEXT)):
+                waiting += [(one, depth - 1) for one in cast("list[object]", each)]
+        elif isinstance(each, Mapping):
+            waiting += [(one, depth - 1) for one in cast("Mapping[object, object]", each).values()]
+        elif (isinstance(each, BaseModel) or is_dataclass(each)) and id(each) not in counted:
+            counted.add(id(each))
+            waiting += [(one, depth - 1) for one in getattr(each, "__dict__", {}).values()]
+    return size
