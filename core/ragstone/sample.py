@@ -23,10 +23,13 @@ def _text(value: object) -> object:
     if not isinstance(value, str):
         missing = isinstance(value, float) and math.isnan(value)
         raise ValueError(f"is {'NaN' if missing else type(value).__name__}, not text (str)")
-    return _LONE_SURROGATE.sub("\ufffd", value)
+    return value if value.isascii() else _LONE_SURROGATE.sub("\ufffd", value)
 
 
 def _contexts(value: object) -> object:
+    # The usual ones, quickly.
+    if isinstance(value, (list, tuple)):
+        return tuple(cast("Sequence[object]", value))
     kind = type(value).__name__
     if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or not isinstance(value, Iterable):
         raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")

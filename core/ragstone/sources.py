@@ -241,12 +241,13 @@ class RowReader:
                 mapping, or an object with fields.
             table: Whether it is of a table, where numbers may stand for ids.
         """
-        if isinstance(item, BadLine):
-            return replace(item, line=item.line or number)
-        if isinstance(item, Row):
-            return item
-        if isinstance(item, Sample):
-            return Row(number, item)
+        if not isinstance(item, dict):
+            if isinstance(item, BadLine):
+                return replace(item, line=item.line or number)
+            if isinstance(item, Row):
+                return item
+            if isinstance(item, Sample):
+                return Row(number, item)
         try:
             values = item if is_mapping(item) else fields_of(item)
             if values is None:
@@ -332,7 +333,9 @@ class _Cells(Plain):
         value = _python_value(value)
         if field == "retrieved_contexts":
             items = _items(value)
-            return [_text_or_item(each) for each in items] if is_list(items) else value
+            if not is_list(items):
+                return value
+            return [each if isinstance(each, str) else _text_or_item(each) for each in items]
         return None if is_mapping(value) and field not in ("history", "metadata", "id") else value
 
 
@@ -346,6 +349,8 @@ def _text_or_item(item: object) -> object:
 
 def _field_value(field: FieldName, found: Found, *, table: bool) -> object:
     value = found.value
+    if field in ("user_input", "response"):
+        return value
     if field == "id":
         # A column of whole numbers of which one is missing comes as floats.
         value = int(value) if table and isinstance(value, float) and value.is_integer() else value
@@ -377,7 +382,7 @@ def _items(value: object) -> object:
 
 def _python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
     """A cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
-    if isinstance(value, str):
+    if isinstance(value, (str, list, int)):
         return value
     # What pandas has for nothing.
     if type(value).__name__ in ("NAType", "NaTType"):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from ragstone.fields.names import ENVELOPES, FIELDS, STRONGLY, UNLESS_BESIDE, WEAKLY, FieldName, bare, is_final
 from ragstone.fields.values import alike, is_path, text_of_document
@@ -75,6 +75,8 @@ class Plain:
         """The values under the names of a mapping or of an object with fields."""
         if not is_mapping(value):
             return fields_of(value)
+        if {*map(type, value)} == {str}:
+            return cast("Mapping[str, object]", value)
         return {name: each for name, each in value.items() if isinstance(name, str)}
 
     def value(self, field: FieldName, value: object) -> object | None:
@@ -116,10 +118,10 @@ def read(value: object, forms: Forms = PLAIN, fields: Sequence[FieldName] = FIEL
     # A name that may hold question or answer is the answer's.
     if "user_input" in fields:
         reader.read("user_input", plans["user_input"], entries)
-    used = {found.name.partition(".")[0] for found in reader.found.values()}
+    found = reader.found
+    used = {name if "." not in name else name.partition(".")[0] for _, name, _ in found.values()}
     unread = {name: each for name, each in entries.items() if name not in used}
-    found: dict[FieldName, Found] = {name: reader.found[name] for name in fields if name in reader.found}
-    return Read(found, unread, reader.conflicts, reader.unreadable)
+    return Read({name: found[name] for name in fields if name in found}, unread, reader.conflicts, reader.unreadable)
 
 
 def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
@@ -210,6 +212,12 @@ class _Reader:
 
     def read(self, field: FieldName, plan: _Plan, entries: Mapping[str, object]) -> None:
         """Read one field, or note why it cannot be told."""
+        if len(plan.strong) == 1:
+            # As rows have it: quick, because there may be a million of them.
+            name = plan.strong[0]
+            if (raw := entries[name]) is not None and (value := self._forms.value(field, raw)) is not None:
+                self.found[field] = Found(value, name, raw)
+                return
         found = self._in(field, plan, entries, 0)
         if len(found) == 1:
             self.found[field] = found[0]
