@@ -72,6 +72,7 @@ def _documents() -> Iterator[str]:
     yield "|---|---|"
     yield f"| the text of a passage | {_code(names.TEXTS)} |"
     yield f"| what may hold it | {_code(names.WRAPPERS)} |"
+    yield f"| a text that is to be summed up, in the inputs of an evaluator | {_code(names.ORIGINALS)} |"
 
 
 _TABLES = {each.__name__[1:]: each for each in (_strong, _weak, _final, _envelopes, _company, _documents)}
