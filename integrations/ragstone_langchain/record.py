@@ -34,6 +34,8 @@ ADVICE = ADVICE_FOR_ALL | {
     "interrupted": "the run waits for a person; it becomes a sample when it is resumed and ends",
     "never_ended": "no event came for an hour, or 10,000 other runs were open",
     "no_answer": 'Name it: MonitorHandler(monitor, fields={"response": "NAME"})',
+    "no_contexts": "Name them by contexts(...) where they are found, or "
+    'MonitorHandler(monitor, fields={"retrieved_contexts": "NAME"})',
     "no_question": "return the question from fields=",
     "nothing_found": "return question, contexts and answer from fields=",
     "only_model": "a model was called outside of any chain: call monitor.submit(Sample(...)) there",
@@ -252,7 +254,7 @@ class RunRecorder:
             raise
         self._wait(thread, ended, read, before)
         if isinstance(read, Skipped):
-            self.monitor.skip(read.reason, names=read.names)
+            self.monitor.skip(read.reason, names=read.names, likely=read.likely)
             return
         about, sample = _about(run), read.sample
         own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}

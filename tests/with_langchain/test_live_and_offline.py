@@ -10,10 +10,11 @@ pytest.importorskip("langchain.agents")
 
 from langchain.agents import create_agent
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import tool
 from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 
 from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler, RagEvaluator
@@ -38,6 +39,10 @@ class Tells(NeedsNothing):
         return self._score(1.0, json.dumps(parts(sample)))
 
 
+class Summed(MessagesState):
+    summary: str
+
+
 class Asked(TypedDict, total=False):
     question: str
     documents: list[Any]
@@ -46,6 +51,10 @@ class Asked(TypedDict, total=False):
 
 def graph(state: Any, node: Any) -> Any:
     return StateGraph(state).add_sequence([("node", node)]).add_edge(START, "node").compile()
+
+
+def summed(asked: Any) -> Any:
+    return {"messages": [AIMessage(ANSWER)], "summary": "About novels."}
 
 
 @tool(return_direct=True)
@@ -91,6 +100,7 @@ APPS: dict[str, tuple[Any, ...]] = {
     "documents in the outputs": (graded, {}, {"question": QUESTION}, WHOLE),
     "a call that failed after its search": (retried, {}, QUESTION, WHOLE),
     "a graph": (rag_graph, {}, {"question": QUESTION}, WHOLE),
+    "a summary beside messages": (lambda: graph(Summed, summed), {}, ASKED, (QUESTION, (), ANSWER)),
     "texts that stood in the inputs, beside a search": (
         lambda: graph(Asked, searching), {}, {"question": QUESTION, "documents": ["a.pdf"]}, WHOLE,
     ),
