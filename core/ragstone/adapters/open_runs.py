@@ -12,11 +12,14 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
+from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.runs import Run
 
 MOST_OPEN = 10_000
 """Trees that are open at once; beyond that the one that was silent longest is given up."""
 MOST_CHARACTERS = 10_000_000
+MOST_IN_PROMPTS = 2_000_000
+"""Characters that models of one tree are given and say: beyond that none of its calls is known."""
 # Characters that a begin or an end counts as: so a tree has at most 10,000 runs.
 _EVENT = 500
 _SILENCE = 3_600.0
@@ -48,6 +51,8 @@ class _Tree(Generic[R]):
     counted: set[int] = field(default_factory=set[int])
     size: int = 0
     touched: float = 0.0
+    in_calls: int = 0
+    counted_in_calls: set[int] = field(default_factory=set[int])
 
 
 class OpenRuns(Generic[R]):
@@ -135,6 +140,17 @@ class OpenRuns(Generic[R]):
             if run is tree.root:
                 self._close(tree)
             return run if run is tree.root or self._has_space(tree, output) else None
+
+    def note_call(self, run_id: Hashable, call: ModelCall) -> None:
+        """Note what a model was given, and what it said once it has ended. Beyond 2,000,000 characters none is kept."""
+        with self._lock:
+            run, tree = self._runs.get(run_id, (None, None))
+            if run is None or tree is None or tree.in_calls > MOST_IN_PROMPTS:
+                return
+            run.call = call
+            tree.in_calls += _characters([call.prompt, call.said], tree.counted_in_calls)
+            for each in (tree.root, *tree.root.walk()) if tree.in_calls > MOST_IN_PROMPTS else ():
+                each.call = None
 
     def _has_space(self, tree: _Tree[R], value: object) -> bool:
         tree.touched = time.monotonic()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ragstone.adapters.answering import ModelCall
 from ragstone.sample import Sample
 
 CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
@@ -28,6 +29,7 @@ class Run:
         output: What it returned; None where it has not, or has failed.
         inside: The runs that it started, as they began.
         open: Whether it has not ended.
+        call: Of a model: what it was given and what it said, unless that is too much.
     """
 
     id: Hashable
@@ -40,6 +42,7 @@ class Run:
     parent: "Run | None" = None
     inside: "list[Run]" = field(default_factory=list["Run"])
     open: bool = True
+    call: ModelCall | None = None
 
     def walk(self) -> "Iterator[Run]":
         """Yield the runs inside as they began, each before those inside of it."""
