@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ragstone.adapters.fields_by_user import BY_USER, FoundFields, attempt, kind, names_of
+from ragstone.adapters.narrowing import narrowed
 from ragstone.adapters.runs import Run, Unreadable
 from ragstone.fields.names import ORIGINALS, STRONG
 from ragstone.fields.read import Found
@@ -63,7 +64,7 @@ class Arguments:
         source = metric.source_field
         if source is not None:
             fields = {**fields, **self._original(source, fields)}
-        sample = draft_of_run(fields, ended).sample
+        sample = narrowed(draft_of_run(fields, ended)).sample
         problems = {field: value for field, value in fields.items() if isinstance(value, Unreadable)}
         wrong_keys: list[SampleField] = [field for field in names_of(reading.fields) if field in problems]
         if source is not None and not wrong_keys and not metric.source_chosen:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
+from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.runs import Run, Unreadable
 
 RunKind = Literal["chain", "step", "tool", "retriever", "model", "named"]
@@ -38,6 +39,7 @@ class Inside:
         given: Conversations that steps were given.
         open: Whether any of them has not ended.
         waits: Whether any of them waits for a person.
+        calls: The calls of models; none of what went on where others waited, whose prompts are not kept so long.
     """
 
     named: list[Texts] = field(default_factory=_some)
@@ -46,6 +48,7 @@ class Inside:
     given: list[object] = field(default_factory=list[object])
     open: bool = False
     waits: bool = False
+    calls: list[ModelCall] = field(default_factory=list[ModelCall])
 
     def note(self, run: Run, *, searching: bool = False, failed: bool = False) -> "Inside":
         """Note the calls inside of a run.
@@ -66,6 +69,8 @@ class Inside:
             search = each.kind == "retriever" or (each.kind == "tool" and bool(each.output))
             if each.inside:
                 self.note(each, searching=searching or search, failed=lost)
+            if each.call is not None and not lost:
+                self.calls.append(each.call)
             if lost or each.output is None:
                 continue
             found = cast("Texts", each.output)

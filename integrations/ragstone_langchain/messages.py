@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from ragstone.adapters.answering import texts_in
 from ragstone.adapters.blocks import calls_tools, text_of_blocks
 from ragstone.judging.reply import find_thoughts
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import fields_of, is_list, is_mapping, to_json
 from ragstone.sample import Turn
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
 _ROLES = {"human": "user", "ai": "assistant"}
+# Where the result of a model, and what it is made of, has what was said.
+_SAID = ("generations", "choices", "message", "text", "output")
 # Messages of a conversation that are read for its history at most.
 _LONGEST = 100
 
@@ -144,3 +147,24 @@ def turns_in(value: object, *, memory: bool) -> list[Turn]:
             return []
     spoken = [(_ROLES[who], text) for who, text in said if who in _ROLES and text.strip()]
     return [Turn.model_validate({"role": role, "content": text}) for role, text in spoken]
+
+
+def prompt_of(given: object) -> list[str]:
+    """The texts that a model is given: of prompts or messages, as LangChain and LangSmith pass them on."""
+    if isinstance(given, str):
+        return [given]
+    if (message := read_message(given)) is not None:
+        return [*texts_in(cast("object", message.content))]
+    return [text for each in (given if is_list(given) else ()) for text in prompt_of(each)]
+
+
+def said_by(result: object) -> list[str]:
+    """What a model said, and what it passes to tools, which may be an answer: of its result, in every form."""
+    if isinstance(result, str):
+        return [result]
+    if (message := read_message(result)) is not None:
+        calls: Sequence[Any] = getattr(message, "tool_calls", ())
+        return [said_in(message), *(to_json(call["args"]) for call in calls)]
+    entries = result if is_mapping(result) else fields_of(result) or {}
+    inner = next((entries[name] for name in _SAID if entries.get(name)), result if is_list(result) else ())
+    return [text for each in (inner if is_list(inner) else [inner]) for text in said_by(each)]

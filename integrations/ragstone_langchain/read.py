@@ -4,7 +4,7 @@ Live runs, LangSmith's runs and what evaluators are called with are read alike. 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ragstone.adapters.fields_by_user import (
@@ -19,7 +19,7 @@ from ragstone.adapters.fields_by_user import (
     names_of,
     strictly,
 )
-from ragstone.adapters.runs import CANCELLED, Draft, Fields, Run, Skipped, Unreadable
+from ragstone.adapters.runs import CANCELLED, Draft, Fields, Run, Searched, Skipped, Unreadable
 from ragstone.fields.names import STRONG, FieldName
 from ragstone.fields.read import Found, Read, likely, read
 from ragstone.options import checked
@@ -109,12 +109,10 @@ def draft_of_run(fields: FoundFields, ended: Ended) -> Draft:
     draft = draft_of(fields, ended.answered, FORMS)
     sample = draft.sample
     history = sample.history or _history_of_run(ended, sample.user_input, sample.response)
-    return Draft(
-        sample.model_copy(update={"history": tuple(history)}) if history else sample,
-        draft.read_from,
-        draft.names,
-        draft.likely,
-    )
+    contexts = fields.get("retrieved_contexts")
+    searched = contexts.raw if isinstance(contexts, Found) and isinstance(contexts.raw, Searched) else None
+    sample = sample.model_copy(update={"history": tuple(history)}) if history else sample
+    return replace(draft, sample=sample, searched=searched)
 
 
 # --- earlier turns ---------------------------------------------------------------------------------------------------
@@ -318,7 +316,8 @@ def _contexts(ended: Ended, tools: Collection[str]) -> "Iterator[Found | None]":
         yield stated
     searched = [*dict.fromkeys([*texts_of(inside.searches), *(tool_texts(ended.turn) or ())])]
     if searched:
-        yield Found(searched, f"searches ({len(searched)})")
+        read_by = Searched(searched, inside.calls, texts_of(inside.steps))
+        yield Found(searched, f"searches ({len(searched)})", read_by)
     if passed := passed_on(inside.steps):
         yield Found(passed, "steps")
     said = tool_texts(ended.turn, tools)

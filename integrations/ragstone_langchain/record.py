@@ -4,12 +4,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.fields_by_user import attempt
+from ragstone.adapters.narrowing import submit
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.adapters.runs import PERSONAL, Draft, Run, Skipped, Unreadable
 from ragstone.adapters.shared_model import JUDGE_TAG
@@ -18,6 +20,7 @@ from ragstone.live.trace import TRACE_KEY, own_id
 from ragstone.plain import as_dict, is_mapping, to_plain
 from ragstone_langchain.forms import contexts_of
 from ragstone_langchain.inside import Inside, RunKind
+from ragstone_langchain.messages import prompt_of, said_by
 from ragstone_langchain.read import Ended, ReadingOptions, holds_memory, sample_of_run
 from ragstone_langchain.searches import found_by
 
@@ -195,7 +198,9 @@ class RunRecorder:
         else:
             if top.configurable is None:
                 top.configurable = _in_context("configurable")
-            self.runs.begin(Run(key, kind, name, as_it_stands(inputs) if holds_memory(inputs) else None), parent.id)
+            given = as_it_stands(inputs) if holds_memory(inputs) and kind != "model" else None
+            if self.runs.begin(Run(key, kind, name, given), parent.id) and kind == "model" and top.skipped is None:
+                self.runs.note_call(key, ModelCall(prompt_of(inputs)))
 
     def _topmost(self, key: Hashable, kind: RunKind, name: str, event: Mapping[str, Any], inputs: object) -> TopRun:
         """Return a topmost run."""
@@ -225,6 +230,7 @@ class RunRecorder:
         run, top = self.runs.get(key), self.runs.top_of(key)
         if run is None or top is None:
             return
+        result = output
         if run is top:
             run.inputs = run.inputs if streamed is None else streamed
         elif error is None:
@@ -235,6 +241,8 @@ class RunRecorder:
                 top.recorder.submit(top)
             elif top.skipped:
                 self.monitor.skip(top.skipped)
+        elif run.call is not None and error is None:
+            self.runs.note_call(key, ModelCall(run.call.prompt, said_by(result)))
         if isinstance(output, Unreadable):
             raise output
 
@@ -258,15 +266,12 @@ class RunRecorder:
             return
         about, sample = _about(run), read.sample
         own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}
-        self.monitor.submit(sample.model_copy(update=own))
-        count = getattr(self.monitor, "count_fields", None)
-        if count is not None:
-            count(read.read_from, read.names, read.likely)
+        submit(self.monitor, replace(read, sample=sample.model_copy(update=own)))
 
     def _wait(self, thread: str, ended: Ended, read: Draft | Skipped, before: Waiting | None) -> None:
         """Keep what waits for a person, until what resumes it comes to an answer."""
         if isinstance(read, Skipped) and read.reason in _WAITS:
-            before = Waiting(time.monotonic(), ended.run.inputs, ended.inside)
+            before = Waiting(time.monotonic(), ended.run.inputs, replace(ended.inside, calls=[]))
         elif isinstance(read, Draft) and ended.run.error is None:
             return
         if thread and before is not None:

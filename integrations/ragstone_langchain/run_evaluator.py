@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluator
 
 from ragstone.adapters import runs
+from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.fields_by_user import attempt
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.inside import KINDS
+from ragstone_langchain.messages import prompt_of, said_by
 from ragstone_langchain.read import holds_memory
 from ragstone_langchain.searches import found_by
 
@@ -72,8 +74,10 @@ def _langsmith_result(result: dict[str, Any]) -> EvaluationResult | EvaluationRe
 def _recorded_run(run: Any, tools: "Collection[str]") -> runs.Run:  # noqa: ANN401
     """Return a traced run as a handler would have recorded it."""
     failed = None if run.error is None else RuntimeError(run.error)
-    given = run.inputs if holds_memory(run.inputs) else None
-    recorded = runs.Run(run.id, KINDS.get(run.run_type, "chain"), run.name, given, error=failed, open=False)
+    kind, given = KINDS.get(run.run_type, "chain"), run.inputs if holds_memory(run.inputs) else None
+    recorded = runs.Run(run.id, kind, run.name, given, error=failed, open=False)
+    if kind == "model":
+        recorded.call = ModelCall(prompt_of([*run.inputs.values()]), said_by(run.outputs))
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
     recorded.inside = [_recorded_run(child, tools) for child in children]
     recorded.output = None if run.outputs is None else attempt(found_by, recorded, _output_of_run(run), tools)

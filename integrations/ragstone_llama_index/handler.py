@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -14,14 +15,14 @@ from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
 
+from ragstone.adapters.narrowing import submit, with_answer
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL
-from ragstone.adapters.runs import PERSONAL, Run, Skipped, Unreadable
+from ragstone.adapters.runs import PERSONAL, Draft, Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.sampling import check_function
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
 from ragstone.metrics.models import check_members
-from ragstone.sample import Sample
 from ragstone_llama_index.read import (
     CALLED_OFF,
     Mode,
@@ -158,14 +159,14 @@ class Live(CallRecorder):
             return
         answer = draft.answer
         if run.error is not None or draft.sample.response is not None or not isinstance(answer, Streams):
-            self.monitor.submit(draft.sample)
+            submit(self.monitor, draft)
             return
         writing = isinstance(answer, StreamingAgentChatResponse) and answer.is_writing_to_memory
         pieces = self._pieces_of(answer) if writing else Pieces()
         if not writing:
             _note(answer, pieces)
-        # Only now: what cannot be noted counts once, as an error.
-        pieces.add_done_callback(partial(self.safely, self._take_pieces, draft.sample))
+        # Only now: what cannot be noted counts once, as an error. Without the response, which has the stream.
+        pieces.add_done_callback(partial(self.safely, self._take_pieces, replace(draft, answer=None)))
 
     def _pieces_of(self, response: object) -> Pieces:
         """Return the pieces of a chat's stream that LlamaIndex reads into its memory."""
@@ -179,7 +180,7 @@ class Live(CallRecorder):
         """Note the pieces of a chat's stream that LlamaIndex is about to read: early versions keep no text."""
         _note(response, self._pieces_of(response))
 
-    def _take_pieces(self, sample: Sample, pieces: Pieces) -> None:
+    def _take_pieces(self, draft: Draft, pieces: Pieces) -> None:
         """Submit the sample of a stream that has ended."""
         self._remove_if_done()
         error = pieces.exception()
@@ -188,12 +189,12 @@ class Live(CallRecorder):
             if (text := text_in(came)) is None:
                 self.monitor.skip("no_answer", names=tuple({type(piece).__name__ for piece in came}))
             else:
-                self.monitor.submit(sample.model_copy(update={"response": said(text)}))
+                submit(self.monitor, with_answer(draft, said(text)))
         elif isinstance(error, CALLED_OFF):
             self.monitor.skip("abandoned" if isinstance(error, GeneratorExit) else "cancelled")
         else:
-            metadata = {**sample.metadata, "error": describe(error, most=200)}
-            self.monitor.submit(sample.model_copy(update={"metadata": metadata}))
+            metadata = {**draft.sample.metadata, "error": describe(error, most=200)}
+            submit(self.monitor, replace(draft, sample=draft.sample.model_copy(update={"metadata": metadata})))
 
 
 def _note(response: Streams, pieces: Pieces) -> None:

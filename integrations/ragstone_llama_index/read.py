@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from operator import attrgetter
 from types import GeneratorType, UnionType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse
@@ -22,11 +22,15 @@ from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import Event
 from pydantic import ValidationError
 
-from ragstone.adapters.runs import Fields, Run, Skipped, Unreadable
+from ragstone.adapters.narrowing import narrowed
+from ragstone.adapters.runs import Draft, Fields, Run, Searched, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.options import checked
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
 from ragstone.sample import Sample, SampleField, Turn, first_problem
+
+if TYPE_CHECKING:
+    from ragstone.adapters.answering import ModelCall
 
 Streamed = StreamingResponse | AsyncStreamingResponse
 Streams = Streamed | StreamingAgentChatResponse
@@ -112,14 +116,6 @@ class Reading:
 _AS_USUAL = Reading()
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A sample as far as it is known, and what answers: a stream's text is yet to come."""
-
-    sample: Sample
-    answer: object
-
-
 def sample_of(run: Run, reading: Reading = _AS_USUAL) -> Sample | Skipped:
     """Read a run that has ended. `Unreadable`: the user's function failed.
 
@@ -132,7 +128,7 @@ def sample_of(run: Run, reading: Reading = _AS_USUAL) -> Sample | Skipped:
     draft = draft_of(run, reading)
     if isinstance(draft, Draft):
         streamed = isinstance(draft.answer, Streams) and draft.sample.response is None
-        return Skipped("abandoned") if streamed and run.error is None else draft.sample
+        return Skipped("abandoned") if streamed and run.error is None else narrowed(draft).sample
     return draft
 
 
@@ -163,16 +159,18 @@ def read(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
     about = {**run.metadata, **error}
     fields = {"id": about.pop("sample_id", None), "user_input": question_of(run)} | fields
     fields |= {"response": text_or_none(answer), "metadata": {**about, **as_dict(fields.get("metadata"))}}
-    fields["retrieved_contexts"] = (
-        _contexts_of_run(run, answer, reading) if contexts is None else named(contexts, reading)
-    )
+    searched: Searched | None = None
+    if contexts is None:
+        fields["retrieved_contexts"], searched = _contexts_of_run(run, answer, reading)
+    else:
+        fields["retrieved_contexts"] = named(contexts, reading)
     try:
         sample = Sample.model_validate(fields)
     except ValidationError as problem:
         raise Unreadable(f"fields: {first_problem(problem)}") from None
     if not sample.history and (turns := _turns_before_question(run, sample.user_input)):
         sample = sample.model_copy(update={"history": tuple(turns)})
-    return Draft(sample, answer)
+    return Draft(sample, answer=answer, searched=searched)
 
 
 def _by_user(run: Run, reading: Reading) -> dict[str, object] | None:
@@ -302,8 +300,9 @@ class _Inside:
 
     def __init__(self, run: Run, reading: Reading) -> None:
         self._reading = reading
-        # What the app has named as contexts, and the ids of nodes that retrievers returned.
+        # What the app has named as contexts, the ids of nodes that retrievers returned, and what models were asked.
         self.named: list[str] = []
+        self.calls: list[ModelCall] = []
         self._retrieved: set[str] = set()
         self._note(run)
 
@@ -313,6 +312,8 @@ class _Inside:
                 self.named += map(str, as_list(each.output))
             elif each.kind == "retrieval" and not (each.inside and any(one.kind in _ANSWERING for one in each.walk())):
                 self._retrieved.update(map(_id_of, nodes_in(each.output)))
+            if each.call is not None:
+                self.calls.append(each.call)
             if each.inside:
                 self._note(each)
 
@@ -459,12 +460,21 @@ def named(sources: object, reading: Reading = _AS_USUAL) -> Sequence[str]:
     return _source_texts([item for item in items if isinstance(item, NodeOrText)], reading)
 
 
-def _contexts_of_run(run: Run, answer: object, reading: Reading) -> Sequence[str]:
-    """Return a run's contexts: named by the app, else stated in what it returned, else retrieved on the way to it."""
+def _contexts_of_run(run: Run, answer: object, reading: Reading) -> tuple[Sequence[str], Searched | None]:
+    """Return a run's contexts: named by the app, else stated in what it returned, else retrieved on the way to it.
+
+    What was retrieved is to be narrowed to what the answering call read.
+    """
     inside = _Inside(run, reading)
     if inside.named:
-        return [*dict.fromkeys(inside.named)]
-    return _source_texts(inside.stated(run, answer) or inside.sources(run), reading)
+        return [*dict.fromkeys(inside.named)], None
+    if stated := inside.stated(run, answer):
+        return _source_texts(stated, reading), None
+    compared: dict[str, str] = {}
+    for source in inside.sources(run):
+        for text in _source_texts([source], reading):
+            compared[text] = next(iter(_source_texts([source], _AS_USUAL)), text)
+    return [*compared], Searched([*compared], inside.calls, compared=[*compared.values()])
 
 
 # --- history --------------------------------------------------------------------------------------

@@ -12,7 +12,14 @@ from typing import Any, cast
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.llms.base import BaseLLM
+from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.instrumentation.events.llm import (
+    LLMChatEndEvent,
+    LLMChatStartEvent,
+    LLMCompletionEndEvent,
+    LLMCompletionStartEvent,
+)
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.tools import BaseTool
@@ -24,9 +31,10 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
+from ragstone.adapters.answering import ModelCall, texts_in
 from ragstone.adapters.open_runs import OpenRuns
 from ragstone.adapters.runs import Run
-from ragstone.plain import as_dict, is_list
+from ragstone.plain import as_dict, is_list, to_json
 from ragstone_llama_index.read import ENTRIES, CallKind, Reading, converses, named, named_values, nodes_in
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
@@ -48,6 +56,8 @@ TOPMOST: tuple[CallKind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "mo
 EVALUATION_TAG = "ragstone:evaluation"
 """Stands in the tags of what an evaluation asks an app."""
 EVALUATIONS = ("llama_index.core.evaluation", "llama_index.core.llama_dataset")
+CallEvent = LLMChatStartEvent | LLMChatEndEvent | LLMCompletionStartEvent | LLMCompletionEndEvent
+"""What LlamaIndex says of a model's call: what it was given, and what it said."""
 _READING = ("ragstone_llama_index.streaming", "llama_index.core.response_synthesizers")
 _REPORTING = (__name__, "llama_index_instrumentation")
 _STEPS = 500
@@ -178,6 +188,17 @@ class CallRecorder:
             if each.kind == "rerank" and each.open:
                 self.trees.end(each.id, tuple(event.nodes))
 
+    def note_call(self, event: CallEvent) -> None:
+        """Keep what a model was given, and what it said."""
+        run, top = self.get(event.span_id), self.trees.top_of(event.span_id)
+        if run is None or run.kind != "model" or top is None or not top.kind:
+            return
+        if isinstance(event, LLMCompletionStartEvent | LLMCompletionEndEvent):
+            prompt = [event.prompt]
+        else:
+            prompt = [text for message in event.messages for text in texts_in(message.blocks)]
+        self.trees.note_call(run.id, ModelCall(prompt, said_by(getattr(event, "response", None))))
+
     def name_contexts(self, run: Run, nodes: object) -> None:
         """Keep contexts that the app names in a run. TypeError: they are none."""
         texts = named(nodes, self.reading)
@@ -229,14 +250,26 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
         self.recorder.safely(self.recorder.end, id_, None, err or asyncio.CancelledError())
 
     def handle(self, event: BaseEvent, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Keep what a reranker did."""
+        """Keep what a reranker did, and what a model was given and said."""
         if isinstance(event, ReRankStartEvent | ReRankEndEvent):
             self.recorder.safely(self.recorder.rerank, event)
+        elif isinstance(event, CallEvent):
+            self.recorder.safely(self.recorder.note_call, event)
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         """Not called: `span_enter` and the others are replaced as a whole."""
 
     prepare_to_exit_span = prepare_to_drop_span = new_span
+
+
+def said_by(response: ChatResponse | CompletionResponse | None) -> list[str]:
+    """What a model said, and what it passes to tools, which may be an answer."""
+    if not isinstance(response, ChatResponse):
+        return [] if response is None else [response.text]
+    message = response.message
+    calls = [getattr(block, "tool_kwargs", None) for block in message.blocks]
+    calls.append(message.additional_kwargs.get("tool_calls"))
+    return [message.content or "", *(each if isinstance(each, str) else to_json(each) for each in calls if each)]
 
 
 def recorders() -> list[CallRecorder]:

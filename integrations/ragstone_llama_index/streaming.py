@@ -9,11 +9,12 @@ from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
 from llama_index.core.base.response.schema import AsyncStreamingResponse
 from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 
-from ragstone.adapters.runs import Run, Skipped
+from ragstone.adapters.narrowing import narrowed, with_answer
+from ragstone.adapters.runs import Draft, Run, Skipped
 from ragstone.background import in_daemon
 from ragstone.errors import describe
 from ragstone.sample import Sample
-from ragstone_llama_index.read import Draft, Reading, Streamed, is_begun, question_of, read, text_or_none
+from ragstone_llama_index.read import Reading, Streamed, is_begun, question_of, read, text_or_none
 
 Answered = tuple[Sample, str | None]
 """A sample of what an app answered, and why it has no answer, where that is known."""
@@ -106,7 +107,7 @@ async def read_to_end(run: Run, reading: Reading) -> Answered:
             text = text_or_none(await in_daemon(lambda: stream.get_response()))
     except Exception as error:
         problem = f"its stream broke off ({describe(error, most=200)})"
-    return draft.sample.model_copy(update={"response": text}), problem
+    return narrowed(draft if text is None else with_answer(draft, text)).sample, problem
 
 
 def _answered(run: Run, draft: Draft | Skipped) -> Answered:
@@ -119,4 +120,4 @@ def _answered(run: Run, draft: Draft | Skipped) -> Answered:
         if is_begun(answer):
             return draft.sample, "its stream was read before, and the response kept no whole text"
         return draft.sample, "is a stream that is yet to be read; call response.get_response() first"
-    return draft.sample, None
+    return narrowed(draft).sample, None

@@ -161,7 +161,7 @@ def one_by_one(question):
 def reranked(question):
     retriever(["Not reranked."]).retrieve(question)
     nodes = Telling().postprocess_nodes(retriever().retrieve(question), query_str=question)
-    return str(Speaking().complete(nodes[0].text))
+    return str(Speaking().complete(f"Not reranked. {nodes[0].text}"))
 
 
 def naming(question):

@@ -120,9 +120,9 @@ def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelC
         return ()
     if len(wanted) < _FEW:
         words = _words(answer)
-        return [
-            call for call in calls if any(words in _words(said) or wanted == _letters(said) for said in _said(call))
-        ]
+        said_by = {call: [_words(said) for said in _said(call)] for call in calls}
+        ends = any(said.endswith(words) for each in said_by.values() for said in each)
+        return [call for call in calls if ends and any(words in said for said in said_by[call])]
     saying: list[ModelCall] = []
     parts: list[ModelCall] = []
     covered = 0
@@ -162,11 +162,11 @@ def _is_quoted(said: bytes, as_words: str, letters: bytes, words: str) -> bool:
 
 
 def _said(call: ModelCall) -> set[str]:
-    """What a call said: its outputs, their lines, and the values in those that are JSON."""
+    """What a call said: its outputs, with tags and without, their lines, and the values in those that are JSON."""
     pieces: dict[str, None] = {}
     for text in call.said:
         lines = text.split("\n", _MOST_PIECES)[:_MOST_PIECES]
-        pieces |= dict.fromkeys([text, *lines, *_values_in(text)][: 2 * _MOST_PIECES])
+        pieces |= dict.fromkeys([text, _TAG.sub(" ", text), *lines, *_values_in(text)][: 2 * _MOST_PIECES])
     return {text for text in pieces if _letters(text)}
 
 

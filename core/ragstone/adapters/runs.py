@@ -1,7 +1,7 @@
 """What an app's framework reports of one call: a tree of runs, which an integration reads into a sample."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -73,6 +73,29 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """What searches of a run returned, and by what is told which of it the answering call read.
+
+    Attributes:
+        found: The texts of what they returned.
+        calls: The calls of models.
+        passed_on: Texts of documents that steps returned.
+        compared: The texts of `found` as a prompt has them, where contexts have more.
+    """
+
+    found: Sequence[str]
+    calls: Sequence[ModelCall]
+    passed_on: Sequence[str] = ()
+    compared: Sequence[str] = ()
+
+    @property
+    def size(self) -> int:
+        """How many characters it holds."""
+        prompts = {id(text): len(text) for call in self.calls for text in call.prompt}
+        return sum(prompts.values()) + sum(map(len, (*self.found, *self.passed_on)))
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A sample as it was read.
 
@@ -82,6 +105,7 @@ class Draft:
         names: The names that were there and hold no field.
         likely: Of a field that is missing, the one entry that can be meant.
         answer: What answers, where it is a stream whose text is yet to come.
+        searched: What its contexts are to be narrowed by, where searches returned them.
     """
 
     sample: Sample
@@ -89,3 +113,4 @@ class Draft:
     names: tuple[str, ...] = ()
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
     answer: object = None
+    searched: Searched | None = None
