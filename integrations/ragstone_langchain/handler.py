@@ -137,9 +137,9 @@ class MonitorHandler(BaseCallbackHandler):
         """Begin a retriever."""
         safely(self.monitor, self.recorder.begin, "retriever", run_id, event)
 
-    def on_llm_start(self, serialized: object, prompts: object, *, run_id: UUID, **event: object) -> None:
-        """Begin a model."""
-        safely(self.monitor, self.recorder.begin, "model", run_id, event, serialized, prompts)
+    def on_llm_start(self, *given: object, run_id: UUID, **event: object) -> None:
+        """Begin a model, which is given prompts or messages."""
+        safely(self.monitor, self.recorder.begin, "model", run_id, event, *given)
 
     on_chat_model_start = on_llm_start
 

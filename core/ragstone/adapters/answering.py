@@ -139,18 +139,21 @@ def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelC
 
 def _prompts_behind(answering: Sequence[ModelCall], calls: Sequence[ModelCall]) -> Sequence[str]:
     """The texts of the prompts of some calls, and of those whose output stands in such a text, and so on back."""
-    others = [
-        (call, [(_letters(text), _words(text)) for text in _said(call)]) for call in calls if call not in answering
-    ]
+    others: dict[ModelCall, Sequence[tuple[bytes, str]]] = {
+        call: [(_letters(text), _words(text)) for text in _said(call)] for call in calls if call not in answering
+    }
     read: dict[str, None] = {}
-    new = dict.fromkeys(text for call in answering for text in call.prompt)
+    new = [text for call in answering for text in call.prompt]
     while new:
-        read |= new
+        new = [*dict.fromkeys(new)]
+        read.update(dict.fromkeys(new))
         letters = b"\n".join([b"", *map(_letters, new), b""])
-        words = " ".join(map(_words, new)) if any(len(each) < _FEW for _, said in others for each, _ in said) else ""
-        quoted = [call for call, said in others if any(_is_quoted(*each, letters, words) for each in said)]
-        others = [other for other in others if other[0] not in quoted]
-        new = dict.fromkeys(text for call in quoted for text in call.prompt if text not in read)
+        any_short = any(len(each) < _FEW for said in others.values() for each, _ in said)
+        words = " ".join(map(_words, new)) if any_short else ""
+        quoted = [call for call, said in others.items() if any(_is_quoted(*each, letters, words) for each in said)]
+        for call in quoted:
+            del others[call]
+        new = [text for call in quoted for text in call.prompt if text not in read]
     return [*read]
 
 

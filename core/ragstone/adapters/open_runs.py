@@ -149,8 +149,9 @@ class OpenRuns(Generic[R]):
                 return
             run.call = call
             tree.in_calls += _characters([call.prompt, call.said], tree.counted_in_calls)
-            for each in (tree.root, *tree.root.walk()) if tree.in_calls > MOST_IN_PROMPTS else ():
-                each.call = None
+            if tree.in_calls > MOST_IN_PROMPTS:
+                for each in tree.root.walk():
+                    each.call = None
 
     def _has_space(self, tree: _Tree[R], value: object) -> bool:
         tree.touched = time.monotonic()
