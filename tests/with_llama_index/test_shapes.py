@@ -247,10 +247,7 @@ QUERIES = {
     "what failed before": (lambda: Answering(answer=falling_back), DONE),
     "the slower of two": (Racing, DONE),
     "two engines with one answer": (lambda: Answering(answer=merging), ("Who?", FAQ, ANSWER)),
-    "an engine that is asked before": (
-        lambda: Answering(answer=gated),
-        ("Who?", ("A list of topics.", FAQ[0]), ANSWER),
-    ),
+    "an engine that is asked before": (lambda: Answering(answer=gated), ("Who?", FAQ[:1], ANSWER)),
     "retried": (lambda: RetryQueryEngine(engine(), RelevancyEvaluator(llm=Speaking("YES"))), DONE),
     "citing": (
         lambda: CitationQueryEngine.from_args(index(), llm=Speaking(), similarity_top_k=2),
