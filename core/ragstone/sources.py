@@ -53,6 +53,7 @@ _ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response
 _LOOKED_AT = 20
 # DeepEval writes the texts of this column with "|" between them.
 _DEEPEVAL_CONTEXTS = "retrievalcontext"
+_NEVER_MISSING = (str, list, dict, int, bool)
 # Roles of turns that the user did not see.
 _SILENT = ("system", "developer", "tool", "function")
 # Rows of Parquet that are unpacked at a time.
@@ -241,7 +242,7 @@ class RowReader:
                 mapping, or an object with fields.
             table: Whether it is of a table, where numbers may stand for ids.
         """
-        if not isinstance(item, dict):
+        if not is_mapping(item):
             if isinstance(item, BadLine):
                 return replace(item, line=item.line or number)
             if isinstance(item, Row):
@@ -382,7 +383,7 @@ def _items(value: object) -> object:
 
 def _python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
     """A cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
-    if isinstance(value, (str, list, int)):
+    if type(value) in _NEVER_MISSING:
         return value
     # What pandas has for nothing.
     if type(value).__name__ in ("NAType", "NaTType"):
