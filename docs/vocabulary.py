@@ -48,6 +48,13 @@ def _names(several: tuple[str, ...]) -> str:
     return f"{_code(alone)}; {_code(f'{step}_' for step in steps)} before {_code(sorted(nouns))}"
 
 
+def _endings() -> Iterator[str]:
+    yield "| a further name of contexts | words |"
+    yield "|---|---|"
+    yield f"| ends in | {_code(names.PASSAGES)} |"
+    yield f"| does not begin with | {_code(names.NOT_RETRIEVED)} |"
+
+
 def _weak() -> Iterator[str]:
     return _table("field | weak names", {field: _code(each) for field, each in names.WEAK.items()})
 
@@ -75,7 +82,7 @@ def _documents() -> Iterator[str]:
     yield f"| a text that is to be summed up, in the inputs of an evaluator | {_code(names.ORIGINALS)} |"
 
 
-_TABLES = {each.__name__[1:]: each for each in (_strong, _weak, _final, _envelopes, _company, _documents)}
+_TABLES = {each.__name__[1:]: each for each in (_strong, _endings, _weak, _final, _envelopes, _company, _documents)}
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import IO, Any, AnyStr, cast
 from pydantic import ValidationError
 
 from ragstone.errors import RagstoneError, describe
-from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, meant_by
+from ragstone.fields.names import FIELDS, WEAKLY, FieldName, bare, meant_by, strongly
 from ragstone.fields.read import Found, Plain, Read, likely, read, under
 from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
@@ -313,7 +313,7 @@ class RowReader:
 
 
 def _meanings(name: str) -> set[str]:
-    return {*STRONGLY.get(bare(name), ()), *WEAKLY.get(bare(name), ())}
+    return {*strongly(name), *WEAKLY.get(bare(name), ())}
 
 
 def _is_read(name: str, reading: Read) -> bool:

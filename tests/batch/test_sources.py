@@ -156,7 +156,7 @@ def test_fields_by_other_names():
     row = {"q": "Q?", "c": "one text is one context", "output": "A.", "key": 3, "response": "no", "prediction": "no"}
     (found,) = read([row], fields)
     assert (*texts(found), found.sample.id) == ("Q?", ("one text is one context",), "A.", "3")
-    assert texts(*read([{"question": "Q?", "query": "Q?", "answer": "", "output": "no"}])) == ("Q?", (), "")
+    assert texts(*read([{"question": "Q?", "query": "Q?", "answer": ""}])) == ("Q?", (), "")
 
 
 def test_names_with_dots():

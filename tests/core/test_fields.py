@@ -32,6 +32,11 @@ class Grade:
         ({"answer": A, "final_answer": ""}, "response", "answer"),
         ({"retrieved_docs": TEXTS, "reranked_docs": TEXTS[:1]}, "retrieved_contexts", "reranked_docs"),
         ({"query": "the novelist of Emma", "original_query": Q}, "user_input", "original_query"),
+        (
+            {"retrieved_docs": TEXTS, "relevant_docs": TEXTS[:1], "final_docs": TEXTS},
+            "retrieved_contexts",
+            "final_docs",
+        ),
         # Two that say one thing.
         ({"response": A, "answer": f"{A} [1]"}, "response", "response"),
         ({"context": JOINED, "documents": TEXTS}, "retrieved_contexts", "documents"),
@@ -40,6 +45,9 @@ class Grade:
         ({"answer": A, "summary": DRAFT, "result": "3 rows"}, "response", "answer"),
         ({"text": JOINED, "summary": A}, "user_input", "text"),
         ({"text": JOINED, "summary": A}, "response", "summary"),
+        ({"generation": {"answer": A, "model": "m"}, "k": 3}, "response", "generation.answer"),
+        # Whatever ends as passages do, where it holds hits; an empty list says nothing.
+        ({"legal_docs": [{"text": TEXTS[0]}], "web_results": []}, "retrieved_contexts", "legal_docs"),
         # One looks into the only entry, and into envelopes.
         ({"generate": {"answer": A}}, "response", "generate.answer"),
         ({"data": {"state": {"question": Q}}, "k": 3}, "user_input", "data.state.question"),
@@ -51,7 +59,7 @@ class Grade:
 def test_a_field_is_read_from(entries, field, name):
     reading = read(entries)
     assert reading.found[field].name == name
-    assert reading.found[field].value == under(entries, name)
+    assert reading.found[field].raw == under(entries, name)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +78,6 @@ def test_a_field_is_read_from(entries, field, name):
         ({"documents": [TEXTS[0], 7]}, "retrieved_contexts"),
         ({"status": "success", "message": "3 files indexed"}, "response"),
         # The app says itself that there is none.
-        ({"answer": None, "summary": A}, "response"),
         ({}, "response"),
     ],
 )
@@ -88,6 +95,9 @@ def test_what_is_no_field_is_not_read(entries, field):
         ({"documents": TEXTS[:1], "chunks": TEXTS[1:]}, "retrieved_contexts", ["documents", "chunks"]),
         ({"final_answer": A, "final_report": DRAFT}, "response", ["final_answer", "final_report"]),
         ({"result": {"result": "success", "output": A}}, "response", ["result.result", "result.output"]),
+        # The app says itself that there is none.
+        ({"answer": None, "summary": A}, "response", ["answer", "summary"]),
+        ({"answer": "", "generation": A}, "response", ["answer", "generation"]),
         ({"output": {"answer": A}, "data": {"answer": DRAFT}}, "response", ["output.answer", "data.answer"]),
     ],
 )
@@ -103,6 +113,8 @@ def test_what_was_not_read_is_named_and_the_one_that_can_be_meant():
     assert (likely(reading, "retrieved_contexts"), likely(reading, "response")) == ("findings", "reply_to_user")
     several = read({"question": Q, "one": A, "two": DRAFT})
     assert likely(several, "response") is None
+    asked = read({"question": Q, "search_query": "novel", "lang": "en", "messages": [], "rag_result": JOINED})
+    assert likely(asked, "retrieved_contexts") == "rag_result"
     # The ideal retrieval of a golden is not what was retrieved.
     assert likely(read({"input": Q, "expected_output": A, "context": TEXTS}), "retrieved_contexts") is None
     assert read({"answer": 42}).unreadable == {"response": ["answer"]}

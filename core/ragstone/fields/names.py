@@ -21,8 +21,8 @@ STRONG: Mapping[FieldName, Names] = {
     "retrieved_contexts": (
         *("retrieved_contexts", "contexts", "retrieval_context", "context", "documents", "docs", "chunks", "passages"),
         *("nodes", "source_documents", "source_nodes", "input_documents", "context_docs", "context_documents"),
-        *("context_text", "rag_context", "merged_context", "search_results", "web_search_results", "web_results"),
-        *("evidence", "retrieved", "retrieved_info"),
+        *("context_text", "context_str", "rag_context", "merged_context", "fused_context", "formatted_context"),
+        *("search_results", "web_search_results", "web_results", "evidence", "retrieved", "retrieved_info"),
         *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
     ),
     "response": (
@@ -43,7 +43,7 @@ WEAK: Mapping[FieldName, Names] = {
     "user_input": ("input", "prompt", "request", "topic", "task", "message", "text", "content"),
     "response": (
         *("output", "result", "summary", "generation", "prediction", "completion", "report"),
-        *("message", "text", "content"),
+        *("draft_answer", "draft_response", "message", "text", "content"),
     ),
     "reference": ("expected", "target"),
 }
@@ -55,7 +55,13 @@ FINAL: Mapping[FieldName, Names] = {
     "response": ("final",),
     "reference": ("final",),
 }
-"""How names begin that call themselves the one that counts of several."""
+"""How names begin that call themselves the one that counts of several; of several that do, the last one does."""
+
+PASSAGES: Names = ("docs", "documents", "chunks", "passages")
+"""How further names of contexts end; they count where they hold documents or hits: texts may be names of files."""
+
+NOT_RETRIEVED: Names = ("expected", "gold", "reference", "ground_truth", "ideal", "irrelevant", "rejected", "discarded")
+"""How names begin that do not hold what was retrieved, whatever their end."""
 
 ENVELOPES: Mapping[FieldName, Names] = {
     "user_input": ("data", "state", "value", "values", "body", "payload", "input", "inputs", "request", "kwargs"),
@@ -112,9 +118,19 @@ WEAKLY = _by_bare_name(WEAK)
 """The fields that a bare name may hold."""
 
 
-def is_final(field: FieldName, name: str) -> bool:
-    """Whether a name calls itself the last of several."""
-    return bare(name).startswith(FINAL.get(field, ()) or "-")
+@lru_cache(maxsize=10_000)
+def strongly(name: str) -> tuple[FieldName, ...]:
+    """The field that a name says it holds."""
+    known = STRONGLY.get(bare(name))
+    ends = bare(name).endswith(PASSAGES) and not bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
+    return known or (("retrieved_contexts",) if ends else ())
+
+
+def final_step(field: FieldName, name: str) -> int:
+    """How late a name calls itself in the way to a field; 0 where it does not call itself final."""
+    steps = FINAL.get(field, ())
+    begins = (number for number, step in enumerate(steps, 1) if bare(name).startswith(step))
+    return max(begins, default=0)
 
 
 def meant_by(name: str) -> FieldName | None:

@@ -5,7 +5,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 
-from ragstone.fields.names import ENVELOPES, FIELDS, STRONGLY, UNLESS_BESIDE, WEAKLY, FieldName, bare, is_final
+from ragstone.fields.names import (
+    ENVELOPES,
+    FIELDS,
+    STRONG,
+    STRONGLY,
+    UNLESS_BESIDE,
+    WEAKLY,
+    FieldName,
+    bare,
+    final_step,
+    strongly,
+)
 from ragstone.fields.values import alike, is_path, text_of_document
 from ragstone.plain import fields_of, is_list, is_mapping
 
@@ -133,12 +144,28 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     """
     names: list[str] = []
     for name, value in reading.unread.items():
-        known = {*STRONGLY.get(bare(name), ()), *WEAKLY.get(bare(name), ())}
-        if not known and value is not None and forms.value(field, value):
+        if strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS or value is None:
+            continue
+        if forms.value(field, value) and not (isinstance(value, str) and _is_said_otherwise(field, name)):
             names.append(name)
     if field == "retrieved_contexts":
         names = [name for name in names if not isinstance(reading.unread[name], str)] or names
     return names[0] if len(names) == 1 else None
+
+
+_CONVERSATIONS = {"messages", *map(bare, STRONG["history"])}
+# What names of a text that may be contexts have in them, and what names of questions have.
+_SEARCHED = ("context", "doc", "chunk", "passage", "knowledge", "result", "evidence", "search", "retriev", "source")
+_ASKED = ("query", "queries", "question")
+
+
+def _is_said_otherwise(field: FieldName, name: str) -> bool:
+    """Whether the name of a text speaks against its being a field."""
+    asked = any(word in bare(name) for word in _ASKED)
+    searched = any(word in bare(name) for word in _SEARCHED)
+    if field == "retrieved_contexts":
+        return asked or not searched
+    return asked and field != "user_input"
 
 
 def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None) -> object:
@@ -180,13 +207,13 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
     counting = [name for name in names if there.isdisjoint(map(bare, UNLESS_BESIDE.get(bare(name), ())))]
     plans: dict[FieldName, _Plan] = {}
     for each in FIELDS:
-        strong = [name for name in counting if each in STRONGLY.get(bare(name), ())]
+        strong = [name for name in counting if each in strongly(name)]
         weak = [name for name in counting if each in WEAKLY.get(bare(name), ())]
         # Those first that may hold no other one.
         own = [name for name in weak if len(WEAKLY[bare(name)]) == 1]
         shared = [name for name in weak if name not in own]
         inner = [name for name in names if _is_looked_into(name, each, alone=len(names) == 1)]
-        strong.sort(key=lambda name: order.index(bare(name)))
+        strong.sort(key=lambda name: order.index(bare(name)) if bare(name) in order else len(order))
         plans[each] = _Plan(strong, (own, shared), inner, empty=not (strong or weak or inner))
     return plans
 
@@ -197,7 +224,7 @@ def looked_into(field: FieldName, entries: Mapping[str, object]) -> Sequence[str
 
 
 def _is_looked_into(name: str, field: FieldName, *, alone: bool) -> bool:
-    is_other = field not in STRONGLY.get(bare(name), (field,))
+    is_other = field not in (strongly(name) or (field,))
     return bare(name) in map(bare, ENVELOPES.get(field, ())) or (alone and not is_other)
 
 
@@ -227,16 +254,21 @@ class _Reader:
 
     def _in(self, field: FieldName, plan: _Plan, entries: Mapping[str, object], depth: int) -> Sequence[Found]:
         """What entries hold: one, none, or several that differ."""
-        if plan.strong:
-            held = [each for name in plan.strong for each in self._under(field, name, entries[name], depth)]
-            if held:
-                return _told(field, held)
-            nothing = [entries[name] is None for name in plan.strong]
-            if field == "response" or not all(nothing):
-                self.unreadable[field] = plan.strong
-            # It says that there is none.
-            if field == "response" and any(nothing):
-                return ()
+        held = [each for name in plan.strong for each in self._under(field, name, entries[name], depth)]
+        if any(map(_is_visible, held)):
+            return _told(field, held)
+        nothing = [name for name in plan.strong if entries[name] is None]
+        if field == "response" or len(nothing) < len(plan.strong):
+            self.unreadable[field] = plan.strong
+        others = [] if plan.empty and not depth and held else [*self._otherwise(field, plan, entries, depth)]
+        if field != "response" or not (held or nothing):
+            return others or held[:1]
+        # Its own name says that there is no answer.
+        silent = [Found(None, name) for name in nothing] or held[:1]
+        return [*silent, *others] if any(map(_is_visible, others)) else held[:1]
+
+    def _otherwise(self, field: FieldName, plan: _Plan, entries: Mapping[str, object], depth: int) -> Sequence[Found]:
+        """What entries hold under no strong name: in a conversation, under a weak name, or inside."""
         if (said := self._forms.said(field, entries)) is not None:
             return [Found(said[1], said[0], entries[said[0]])]
         if plan.empty:
@@ -248,21 +280,27 @@ class _Reader:
         inner = [*self._inside(field, plan.inner, entries, depth)] if depth < _DEPTH else []
         return _told(field, inner) if inner else ()
 
-    def _under(self, field: FieldName, name: str, raw: object, depth: int) -> Sequence[Found]:
+    def _under(self, field: FieldName, name: str, raw: object, depth: int, behind: str = "") -> Sequence[Found]:
         """What stands under a name that says it holds the field: its value, or an inner one."""
-        if raw is None:
+        if raw is None or (bare(name) not in STRONGLY and _are_texts(raw)):
             return ()
         if (value := self._forms.value(field, raw)) is not None:
-            return [Found(value, name, raw)]
+            return [Found(value, f"{behind}{name}", raw)]
         inner = None if depth >= _DEPTH else self._forms.entries(raw)
         if not inner:
             return ()
-        return self._behind(name, field, inner, depth + 1)
+        return self._behind(f"{behind}{name}", field, inner, depth + 1)
 
     def _weakly(self, field: FieldName, name: str, raw: object, depth: int) -> Sequence[Found]:
-        value = None if raw is None else self._forms.value(field, raw)
-        if value is None or (field == "user_input" and is_path(value)):
+        if raw is None or (field == "user_input" and is_path(raw)):
             return ()
+        value = self._forms.value(field, raw)
+        if value is None:
+            # An answer with facts about it: {"generation": {"answer": ..., "model": ...}}.
+            envelope = _is_looked_into(name, field, alone=False)
+            inner = {} if envelope else self._forms.entries(raw) or {}
+            strong = _plans(tuple(inner))[field].strong
+            return [each for one in strong for each in self._under(field, one, inner[one], depth + 1, f"{name}.")]
         # What is the answer is not the question, too.
         is_taken = not depth and any(name == each.name for each in self.found.values())
         return () if is_taken else [Found(value, name, raw)]
@@ -283,13 +321,22 @@ class _Reader:
 
 def _told(field: FieldName, held: Sequence[Found]) -> Sequence[Found]:
     """The one of several values that counts; all of them where they differ and none calls itself final."""
-    if len(held) == 1:
-        return held
-    visible = [each for each in held if each.value not in ("", [])] or held[:1]
-    finals = [each for each in visible if is_final(field, each.name.rpartition(".")[2])]
-    several = finals or visible
+    visible = [each for each in held if _is_visible(each)]
+    if len(visible) < 2:
+        return visible or held[:1]
+    steps = [final_step(field, each.name.rpartition(".")[2]) for each in visible]
+    several = [each for each, step in zip(visible, steps, strict=True) if step == max(steps)]
     # Passages by themselves say more than the text that they are joined to.
     passages = [each for each in several if not isinstance(each.raw, str)]
     first = (passages or several)[0] if field == "retrieved_contexts" else several[0]
     same = all(alike(first.value, each.value) for each in several)
     return [first] if same else several
+
+
+def _is_visible(found: Found) -> bool:
+    value = found.value
+    return bool(value) if isinstance(value, str) or is_list(value) else value is not None
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, str) or (is_list(value) and all(isinstance(each, str) for each in value))
