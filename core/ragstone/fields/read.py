@@ -190,11 +190,14 @@ def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Of some names: those that say they hold a field, those that may, and those of mappings that one looks into."""
+    """Of some names: those that say they hold a field, those that may, those of mappings that one looks into, and the
+    only one of the first.
+    """
 
     strong: Sequence[str]
     weak: Sequence[Sequence[str]]
     inner: Sequence[str]
+    alone: str
     empty: bool
 
 
@@ -214,7 +217,8 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
         shared = [name for name in weak if name not in own]
         inner = [name for name in names if _is_looked_into(name, each, alone=len(names) == 1)]
         strong.sort(key=lambda name: order.index(bare(name)) if bare(name) in order else len(order))
-        plans[each] = _Plan(strong, (own, shared), inner, empty=not (strong or weak or inner))
+        alone = strong[0] if len(strong) == 1 and bare(strong[0]) in STRONGLY else ""
+        plans[each] = _Plan(strong, (own, shared), inner, alone, empty=not (strong or weak or inner))
     return plans
 
 
@@ -239,11 +243,11 @@ class _Reader:
 
     def read(self, field: FieldName, plan: _Plan, entries: Mapping[str, object]) -> None:
         """Read one field, or note why it cannot be told."""
-        if len(plan.strong) == 1:
-            # As rows have it: quick, because there may be a million of them.
-            name = plan.strong[0]
-            if (raw := entries[name]) is not None and (value := self._forms.value(field, raw)) is not None:
-                self.found[field] = Found(value, name, raw)
+        # As rows have it: quick, because there may be a million of them.
+        if plan.alone and (raw := entries[plan.alone]) is not None:
+            found_at_once = Found(self._forms.value(field, raw), plan.alone, raw)
+            if _is_visible(found_at_once):
+                self.found[field] = found_at_once
                 return
         found = self._in(field, plan, entries, 0)
         if len(found) == 1:
