@@ -190,9 +190,7 @@ def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Of some names: those that say they hold a field, those that may, those of mappings that one looks into, and the
-    only one of the first.
-    """
+    """Of some names: those that say they hold a field, and which one alone does; those that may; what is looked into."""
 
     strong: Sequence[str]
     weak: Sequence[Sequence[str]]
