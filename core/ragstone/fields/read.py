@@ -190,7 +190,7 @@ def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Of some names: those that say they hold a field, and which one alone does; those that may; what is looked into."""
+    """Of some names: those that say they hold a field, the only one, those that may, and what is looked into."""
 
     strong: Sequence[str]
     weak: Sequence[Sequence[str]]
