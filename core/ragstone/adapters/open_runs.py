@@ -101,6 +101,11 @@ class OpenRuns(Generic[R]):
         """Return the topmost run of the open tree that a run is in."""
         return self._runs[run_id][1].root if run_id in self._runs else None
 
+    def with_top(self, run_id: Hashable) -> tuple[Run, R] | tuple[None, None]:
+        """Return a run of a tree that is open, and the topmost one of that."""
+        run, tree = self._runs.get(run_id, (None, None))
+        return (None, None) if run is None or tree is None else (run, tree.root)
+
     def begin(self, run: Run, parent_id: Hashable = None) -> bool:
         """Open a run below another one, or as the topmost of its tree where nothing is known of that one.
 
@@ -121,7 +126,8 @@ class OpenRuns(Generic[R]):
                 full = len(self._trees) >= MOST_OPEN
                 if longest is not None and (full or longest.touched < time.monotonic() - _SILENCE):
                     self._close(longest, "never_ended")
-                tree = self._trees[run.id] = _Tree(cast("R", run))
+                root: Any = run
+                tree = self._trees[run.id] = _Tree(root)
                 # The app holds its inputs itself, as long as they are held here, so they do not count.
                 _characters(run.inputs, tree.counted)
             else:
@@ -155,7 +161,7 @@ class OpenRuns(Generic[R]):
 
     def _has_space(self, tree: _Tree[R], value: object) -> bool:
         tree.touched = time.monotonic()
-        tree.size += _EVENT + _characters(value, tree.counted)
+        tree.size += _EVENT + (0 if value is None else _characters(value, tree.counted))
         if tree.root.id in self._trees:
             self._trees.move_to_end(tree.root.id)
         if tree.size > MOST_CHARACTERS:
@@ -164,21 +170,26 @@ class OpenRuns(Generic[R]):
 
     def _close(self, tree: _Tree[R], given_up: GivenUp | None = None) -> None:
         self._trees.pop(tree.root.id, None)
-        runs: list[Run] = [*tree.root.walk(), tree.root]
-        # What is open is forgotten last.
-        for run in sorted(runs, key=attrgetter("open")):
+        runs: list[Run] = [tree.root]
+        for run in runs:
+            runs += run.inside
             self._runs.pop(run.id, None)
-            self._remember(run.id)
+        # The topmost one and what is open are forgotten last.
+        runs.reverse()
+        runs.sort(key=attrgetter("open"))
+        self._remember(*map(_id_of, runs))
         if given_up is not None:
             self._given_up(tree.root, given_up)
 
-    def _remember(self, run_id: Hashable) -> None:
-        self._over[hash(run_id)] = None
-        self._over.move_to_end(hash(run_id))
-        if len(self._over) > _REMEMBERED:
+    def _remember(self, *run_ids: Hashable) -> None:
+        for run_id in run_ids:
+            self._over[hash(run_id)] = None
+            self._over.move_to_end(hash(run_id))
+        while len(self._over) > _REMEMBERED:
             self._over.popitem(last=False)
 
 
+_id_of = attrgetter("id")
 _ALL: "weakref.WeakSet[OpenRuns[Any]]" = weakref.WeakSet()
 
 
