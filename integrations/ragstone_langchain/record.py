@@ -10,6 +10,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.adapters.answering import ModelCall
+from ragstone.adapters.collector import UNDER_WAY
 from ragstone.adapters.fields_by_user import attempt
 from ragstone.adapters.narrowing import submit
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
@@ -177,7 +178,8 @@ class RunRecorder:
         key = run_key(run_id)
         known = self.runs.get(key)
         rejected = isinstance(known, TopRun) and known.skipped == "excluded"
-        if JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not rejected):
+        previewed = UNDER_WAY.get() not in (None, self.monitor)
+        if previewed or JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not rejected):
             # The handler was given twice, or there are two of one monitor.
             return
         if rejected:

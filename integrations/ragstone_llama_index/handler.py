@@ -15,6 +15,7 @@ from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
 
+from ragstone.adapters.collector import UNDER_WAY
 from ragstone.adapters.narrowing import submit, with_answer
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL
 from ragstone.adapters.runs import PERSONAL, Draft, Run, Skipped, Unreadable
@@ -54,7 +55,7 @@ ADVICE = ADVICE_FOR_ALL | {
     "no_answer": 'Name it: instrument(monitor, fields={"response": "NAME"})',
     "no_question": 'name it: instrument(monitor, fields={"user_input": "NAME"})',
     "only_model": "a model was called outside of any engine: call monitor.submit(Sample(...)) there",
-    "own_run": "an evaluation asked the app, not a user",
+    "own_run": "an evaluation or a preview asked the app, not a user",
     "too_large": "its calls hold more than 10,000,000 characters",
 }
 """What to do about runs that gave no sample, by reason."""
@@ -99,7 +100,8 @@ class Live(CallRecorder):
         """Begin a run of the app, or count it with the reason why it is none."""
         if self.leaving:
             return False
-        if reason := self._why_none(run, instance, tags):
+        previewed = UNDER_WAY.get() not in (None, self.monitor)
+        if reason := "own_run" if previewed else self._why_none(run, instance, tags):
             self.monitor.skip(reason)
             run.kind = ""
         elif run.kind not in ("model", "retrieval"):

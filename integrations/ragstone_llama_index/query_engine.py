@@ -3,17 +3,15 @@
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from llama_index.core.agent.workflow.workflow_events import AgentWorkflowStartEvent
-from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.schema import MetadataMode
-from llama_index.core.workflow import StartEvent, Workflow
+from llama_index.core.workflow import Workflow
 from llama_index_instrumentation.dispatcher import active_instrument_tags, instrument_tags
 from llama_index_instrumentation.span import active_span_id
 
@@ -23,19 +21,18 @@ from ragstone.batch.run import BatchRun
 from ragstone.errors import describe
 from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
-from ragstone.metrics.models import check_members
 from ragstone.metrics.names import spread
 from ragstone.options import checked
 from ragstone.plain import as_dict, fields_of, is_list
 from ragstone.report import Report
 from ragstone.sample import Row, Sample
+from ragstone_llama_index.asking import App, ask, check_app
 from ragstone_llama_index.evaluator import AnyEmbedder, AnyLLM, AnyWriter, MetricEvaluator
-from ragstone_llama_index.read import QUESTIONS, Mode, NamedFields, Reading
+from ragstone_llama_index.read import Mode, NamedFields, Reading
 from ragstone_llama_index.record import EVALUATION_TAG, CallRecorder
 from ragstone_llama_index.streaming import Answered, read_to_end
 
 AnyMetrics = Metric | MetricEvaluator | str | Sequence[Metric | MetricEvaluator | str]
-App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
 Questions = Iterable[Any] | str | Path
 References = Sequence[str | Sequence[str | None] | None]
 
@@ -157,10 +154,9 @@ class _App(CallRecorder):
     """An app that is asked, and whose calls are recorded meanwhile."""
 
     def __init__(self, engine: App, reading: Reading, *, awaited: bool) -> None:
-        if not (callable(engine) or isinstance(engine, BaseChatEngine | Workflow)):
-            check_members("engine", engine, ("query", "aquery"), "pass a query engine, another app or a function")
+        check_app("engine", engine)
         super().__init__(reading)
-        self.engine: Any = engine
+        self.engine = engine
         self.awaited = awaited
 
     def rows(self, questions: Sequence[_Question], most: int) -> Iterator[Row]:
@@ -226,22 +222,9 @@ class _App(CallRecorder):
         return sample.model_copy(update=known), problem
 
     def _call(self, question: _Question) -> object:
-        if isinstance(self.engine, BaseChatEngine):
-            if question.begins:
-                self.engine.reset()
-            return self.engine.achat(question.text) if self.awaited else self.engine.chat(question.text)
-        if isinstance(self.engine, Workflow):
-            asked: dict[str, Any] = {self._name(self.engine.start_event_class): question.text}
-            return self.engine.run(**asked)
-        if hasattr(self.engine, "query"):
-            return self.engine.aquery(question.text) if self.awaited else self.engine.query(question.text)
-        return self.engine(question.text)
-
-    def _name(self, start: type[StartEvent]) -> str:
-        """Return the name of a start event's question."""
-        named = {} if callable(self.reading.fields) else self.reading.fields or {}
-        usual = "user_msg" if issubclass(start, AgentWorkflowStartEvent) else "query"
-        return named.get("user_input") or next((name for name in QUESTIONS if name in start.model_fields), usual)
+        if question.begins and isinstance(self.engine, BaseChatEngine):
+            self.engine.reset()
+        return ask(self.engine, question.text, self.reading, awaited=self.awaited)
 
 
 def _questions(engine: object, questions: Questions, references: References | None) -> Sequence[_Question]:

@@ -44,7 +44,8 @@ def test_names_mean_fields_by_their_words(name, field):
         ("retrieved_contexts", {"resultats_livres": "\n".join(TEXTS), "plan": ["a", "b"]}, ["resultats_livres"], 0),
         ("retrieved_contexts", {"state": {"my_chunks": TEXTS}}, ["state.my_chunks"], 0),
         ("user_input", {"frage": Q, "tenant": "acme"}, ["frage"], 0),
-        ("user_input", {"tenant": "acme"}, [], None),
+        ("user_input", {"wish": Q, "tenant": "acme"}, ["wish"], 0),
+        ("user_input", {"wish": A, "tenant": "acme"}, ["wish", "tenant"], "wish"),
         # By what is there: the longest text that is no question, a list of documents before one of texts.
         ("response", {"told": A, "grade": "yes", "rewritten": Q, "file": "/a/b.pdf"}, ["told", "grade"], "told"),
         ("response", {"told": A, "first": DRAFT}, ["told", "first"], None),

@@ -7,12 +7,14 @@ import pytest
 from ragstone import Sample, Turn
 from ragstone.adapters.collector import Collector, arun_once, run_once
 from ragstone.adapters.preview import Wording
-from ragstone.adapters.runs import Run
+from ragstone.adapters.runs import Draft, Run
 from ragstone.fields.read import PLAIN
 
 Q, A = "Who wrote Emma?", "Jane Austen wrote it."
 TEXTS = ["Emma is a novel by Jane Austen.", "It was published in 1815."]
-WORDING = Wording("Handler(monitor, fields=FIELDS)", "contexts(FOUND)", "Nothing ran.", "Each is a sample.")
+WORDING = Wording(
+    "Handler(monitor, fields=FIELDS)", "contexts(FOUND)", "Nothing ran.", "Each is a sample.", "Handler(tools=TOOLS)"
+)
 READ = {"user_input": "inputs.question", "response": "answer"}
 
 
@@ -87,6 +89,23 @@ def test_of_several_none_is_chosen_and_where_there_is_none_a_function_finds_it()
     ]
 
 
+def test_what_was_read_of_no_sample_is_shown_and_tools_that_may_retrieve_are_named():
+    run = Run(1, "chain", "app", {"question": Q}, {"one": A})
+    run.inside += [Run(2, "tool", "search"), Run(3, "tool", "search"), Run(4, "model", "llm")]
+    collector = Collector(PLAIN, WORDING)
+    with collector.reading(run) as collected:
+        collector.skip("no_answer")
+        collected.read = Draft(Sample(user_input=Q), {"user_input": "inputs.question"})
+    preview = collector.preview()
+    assert (preview.sample, preview.read_from, preview.fields) == (
+        None,
+        {"user_input": "inputs.question"},
+        {"response": "one"},
+    )
+    assert str(preview).splitlines()[1] == "  user_input          <-  inputs.question  Who wrote Emma?"
+    assert str(preview).splitlines()[-1] == '    Handler(tools={"search"})'
+
+
 def test_names_and_texts_of_the_app_obey_no_terminal():
     name = 'a"\x1b[31m\n' + 60 * "b"
     shown = str(collected({"answer": A, name: ["\x1b[2J" + 90 * "c", "d"]}).preview())
@@ -136,7 +155,7 @@ def test_streams_are_read_to_their_end_and_an_app_that_raises_is_shown(capsys):
         return astream()
 
     for call in (stream, astream, app):
-        run_once(Collector(PLAIN, WORDING), call, lambda answer: answer)
+        run_once(Collector(PLAIN, WORDING), call)
     assert read == [1, 2, 3, 3]
     capsys.readouterr()
 
@@ -145,7 +164,7 @@ def test_streams_are_read_to_their_end_and_an_app_that_raises_is_shown(capsys):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_once(collected({"answer": A}), failing, lambda answer: answer)
+        run_once(collected({"answer": A}), failing)
     assert capsys.readouterr().out.startswith("app: a sample, without the contexts\n")
 
 
@@ -155,7 +174,7 @@ def test_in_a_running_loop_an_async_app_is_awaited():
 
     async def main():
         with pytest.raises(RuntimeError, match=r"await apreview\(app, "):
-            run_once(Collector(PLAIN, WORDING), app, lambda answer: answer)
-        return await arun_once(Collector(PLAIN, WORDING), app, lambda answer: answer)
+            run_once(Collector(PLAIN, WORDING), app)
+        return await arun_once(Collector(PLAIN, WORDING), app)
 
     assert asyncio.run(main()).runs == []

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from inspect import isawaitable, iscoroutine
+from operator import attrgetter
 from typing import cast
 
 from ragstone.adapters.guesses import Candidate, candidates, entries_in
-from ragstone.adapters.preview import WANTED, Preview, PreviewedRun, Wording
-from ragstone.adapters.runs import Run
+from ragstone.adapters.preview import UNREAD, WANTED, Preview, PreviewedRun, Wording
+from ragstone.adapters.runs import Draft, Run
 from ragstone.background import running_loop
 from ragstone.errors import describe
 from ragstone.fields.read import Forms
@@ -27,13 +28,20 @@ _BY_APP = ("contexts(...)", "fields=")
 
 
 @dataclass(slots=True, eq=False)
-class _Collected:
-    """What came of a run. Without a sample or a reason it is a stream that is yet to be read."""
+class Collected:
+    """What came of a run. Without a sample or a reason it is a stream that is yet to be read.
+
+    Attributes:
+        run: The run.
+        sample: Its sample, if it is one.
+        skipped: The reason why it is none.
+        read: What was read of it, whether or not it is one.
+    """
 
     run: Run
     sample: Sample | None = None
     skipped: str | None = None
-    read_from: Mapping[str, str] = field(default_factory=dict[str, str])
+    read: Draft = field(default_factory=lambda: Draft(Sample()))
 
 
 class Collector:
@@ -43,24 +51,33 @@ class Collector:
         forms: How the app's values are read.
         wording: How its users write what a preview prints.
         given: What fields= is.
+        tool_name: The name of a tool that a run called.
     """
 
-    def __init__(self, forms: Forms, wording: Wording, given: object = None) -> None:
+    def __init__(
+        self,
+        forms: Forms,
+        wording: Wording,
+        given: object = None,
+        tool_name: Callable[[Run], str] = attrgetter("name"),
+    ) -> None:
+        self._tool_name = tool_name
         self._forms = forms
         self._wording = wording
         self._given = {str(name): str(key) for name, key in given.items()} if is_mapping(given) else {}
         self._advice: Mapping[str, str] = {}
-        self._collected: list[_Collected] = []
-        self._reading: _Collected | None = None
+        self._collected: list[Collected] = []
+        self._reading: Collected | None = None
+        self._latest: Collected | None = None
         self._problems: list[str] = []
 
     @contextmanager
-    def reading(self, run: Run) -> Generator[None, None, None]:
+    def reading(self, run: Run) -> Generator[Collected, None, None]:
         """What is handed over meanwhile is of this run."""
-        self._reading = _Collected(run)
+        self._reading = Collected(run)
         self._collected.append(self._reading)
         try:
-            yield
+            yield self._reading
         finally:
             self._reading = None
 
@@ -70,11 +87,13 @@ class Collector:
 
     def submit(self, sample: Sample) -> None:
         """Keep a sample, which may be that of a stream that was read meanwhile."""
-        self._next().sample = sample
+        self._latest = self._next()
+        self._latest.sample = sample
 
     def count_fields(self, read_from: Mapping[str, str], *_: object, **__: object) -> None:
         """Keep where a sample's fields came from."""
-        self._next().read_from = read_from
+        seen = self._reading or self._latest or self._next()
+        seen.read = Draft(Sample(), read_from)
 
     def skip(self, reason: str, runs: int = 1, **_: object) -> None:
         """Keep why a run is no sample, or take it back."""
@@ -88,13 +107,13 @@ class Collector:
         """Keep what could not be read."""
         self._problems.append(describe(error, most=300))
 
-    def _next(self, ends_stream: bool = True) -> _Collected:
+    def _next(self, ends_stream: bool = True) -> Collected:
         """The run that is being read, else a stream that has ended, else one of which nothing is known."""
         streams = [each for each in self._collected if each.sample is None and each.skipped is None]
         if self._reading is not None:
             return self._reading
         if not (streams and ends_stream):
-            streams = [_Collected(Run(None, ""))]
+            streams = [Collected(Run(None, ""))]
             self._collected += streams
         return streams[0]
 
@@ -103,19 +122,20 @@ class Collector:
         runs = [self._previewed(each) for each in self._collected]
         return Preview(runs, self._wording, self._given, self._problems)
 
-    def _previewed(self, each: _Collected) -> PreviewedRun:
+    def _previewed(self, each: Collected) -> PreviewedRun:
         run, sample = each.run, each.sample
         inputs, output = entries_in(run.inputs, self._forms), entries_in(run.output, self._forms)
-        used = {name.removeprefix("inputs.") for name in each.read_from.values()}
+        read_from = each.read.read_from
+        used = {*self._given.values(), *[name.removeprefix("inputs.") for name in read_from.values()]}
         asked = {name: value for name, value in inputs.items() if name not in used}
         said = {name: value for name, value in output.items() if name not in used}
         # What the output repeats of the inputs is no answer.
         known = [self._forms.value("response", value) for value in inputs.values()]
-        values: Mapping[str, object] = {} if sample is None else dict(sample)
-        pools = {"user_input": said | asked, "retrieved_contexts": asked | said, "response": said}
+        values: Mapping[str, object] = dict(sample or each.read.sample)
+        pools = {"user_input": asked, "retrieved_contexts": asked | said, "response": said}
         found: dict[str, Sequence[Candidate]] = {}
-        for wanted in WANTED:
-            if each.read_from.get(wanted) not in _BY_APP:
+        for wanted in WANTED if each.skipped in (None, *UNREAD) else ():
+            if read_from.get(wanted) not in _BY_APP:
                 read = values.get(wanted)
                 others = [values[name] for name in WANTED if name != wanted and values.get(name)]
                 meant = candidates(wanted, pools[wanted], self._forms, known if wanted == "response" else others, read)
@@ -123,27 +143,39 @@ class Collector:
         return PreviewedRun(
             run.name or "a run",
             sample,
+            values,
             None if sample is not None else each.skipped or "no_answer",
-            each.read_from,
+            read_from,
             found,
             [name for name in said if "." not in name and name not in inputs],
+            [*dict.fromkeys(self._tool_name(one) for one in run.walk() if one.kind == "tool")],
             "" if run.error is None else describe(run.error, most=200),
-            "" if each.skipped is None else self._advice.get(each.skipped, ""),
+            "" if each.skipped in (None, *UNREAD) else self._advice.get(each.skipped, ""),
         )
 
 
 @contextmanager
 def _under_way(collector: Collector) -> Generator[None, None, None]:
     """Have handlers hand over to a collector what runs meanwhile, and print the preview, also where the app raises."""
-    token = UNDER_WAY.set(collector)
+    token, ended = UNDER_WAY.set(collector), False
     try:
         yield
+        ended = True
     finally:
         UNDER_WAY.reset(token)
-        print(collector.preview())  # noqa: T201 - that is what it is for
+        preview = collector.preview()
+        if ended or preview.runs:
+            print(preview)  # noqa: T201 - that is what it is for
 
 
-def run_once(collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object]) -> Preview:
+def _itself(answer: object) -> object:
+    """An answer that is read as it is."""
+    return answer
+
+
+def run_once(
+    collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object] = _itself
+) -> Preview:
     """Call an app, read its stream to the end, and print the preview.
 
     Args:
@@ -167,7 +199,9 @@ def run_once(collector: Collector, call: Callable[[], object], stream_in: Callab
     return collector.preview()
 
 
-async def arun_once(collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object]) -> Preview:
+async def arun_once(
+    collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object] = _itself
+) -> Preview:
     """Call an app on the running event loop; otherwise as `run_once`."""
     with _under_way(collector):
         await _read(call(), stream_in)

@@ -1,7 +1,7 @@
 """What a field may stand under that has no usual name. A guess, for a person who looks at it and says whether it is so.
 
 By its name first: words such as "passage" or "antwort". Else by what it is: a list of documents or texts may be
-contexts, the longest text that is no question the answer.
+contexts, a text that asks the question, the longest text that does not the answer.
 """
 
 import re
@@ -111,11 +111,12 @@ def candidates(
         if candidate is not None and candidate.value not in known and not (read and alike(candidate.value, read)):
             found.append(candidate)
     named = [each for each in found if meant_by_words(each.name) == field]
-    if named or read or field == "user_input":
+    if named or read:
         return named
     unnamed = [each for each in found if meant_by_words(each.name) is None]
-    if field == "response":
-        return [each for each in unnamed if not str(each.value).rstrip().endswith(("?", "\uff1f"))]
+    if field != "retrieved_contexts":
+        asks = [each for each in unnamed if str(each.value).rstrip().endswith(("?", "\uff1f"))]
+        return [each for each in unnamed if each not in asks] if field == "response" else asks or unnamed
     lists = [each for each in unnamed if not isinstance(entries[each.name], str)]
     return [each for each in lists if not each.of_texts] or lists
 

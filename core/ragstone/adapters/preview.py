@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 
 from ragstone.adapters.guesses import Candidate, guess
 from ragstone.plain import is_list, printable
@@ -28,12 +27,14 @@ class Wording:
         contexts: The line that names contexts, with FOUND in the stead of what holds them.
         nothing: What to do where no run was seen.
         several: What to do where there were several.
+        tools: The call that takes names of tools that retrieve, with TOOLS in their stead.
     """
 
     handler: str
     contexts: str = "contexts(FOUND)"
     nothing: str = ""
     several: str = ""
+    tools: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,24 @@ class PreviewedRun:
     Attributes:
         name: What ran.
         sample: Its sample; None where it is none.
+        values: What was read, by field, whether or not it makes a sample.
         skipped: Why it is no sample, as `stats().skipped` has it; None where it is one.
         read_from: Where each field came from.
         candidates: By field, the entries that could be meant besides, the likeliest first.
         unread: The names of the entries that hold no field.
+        tools: The names of the tools that it called.
         failed: The error of a run that failed.
         advice: What to do about a run that is no sample.
     """
 
     name: str
     sample: Sample | None = None
+    values: Mapping[str, object] = field(default_factory=dict[str, object])
     skipped: str | None = None
     read_from: Mapping[str, str] = field(default_factory=dict[str, str])
     candidates: Mapping[str, Sequence[Candidate]] = field(default_factory=dict[str, Sequence[Candidate]])
     unread: Sequence[str] = ()
+    tools: Sequence[str] = ()
     failed: str = ""
     advice: str = ""
 
@@ -84,7 +89,7 @@ class Preview:
         problems: What could not be read, and why.
 
     Example:
-        >>> run = PreviewedRun("chain", None, "no_answer", {"user_input": "question"}, unread=["told"])
+        >>> run = PreviewedRun("chain", skipped="no_answer", read_from={"user_input": "question"}, unread=["told"])
         >>> preview = Preview([run], Wording("MonitorHandler(monitor, fields=FIELDS)"))
         >>> preview.missing, preview.skipped
         (('retrieved_contexts', 'response'), 'no_answer')
@@ -133,9 +138,9 @@ class Preview:
         lines: list[str] = []
         for number, run in enumerate(self.runs, 1):
             which = f"Run {number} of {len(self.runs)}, " if len(self.runs) > 1 else ""
-            lines += [printable(f"{which}{run.name}: {_outcome(run)}", width), *_table(run, width)]
+            lines += [printable(f"{which}{run.name}: {_outcome(run)}"), *_table(run, width)]
             lines += self._advice(run)
-        lines += [printable(f"Could not be read: {problem}", width) for problem in self.problems]
+        lines += [printable(f"Could not be read: {problem}") for problem in self.problems]
         if len(self.runs) != 1:
             lines.append(self.wording.several if self.runs else self.wording.nothing)
         return "\n".join(lines)
@@ -152,6 +157,10 @@ class Preview:
                 yield from _block(f"If another one is {_NOUNS[name]}:", lines[name])
             elif name in run.missing and name not in fields:
                 yield from _block(*self._way(name, lines.get(name, ())))
+                if name == "retrieved_contexts" and run.tools:
+                    names = ", ".join(map(_quoted, run.tools))
+                    tools = self.wording.tools.replace("TOOLS", f"{{{names}}}")
+                    yield from _block("Or, of the tools that it called, name those whose texts they are:", [tools])
 
     def _way(self, wanted: str, lines: Sequence[str]) -> tuple[str, Sequence[str]]:
         if lines:
@@ -214,21 +223,22 @@ def _table(run: PreviewedRun, width: int) -> Sequence[str]:
 
 def _rows(run: PreviewedRun) -> Iterator[tuple[str, str, str, str]]:
     """Yield label, mark, name and beginning."""
-    values = {} if run.sample is None else dict(run.sample)
     for wanted in WANTED:
         found = run.candidates.get(wanted, ())
         if wanted in run.read_from:
-            yield wanted, "<-", run.read_from[wanted], _beginning(values.get(wanted))
+            yield wanted, "<-", run.read_from[wanted], _beginning(run.values.get(wanted))
             yield from [("", "or", each.name, _beginning(each.value)) for each in found]
         elif not found:
             yield wanted, "", "missing", ""
         else:
-            labels = chain([wanted], repeat(""))
-            yield from [
-                (label, "?", each.name, _beginning(each.value)) for label, each in zip(labels, found, strict=False)
-            ]
-    if history := values.get("history"):
-        yield "history", "<-", run.read_from.get("history", ""), _beginning([turn.content for turn in history], "turn")
+            chosen = run.guesses.get(wanted)
+            label: str = wanted
+            for each in found:
+                yield label, "?" if chosen in (None, each) else "or", each.name, _beginning(each.value)
+                label = ""
+    if run.sample is not None and run.sample.history:
+        turns = [turn.content for turn in run.sample.history]
+        yield "history", "<-", run.read_from.get("history", ""), _beginning(turns, "turn")
 
 
 def _beginning(value: object, item: str = "text") -> str:
