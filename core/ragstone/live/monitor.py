@@ -206,6 +206,26 @@ class Monitor:
             # It is never the app's trouble.
             self.failed("submit", error)
 
+    def later(self, step: Callable[[], object], *, size: int = 0) -> bool:
+        """Run a step on a thread of the monitor's, for handlers, before `flush` and `close` come back.
+
+        It is for what a handler has to do before it submits a sample, and is too much for the app's thread. An error of
+        a step is counted in `stats().errors["reading"]`.
+
+        Args:
+            step: The step, which submits the sample.
+            size: How many characters it holds.
+
+        Returns:
+            False where the monitor is closed, or too much waits: then it is not run, and the handler does without.
+        """
+        try:
+            return self._pipeline.later(step, size)
+        except Exception as error:
+            # No thread can be had.
+            self.failed("reading", error)
+            return False
+
     def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
         """Take what a person said of an answer, to be kept beside its outcomes. Returns at once; raises nothing.
 

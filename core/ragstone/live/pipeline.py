@@ -7,7 +7,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ragstone.background import start_thread
 from ragstone.live.counters import FATES, Counters, FlushResult, Stats
@@ -17,6 +17,7 @@ from ragstone.live.intake import Intake
 from ragstone.live.judging import Judging
 from ragstone.live.queue import MemoryQueue
 from ragstone.live.settings import Settings
+from ragstone.live.steps import Steps
 from ragstone.live.waiting import wait_while
 
 _TICK = 0.25
@@ -37,6 +38,7 @@ class Pipeline:
     Attributes:
         counters: What became of samples.
         intake: Takes samples from the app.
+        steps: What handlers have yet to do before they hand a sample over.
         queue: Where they wait.
         judging: Scores them.
         delivery: Brings the outcomes to the sinks.
@@ -62,6 +64,7 @@ class Pipeline:
             self.queue = FileQueue(settings, self.counters, self.delivery, settings.outbox)
         self.judging = Judging(settings, self.counters, self.queue, self.delivery.database)
         self.intake = Intake(settings, self.counters, self.queue, self.start)
+        self.steps = Steps(self.intake.failed)
 
     def begin(self) -> None:
         """Go on with what an earlier process left in the outbox, although no sample came yet."""
@@ -84,6 +87,14 @@ class Pipeline:
         finally:
             self._starting.release()
 
+    def later(self, step: Callable[[], object], size: int) -> bool:
+        """Have a step run on a thread; False where that cannot be."""
+        if self.intake.closed:
+            return False
+        # At the process's end it is run at least.
+        self.start()
+        return self.steps.add(step, size)
+
     def _maintain(self) -> None:
         """Store what waits for it, look for judges that hang, and report; on a thread of its own."""
         reported = time.monotonic()
@@ -105,18 +116,19 @@ class Pipeline:
         return self._left()
 
     def _wait(self, until: float, *, put_off: bool = False) -> None:
-        """Wait for judging, then for delivery, and again where more has come meanwhile."""
+        """Wait for steps, then for judging and delivery, and again where more has come meanwhile."""
 
         def over() -> bool:
             return time.monotonic() >= until or not self.judging.allowed.is_set() or self.queue.ended.is_set()
 
         delivery, judging = self.delivery, self.judging
-        if judging.flush(over, put_off=put_off):
+        if self.steps.wait(over) and judging.flush(over, put_off=put_off):
             while wait_while(delivery.busy, over) and judging.busy() and wait_while(judging.busy, over):
                 pass
 
     def _left(self) -> FlushResult:
-        remaining = self.counters.remaining() + self.queue.in_file
+        waiting = self.steps.waiting * len(self._settings.metrics)
+        remaining = self.counters.remaining() + self.queue.in_file + waiting
         return FlushResult(remaining=remaining, undelivered=self.delivery.undelivered())
 
     def close(self, timeout: float | None) -> FlushResult:
@@ -125,6 +137,7 @@ class Pipeline:
             if self.intake.closed:
                 return self._left()
             until = math.inf if timeout is None else time.monotonic() + timeout
+            self.steps.close(lambda: time.monotonic() >= until)
             self.intake.closed = True
             if self._started_at is None:
                 self.queue.end([])
@@ -143,6 +156,8 @@ class Pipeline:
         if self.intake.closed or self._pid != os.getpid():
             # A forked child runs its parent's exit hooks, too.
             return
+        until = time.monotonic() + _SECONDS_TO_GIVE_BACK
+        self.steps.close(lambda: time.monotonic() >= until)
         self.intake.closed = True
         self._end(1.0)
         stats = self.stats()
