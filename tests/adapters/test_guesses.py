@@ -40,6 +40,7 @@ def test_names_mean_fields_by_their_words(name, field):
     [
         # By name.
         ("response", {"antwort": A, "note": DRAFT}, ["antwort"], "antwort"),
+        ("response", {"report": {"final": A, "outline": DRAFT}}, ["report.final"], 0),
         ("response", {"draft_reply": DRAFT, "polished_reply": A}, ["draft_reply", "polished_reply"], None),
         ("retrieved_contexts", {"resultats_livres": "\n".join(TEXTS), "plan": ["a", "b"]}, ["resultats_livres"], 0),
         ("retrieved_contexts", {"state": {"my_chunks": TEXTS}}, ["state.my_chunks"], 0),
@@ -52,6 +53,7 @@ def test_names_mean_fields_by_their_words(name, field):
         ("response", {"rewritten_query": A, "nothing": " ", "k": 3}, [], None),
         ("retrieved_contexts", {"fundus": HITS, "tags": ["a", "b"]}, ["fundus"], 0),
         ("retrieved_contexts", {"tags": ["a", "b"], "told": A}, ["tags"], 0),
+        ("retrieved_contexts", {"sources": ["a.pdf", "https://b.example/c"], "alpha": TEXTS}, ["alpha"], 0),
         ("retrieved_contexts", {"alpha": TEXTS, "beta": TEXTS[:1]}, ["alpha", "beta"], None),
         ("retrieved_contexts", {"pairs": [(hit, 0.5) for hit in HITS], "empty": []}, ["pairs"], 0),
         # What nothing is known of.

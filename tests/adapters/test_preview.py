@@ -66,7 +66,7 @@ def test_what_is_missing_is_guessed_and_what_was_read_may_be_another():
         "  not read: belege, final reply",
         "If what stands behind ? is right, paste:",
         '    Handler(monitor, fields={"response": "answer", "retrieved_contexts": "belege"})',
-        "If another one is the answer:",
+        "If another entry holds the answer:",
         '    Handler(monitor, fields={"response": "final reply"})',
     ]
 
@@ -77,14 +77,16 @@ def test_of_several_none_is_chosen_and_where_there_is_none_a_function_finds_it()
     assert str(preview).splitlines()[6:] == [
         "If what stands behind ? is right, paste:",
         '    Handler(monitor, fields={"user_input": "question"})',
-        "No entry looks like the contexts. Where the app finds them:",
+        "Nothing in the dict that it returned looks like the contexts. Where the app finds them:",
         "    contexts(found)",
         "Which of these holds the answer?",
         '    Handler(monitor, fields={"response": "one"})',
         '    Handler(monitor, fields={"response": "two"})',
     ]
+    wrong = str(collected({"answer": A}, given={"retrieved_contexts": "told"}).preview())
+    assert "fields= says told, where no such field stands." in wrong.splitlines()
     assert str(collected({"k": 3}, skipped="no_answer").preview()).splitlines()[-2:] == [
-        "No entry looks like the answer. A function can give it:",
+        "Nothing in the dict that it returned looks like the answer. A function can give it:",
         '    Handler(monitor, fields=lambda inputs, output: {"response": ...})',
     ]
 

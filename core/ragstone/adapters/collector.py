@@ -148,6 +148,7 @@ class Collector:
             read_from,
             found,
             [name for name in said if "." not in name and name not in inputs],
+            "what it returned" if run.output is None else f"the {type(run.output).__name__} that it returned",
             [*dict.fromkeys(self._tool_name(one) for one in run.walk() if one.kind == "tool")],
             "" if run.error is None else describe(run.error, most=200),
             "" if each.skipped in (None, *UNREAD) else self._advice.get(each.skipped, ""),

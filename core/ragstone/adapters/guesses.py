@@ -110,7 +110,9 @@ def candidates(
         candidate = _contexts(name, value, forms) if field == "retrieved_contexts" else _text(field, name, value, forms)
         if candidate is not None and candidate.value not in known and not (read and alike(candidate.value, read)):
             found.append(candidate)
-    named = [each for each in found if meant_by_words(each.name) == field]
+    # "final" of "report.final" says more than "report".
+    last = [each for each in found if meant_by_words(each.name.rpartition(".")[2]) == field]
+    named = last or [each for each in found if meant_by_words(each.name) == field]
     if named or read:
         return named
     unnamed = [each for each in found if meant_by_words(each.name) is None]
@@ -147,6 +149,8 @@ def _contexts(name: str, value: object, forms: Forms) -> Candidate | None:
         return Candidate(name, [read])
     if is_list(read):
         texts = [text for text in read if isinstance(text, str) and is_visible(text)]
+        # Names of files are none.
+        texts = [] if all(map(is_path, texts)) else texts
         of_texts = is_list(value) and all(isinstance(each, str) for each in value)
         return Candidate(name, texts, of_texts=of_texts) if texts else None
     return _own_documents(name, value) if is_list(value) else None

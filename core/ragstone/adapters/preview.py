@@ -49,6 +49,7 @@ class PreviewedRun:
         read_from: Where each field came from.
         candidates: By field, the entries that could be meant besides, the likeliest first.
         unread: The names of the entries that hold no field.
+        returned: What it returned, such as "the dict".
         tools: The names of the tools that it called.
         failed: The error of a run that failed.
         advice: What to do about a run that is no sample.
@@ -61,6 +62,7 @@ class PreviewedRun:
     read_from: Mapping[str, str] = field(default_factory=dict[str, str])
     candidates: Mapping[str, Sequence[Candidate]] = field(default_factory=dict[str, Sequence[Candidate]])
     unread: Sequence[str] = ()
+    returned: str = "what it returned"
     tools: Sequence[str] = ()
     failed: str = ""
     advice: str = ""
@@ -153,23 +155,28 @@ class Preview:
         if fields := {name: each.name for name, each in run.guesses.items() if not each.within}:
             yield from _block("If what stands behind ? is right, paste:", [self._handler(fields)])
         for name in WANTED:
+            if name in run.missing and name in self.given:
+                yield f"fields= says {printable(self.given[name], _LONGEST_NAME)}, where no such field stands."
             if name in run.read_from and lines.get(name):
-                yield from _block(f"If another one is {_NOUNS[name]}:", lines[name])
+                yield from _block(f"If another entry holds {_NOUNS[name]}:", lines[name])
             elif name in run.missing and name not in fields:
-                yield from _block(*self._way(name, lines.get(name, ())))
+                yield from _block(*self._way(name, run, lines.get(name, ())))
                 if name == "retrieved_contexts" and run.tools:
                     names = ", ".join(map(_quoted, run.tools))
                     tools = self.wording.tools.replace("TOOLS", f"{{{names}}}")
                     yield from _block("Or, of the tools that it called, name those whose texts they are:", [tools])
 
-    def _way(self, wanted: str, lines: Sequence[str]) -> tuple[str, Sequence[str]]:
+    def _way(self, wanted: str, run: PreviewedRun, lines: Sequence[str]) -> tuple[str, Sequence[str]]:
         if lines:
             asks = "Which of these holds {}?" if len(lines) > 1 else "If this holds {}:"
             return asks.format(_NOUNS[wanted]), lines
+        nothing = (
+            f"Nothing in {'what was asked' if wanted == 'user_input' else run.returned} looks like {_NOUNS[wanted]}."
+        )
         if wanted == "retrieved_contexts":
-            return "No entry looks like the contexts. Where the app finds them:", [self._contexts("found")]
+            return f"{nothing} Where the app finds them:", [self._contexts("found")]
         function = f'lambda inputs, output: {{"{wanted}": ...}}'
-        return f"No entry looks like {_NOUNS[wanted]}. A function can give it:", [self._handler(function)]
+        return f"{nothing} A function can give it:", [self._handler(function)]
 
     def _paste(self, wanted: str, meant: Candidate) -> str:
         if meant.within:
