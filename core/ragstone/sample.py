@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
@@ -150,13 +151,13 @@ class FirstRow:
 
     Attributes:
         found: What was read, by field, and from where.
-        unread: The names that hold no field.
+        unread: The names that hold no field, and what stands there, as far as it was looked at.
         may_be: Of a field that is missing, the one name that may hold it.
         naming: How the user names a field's key.
     """
 
     found: Mapping[FieldName, Found]
-    unread: Sequence[str]
+    unread: Mapping[str, object]
     may_be: Mapping[FieldName, str]
     naming: str
 
@@ -164,12 +165,20 @@ class FirstRow:
         """The names that hold no field, and how to say that one does; "" where all do.
 
         Example:
-            >>> FirstRow({}, ["kontext", "k"], {"retrieved_contexts": "kontext"}, "--field {field}={key}").also()
-            "also has 'kontext', 'k': --field retrieved_contexts=kontext"
+            >>> row = FirstRow({}, {"my docs": [], "k": 3}, {"retrieved_contexts": "my docs"}, "--field {field}={key}")
+            >>> row.also()
+            "also has 'my docs', 'k': --field retrieved_contexts='my docs'"
         """
-        ways = [self.naming.format(field=field, key=name) for field, name in self.may_be.items()]
-        way = " ".join(ways) or f"name them with {self.naming.format(field='FIELD', key='KEY')}"
-        return f"also has {listed(self.unread)}: {way}" if self.unread else ""
+        ways = [self.way(field, name) for field, name in self.may_be.items()]
+        return f"also has {listed([*self.unread])}: {' '.join(ways) or self.any_way()}" if self.unread else ""
+
+    def any_way(self) -> str:
+        """How the user names a key of any field."""
+        return f"name them with {self.way('FIELD', 'KEY')}"
+
+    def way(self, field: str, key: str) -> str:
+        """How the user names the key of a field, so that it can be pasted."""
+        return self.naming.format(field=field, key=shlex.quote(key) if self.naming.startswith("--") else key)
 
 
 _LISTED = 20

@@ -195,6 +195,7 @@ class RowReader:
         self.largest = largest
         # Of a table of which some columns are not looked at.
         self._columns: Sequence[object] = ()
+        self._has_first = False
 
     def columns(self, names: Sequence[object], table: str, *, all_of_them: bool = False) -> list[str]:
         """The columns of a table that may hold fields of a sample; all of them where none may hold contexts.
@@ -255,7 +256,8 @@ class RowReader:
                 return BadLine(number, f"is {type(item).__name__}, not a Sample or a dict")
             reading = self._read(values)
             sample = self._sample(number, reading, table=table)
-            return Row(number, sample, first=self._says(reading) if number == 1 else None)
+            first, self._has_first = None if self._has_first else self._says(reading), True
+            return Row(number, sample, first=first)
         except ValidationError as error:
             return BadLine(number, first_problem(error))
         except ValueError as error:
@@ -296,15 +298,17 @@ class RowReader:
 
     def _says(self, reading: Read) -> FirstRow:
         """What a source's first row says of where its fields stand."""
-        unread = [*reading.unread]
-        unread += [name for name in map(str, self._columns) if name not in unread and not _is_read(name, reading)]
+        unread = dict(reading.unread)
+        for name in map(str, self._columns):
+            if name not in unread and not _is_read(name, reading):
+                unread[name] = None
         may_be: dict[FieldName, str] = {}
         for field in _ASKED_FOR:
             near = [name for name in unread if not _meanings(name) and meant_by(name) == field]
-            name = likely(reading, field) if field != "reference" else None
-            name = name or (near[0] if len(near) == 1 else None)
-            if field not in reading.found and name is not None:
-                may_be[field] = name
+            meant = likely(reading, field) if field != "reference" else None
+            meant = meant or (near[0] if len(near) == 1 else None)
+            if field not in reading.found and meant is not None:
+                may_be[field] = meant
         # An entry that may be two fields is neither.
         once: dict[FieldName, str] = {
             field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1

@@ -4,15 +4,14 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ragstone.adapters.field_table import FieldLine, beginning, field_lines, field_table
 from ragstone.adapters.guesses import Candidate, guess
-from ragstone.plain import is_list, printable
+from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
 
 WANTED: Sequence[SampleField] = ("user_input", "retrieved_contexts", "response")
 """The fields that the sample of an app has."""
 _WIDEST = 160
-_LONGEST_NAME = 40
-_MOST_UNREAD = 20
 UNREAD = ("no_answer", "no_contexts", "no_question", "nothing_found")
 """Reasons of runs in which a field was not read."""
 _NOUNS = {"user_input": "the question", "retrieved_contexts": "the contexts", "response": "the answer"}
@@ -214,43 +213,13 @@ def _table(run: PreviewedRun, width: int) -> Sequence[str]:
     """The fields, each with where it came from and how it begins, or with what could be meant."""
     if not run.read_from and run.skipped not in (None, *UNREAD):
         return ()
-    rows = [*_rows(run)]
-    names = [printable(name, _LONGEST_NAME) for _, _, name, _ in rows]
-    wide = max(map(len, names))
-    lines: list[str] = []
-    for (label, mark, _, begins), name in zip(rows, names, strict=True):
-        head = f"  {label:18}  {mark:2}  {name:{wide}}  "
-        lines.append(f"{head}{printable(begins, max(width - len(head), _LONGEST_NAME))}".rstrip())
-    if run.unread:
-        more = f" and {len(run.unread) - _MOST_UNREAD} more" if len(run.unread) > _MOST_UNREAD else ""
-        names = [printable(name, _LONGEST_NAME) for name in run.unread[:_MOST_UNREAD]]
-        lines.append(f"  not read: {', '.join(names)}{more}")
-    return lines
+    return field_table([*_lines(run)], run.unread, width)
 
 
-def _rows(run: PreviewedRun) -> Iterator[tuple[str, str, str, str]]:
-    """Yield label, mark, name and beginning."""
+def _lines(run: PreviewedRun) -> Iterator[FieldLine]:
     for wanted in WANTED:
-        found = run.candidates.get(wanted, ())
-        if wanted in run.read_from:
-            yield wanted, "<-", run.read_from[wanted], _beginning(run.values.get(wanted))
-            yield from [("", "or", each.name, _beginning(each.value)) for each in found]
-        elif not found:
-            yield wanted, "", "missing", ""
-        else:
-            chosen = run.guesses.get(wanted)
-            label: str = wanted
-            for each in found:
-                yield label, "?" if chosen in (None, each) else "or", each.name, _beginning(each.value)
-                label = ""
+        source, found = run.read_from.get(wanted), run.candidates.get(wanted, ())
+        yield from field_lines(wanted, source, run.values.get(wanted), found)
     if run.sample is not None and run.sample.history:
         turns = [turn.content for turn in run.sample.history]
-        yield "history", "<-", run.read_from.get("history", ""), _beginning(turns, "turn")
-
-
-def _beginning(value: object, item: str = "text") -> str:
-    """How a text begins, or how many there are and how the first begins."""
-    if not is_list(value):
-        return "" if value is None else printable(value, _WIDEST)
-    count = f"{len(value)} {item}{'' if len(value) == 1 else 's'}"
-    return f"{count}: {printable(value[0], _WIDEST)}" if value else count
+        yield "history", "<-", run.read_from.get("history", ""), beginning(turns, "turn")

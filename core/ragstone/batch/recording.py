@@ -71,7 +71,8 @@ class Recording:
         self._rows += 1
         self._from_journal += not row.asked
         if row.row.first is not None:
-            self._unread = row.row.first.also()
+            also = row.row.first.also()
+            self._unread = f"row {row.row.line} {also}" if also else ""
         unscored = 0
         for record in records:
             outcome = record.outcome
@@ -91,7 +92,7 @@ class Recording:
         said = list(notes)
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]
         if lacking and self._unread:
-            said.append(f"{', '.join(lacking)}: every sample lacks an input; row 1 {self._unread}")
+            said.append(f"{', '.join(lacking)}: every sample lacks an input; {self._unread}")
         gave_up: tuple[str, ...] = ()
         spent = Usage()
         if evaluations is not None:

@@ -91,6 +91,9 @@ WRAPPERS: Names = ("document", "doc", "node", "chunk", "payload", "metadata", "e
 ORIGINALS: Names = ("text", "document", "source", "article", "original")
 """Names of a text that is to be summed up."""
 
+_KEY = re.compile(
+    r"(?:^|[\W_])(?:ids?|uuids?|keys?|urls?|paths?|files?|scores?|types?)$|(?<=[a-z])(?:Id|Key|Url|Path|File|Score)s?$"
+)
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
@@ -124,6 +127,17 @@ def strongly(name: str) -> tuple[FieldName, ...]:
     known = STRONGLY.get(bare(name))
     ends = bare(name).endswith(PASSAGES) and not bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
     return known or (("retrieved_contexts",) if ends else ())
+
+
+def may_hold(field: FieldName, name: str) -> bool:
+    """Whether a name that says nothing of a field does not speak against it, as that of an id or of a reference does.
+
+    Example:
+        >>> [may_hold("retrieved_contexts", name) for name in ("findings", "expected_sources", "chunk_ids")]
+        [True, False, False]
+    """
+    is_expected = field == "retrieved_contexts" and bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
+    return not is_expected and _KEY.search(name) is None
 
 
 def final_step(field: FieldName, name: str) -> int:

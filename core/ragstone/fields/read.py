@@ -15,6 +15,7 @@ from ragstone.fields.names import (
     FieldName,
     bare,
     final_step,
+    may_hold,
     strongly,
 )
 from ragstone.fields.values import alike, is_path, text_of_document
@@ -146,6 +147,8 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     for name, value in reading.unread.items():
         if strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS or value is None:
             continue
+        if not may_hold(field, name):
+            continue
         if forms.value(field, value) and not (isinstance(value, str) and _is_said_otherwise(field, name)):
             names.append(name)
     if field == "retrieved_contexts":
@@ -242,10 +245,12 @@ class _Reader:
     def read(self, field: FieldName, plan: _Plan, entries: Mapping[str, object]) -> None:
         """Read one field, or note why it cannot be told."""
         # As rows have it: quick, because there may be a million of them.
+        if plan.empty and field in _NEVER_SAID:
+            return
         if plan.alone and (raw := entries[plan.alone]) is not None:
-            found_at_once = Found(self._forms.value(field, raw), plan.alone, raw)
-            if _is_visible(found_at_once):
-                self.found[field] = found_at_once
+            value = self._forms.value(field, raw)
+            if value if type(value) in _VISIBLE_IF_LONG else value is not None:
+                self.found[field] = Found(value, plan.alone, raw)
                 return
         found = self._in(field, plan, entries, 0)
         if len(found) == 1:
@@ -333,6 +338,10 @@ def _told(field: FieldName, held: Sequence[Found]) -> Sequence[Found]:
     first = (passages or several)[0] if field == "retrieved_contexts" else several[0]
     same = all(alike(first.value, each.value) for each in several)
     return [first] if same else several
+
+
+_NEVER_SAID = ("history", "id", "metadata")
+_VISIBLE_IF_LONG = (str, list, tuple)
 
 
 def _is_visible(found: Found) -> bool:
