@@ -155,7 +155,7 @@ class Preview:
             yield from _block("If what stands behind ? is right, paste:", [self._handler(fields)])
         for name in WANTED:
             if name in run.missing and name in self.given:
-                yield f"fields= says {printable(self.given[name], _LONGEST_NAME)}, where no such field stands."
+                yield f"fields= says {printable(self.given[name], 40)}, where no such field stands."
             if name in run.read_from and lines.get(name):
                 yield from _block(f"If another entry holds {_NOUNS[name]}:", lines[name])
             elif name in run.missing and name not in fields:
