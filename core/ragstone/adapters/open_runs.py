@@ -185,8 +185,9 @@ class OpenRuns(Generic[R]):
         for run_id in run_ids:
             self._over[hash(run_id)] = None
             self._over.move_to_end(hash(run_id))
-        while len(self._over) > _REMEMBERED:
-            self._over.popitem(last=False)
+            # At once: what grew for a moment stays large.
+            if len(self._over) > _REMEMBERED:
+                self._over.popitem(last=False)
 
 
 _id_of = attrgetter("id")
