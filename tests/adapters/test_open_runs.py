@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.open_runs import MOST_OPEN, OpenRuns
 from ragstone.adapters.runs import Run
 
@@ -66,6 +67,28 @@ def test_a_text_counts_once_however_many_runs_hand_it_on(given_up: list[tuple[ob
         runs.end(number, {"documents": (text,), "number": number})
     assert runs.end("app") is not None
     assert given_up == []
+
+
+def prompted(runs: OpenRuns, calls: int, *prompt: str) -> list[Run]:
+    runs.begin(Run("app", "chain"))
+    models = [Run(number, "model") for number in range(calls)]
+    for number, run in enumerate(models):
+        runs.begin(run, "app")
+        runs.note_call(number, ModelCall([*prompt, f"{number:06}" + "x" * 400_000]))
+        runs.note_call(number, ModelCall([], ["An answer."]))
+        runs.end(number)
+    return models
+
+
+def test_the_prompts_of_a_tree_are_kept_up_to_a_bound_of_their_own_and_then_none(
+    given_up: list[tuple[object, str]],
+) -> None:
+    kept, dropped = [prompted(opened(given_up), calls, "y" * 100_000) for calls in (4, 40)]
+    assert all(run.call is not None and run.call.said == ["An answer."] for run in kept)
+    assert all(run.call is None for run in dropped)
+    assert given_up == []
+    long = prompted(opened(given_up), 1, *["the same message"] * 200_000)
+    assert long[0].call is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

@@ -22,6 +22,8 @@ MOST_IN_PROMPTS = 2_000_000
 """Characters that models of one tree are given and say: beyond that none of its calls is known."""
 # Characters that a begin or an end counts as: so a tree has at most 10,000 runs.
 _EVENT = 500
+# An agent's prompt has all messages before it, which are texts that are there already.
+_REFERENCE = 10
 _SILENCE = 3_600.0
 _REMEMBERED = 10_000
 _NO_TEXT = (int, float, type(None))
@@ -154,7 +156,9 @@ class OpenRuns(Generic[R]):
             if run is None or tree is None or tree.in_calls > MOST_IN_PROMPTS:
                 return
             run.call = call
-            tree.in_calls += _characters([call.prompt, call.said], tree.counted_in_calls)
+            tree.in_calls += _REFERENCE * len(call.prompt) + _characters(
+                [call.prompt, call.said], tree.counted_in_calls
+            )
             if tree.in_calls > MOST_IN_PROMPTS:
                 for each in tree.root.walk():
                     each.call = None
