@@ -26,7 +26,7 @@ from ..support.openai_server import OpenAIServer  # noqa: TID252
 from .test_pages import PAGES, ROOT
 
 AS_PASTED = [ROOT / "docs" / f"{name}.md" for name in ("langchain", "llama_index", "fields")]
-STATED = re.compile(r"^.*\bprint\(.*\)\n((?:# .*\n)+)", re.MULTILINE)  # what a block says that it prints
+STATED = re.compile(r"^.*\bp(?:rint|review)\(.*\)\n((?:# .*\n)+)", re.MULTILINE)  # what a block says that it prints
 BLOCK = re.compile(r"(?:<!-- not run: ([^>]+) -->\n\n?)?^( *)```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 pytestmark = [
@@ -131,6 +131,7 @@ def test_every_block_runs_as_pasted_and_prints_what_it_says(page, tmp_path, monk
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")  # a preview is as wide as the terminal
     names = {"__name__": "__main__"}
     for number, (reason, _, code) in enumerate(BLOCK.findall(page.read_text(encoding="utf-8"))):
         if reason:
