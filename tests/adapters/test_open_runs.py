@@ -74,8 +74,9 @@ def prompted(runs: OpenRuns, calls: int, *prompt: str) -> list[Run]:
     models = [Run(number, "model") for number in range(calls)]
     for number, run in enumerate(models):
         runs.begin(run, "app")
-        runs.note_call(number, ModelCall([*prompt, f"{number:06}" + "x" * 400_000]))
-        runs.note_call(number, ModelCall([], ["An answer."]))
+        given = [*prompt, f"{number:06}" + "x" * 400_000]
+        for said in ([], ["An answer."]):
+            runs.note_call(number, ModelCall(given, said))
         runs.end(number)
     return models
 
