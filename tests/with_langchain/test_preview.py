@@ -93,6 +93,8 @@ def test_what_is_guessed_is_read_when_it_is_passed_on(app, asked, fields, capsys
         ),
         # A search that LangChain does not see.
         (by_hand(lambda found: found), ("retrieved_contexts",), ["Where the app finds them:", "contexts(found)"]),
+        # A conversation has texts, which are no contexts.
+        (giving(found=[("user", "Hi"), ("ai", "Ho")], answer=ANSWER), ("retrieved_contexts",), ["not read: found"]),
         (by_hand(contexts), (), ["<-  contexts(...)", "2 texts: "]),
         (giving(answer=None), ("retrieved_contexts", "response"), ["no sample (no_answer)", "fields=lambda inputs, "]),
     ],
@@ -100,7 +102,7 @@ def test_what_is_guessed_is_read_when_it_is_passed_on(app, asked, fields, capsys
 def test_what_cannot_be_told_is_not_chosen(app, missing, lines, capsys):
     seen = preview(app, ASKED)
     printed = capsys.readouterr().out
-    assert (seen.missing, "response" in seen.fields) == (missing, False)
+    assert (seen.missing, seen.fields) == (missing, {})
     assert [line for line in lines if line not in printed] == []
 
 
@@ -181,6 +183,15 @@ def test_no_handler_of_a_monitor_counts_it_and_the_config_stays_the_app_s():
     assert (list(config), len(config["callbacks"]), began[0]) == (["callbacks", "tags"], 2, "RunnableSequence")
     assert (seen.sample.metadata["tags"], during.response) == (["mine"], ANSWER)
     assert (len(monitor.samples), other.samples, monitor.skipped + other.skipped) == (2, [], {})
+
+
+def test_two_at_once_keep_apart():
+    async def main():
+        return await asyncio.gather(apreview(rag(), QUESTION), apreview(rag(says("Nobody.")), "Who?"))
+
+    one, other = asyncio.run(main())
+    assert ([len(each.runs) for each in (one, other)], one.sample.response) == ([1, 1], ANSWER)
+    assert (other.sample.user_input, other.sample.response) == ("Who?", "Nobody.")
 
 
 def test_what_is_no_app_is_said():

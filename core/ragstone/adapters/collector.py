@@ -124,7 +124,10 @@ class Collector:
 
     def _previewed(self, each: Collected) -> PreviewedRun:
         run, sample = each.run, each.sample
-        inputs, output = entries_in(run.inputs, self._forms), entries_in(run.output, self._forms)
+        inputs = entries_in(run.inputs, self._forms)
+        # Of an answer by itself nothing is another field.
+        answers = run.output is not None and self._forms.value("response", run.output) is not None
+        output = {} if answers else entries_in(run.output, self._forms)
         read_from = each.read.read_from
         used = {*self._given.values(), *[name.removeprefix("inputs.") for name in read_from.values()]}
         asked = {name: value for name, value in inputs.items() if name not in used}

@@ -141,8 +141,7 @@ def _text(field: SampleField, name: str, value: object, forms: Forms) -> Candida
 
 
 def _contexts(name: str, value: object, forms: Forms) -> Candidate | None:
-    # A conversation has a text too.
-    if value is None or (is_list(value) and (not value or forms.value("response", value) is not None)):
+    if value is None or (is_list(value) and (not value or _is_conversation(value, forms))):
         return None
     read = forms.value("retrieved_contexts", value)
     if isinstance(read, str):
@@ -154,6 +153,11 @@ def _contexts(name: str, value: object, forms: Forms) -> Candidate | None:
         of_texts = is_list(value) and all(isinstance(each, str) for each in value)
         return Candidate(name, texts, of_texts=of_texts) if texts else None
     return _own_documents(name, value) if is_list(value) else None
+
+
+def _is_conversation(value: object, forms: Forms) -> bool:
+    """Whether a list holds messages, which have texts too."""
+    return any(forms.said(field, {"messages": value}) is not None for field in ("user_input", "response"))
 
 
 def _own_documents(name: str, values: Sequence[object]) -> Candidate | None:
