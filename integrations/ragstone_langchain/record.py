@@ -10,11 +10,10 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from ragstone.adapters.answering import ModelCall
-from ragstone.adapters.collector import UNDER_WAY
 from ragstone.adapters.fields_by_user import attempt
 from ragstone.adapters.narrowing import submit
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
-from ragstone.adapters.runs import PERSONAL, Draft, Run, Skipped, Unreadable
+from ragstone.adapters.runs import PERSONAL, UNDER_WAY, Draft, Run, Skipped, Unreadable
 from ragstone.adapters.shared_model import JUDGE_TAG
 from ragstone.errors import describe
 from ragstone.live.trace import TRACE_KEY, own_id

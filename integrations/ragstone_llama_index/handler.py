@@ -15,10 +15,9 @@ from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import MetadataMode
 from llama_index_instrumentation.span import active_span_id
 
-from ragstone.adapters.collector import UNDER_WAY
 from ragstone.adapters.narrowing import submit, with_answer
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL
-from ragstone.adapters.runs import PERSONAL, Draft, Run, Skipped, Unreadable
+from ragstone.adapters.runs import PERSONAL, UNDER_WAY, Draft, Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.sampling import check_function

@@ -11,6 +11,7 @@ from ragstone.adapters.runs import Draft, Run
 from ragstone.fields.read import PLAIN
 
 Q, A = "Who wrote Emma?", "Jane Austen wrote it."
+TONE = "friendly and short, if that is possible"
 TEXTS = ["Emma is a novel by Jane Austen.", "It was published in 1815."]
 WORDING = Wording(
     "Handler(monitor, fields=FIELDS)", "contexts(FOUND)", "Nothing ran.", "Each is a sample.", "Handler(tools=TOOLS)"
@@ -27,7 +28,7 @@ def collected(output, read_from=READ, skipped="", given=None, **fields):
     """A collector to which a handler has handed over one run."""
     collector = Collector(PLAIN, WORDING, given)
     collector.advise({"cancelled": "it was cancelled", "no_answer": "name it"})
-    with collector.reading(Run(1, "chain", "app", {"question": Q}, output)):
+    with collector.reading(Run(1, "chain", "app", {"question": Q, "tone": TONE}, output)):
         if skipped:
             collector.skip(skipped, names=("a",), likely="")
         else:
@@ -72,7 +73,7 @@ def test_what_is_missing_is_guessed_and_what_was_read_may_be_another():
 
 
 def test_of_several_none_is_chosen_and_where_there_is_none_a_function_finds_it():
-    preview = collected({"one": A, "two": "J. Austen wrote it."}, skipped="no_answer").preview()
+    preview = collected({"one": A, "two": "J. Austen wrote it.", "how": TONE}, skipped="no_answer").preview()
     assert (preview.sample, preview.skipped, preview.fields) == (None, "no_answer", {"user_input": "question"})
     assert str(preview).splitlines()[6:] == [
         "If what stands behind ? is right, paste:",

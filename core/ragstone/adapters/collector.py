@@ -4,7 +4,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from inspect import isawaitable, iscoroutine
 from operator import attrgetter
@@ -12,15 +11,13 @@ from typing import cast
 
 from ragstone.adapters.guesses import Candidate, candidates, entries_in
 from ragstone.adapters.preview import UNREAD, WANTED, Preview, PreviewedRun, Wording
-from ragstone.adapters.runs import Draft, Run
+from ragstone.adapters.runs import UNDER_WAY, Draft, Run
 from ragstone.background import running_loop
 from ragstone.errors import describe
 from ragstone.fields.read import Forms
 from ragstone.plain import is_mapping
 from ragstone.sample import Sample
 
-UNDER_WAY: ContextVar[object] = ContextVar("ragstone_preview", default=None)
-"""The collector of the preview that runs in this context, if one does: what runs there is no traffic of a monitor's."""
 # How a stream ends that was not read as an answer.
 _ENDS = ("abandoned", "cancelled", "no_answer")
 # Where a field is that nobody looks for in the app's inputs or output.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -12,6 +13,8 @@ CANCELLED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExi
 """Errors by which a run is called off, and did not fail."""
 PERSONAL = ("user_id", "thread_id", "session_id", "conversation_id")
 """Settings or tags of a run that say who asked, and in which conversation: a sample's metadata has them, too."""
+UNDER_WAY: ContextVar[object] = ContextVar("ragstone_preview", default=None)
+"""What collects the runs of the preview that is under way in this context, if one is: no monitor counts them."""
 Asked = TypeVar("Asked")
 FieldFunction = Callable[[Asked, object], Sample | Mapping[str, object] | None]
 """A user's own reading of a run: by what it was asked and what it returned (None if it failed)."""
