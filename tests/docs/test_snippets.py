@@ -144,5 +144,7 @@ def test_every_block_runs_as_pasted_and_prints_what_it_says(page, tmp_path, monk
         except BaseException as error:
             raise AssertionError(f"{page.name}, block {number}: {type(error).__name__}: {error}\n{code}") from error
         printed = capsys.readouterr().out
-        for stated in STATED.findall(code):
+        several = STATED.findall(code)
+        assert several or not printed, f"block {number} does not say that it prints:\n{printed}"
+        for stated in several:
             assert re.sub("^# ", "", stated, flags=re.MULTILINE) in printed, f"block {number} prints:\n{printed}"
