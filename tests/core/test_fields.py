@@ -115,6 +115,11 @@ def test_what_was_not_read_is_named_and_the_one_that_can_be_meant():
     assert likely(several, "response") is None
     asked = read({"question": Q, "search_query": "novel", "lang": "en", "messages": [], "rag_result": JOINED})
     assert likely(asked, "retrieved_contexts") == "rag_result"
+    # A label is not offered as the answer.
+    assert likely(read({"messages": [], "next": "FINISH"}), "response") is None
+    # An empty list says nothing where another one may hold what was found.
+    assert "retrieved_contexts" not in read({"web_results": [], "refined": TEXTS}).found
+    assert read({"web_results": [], "k": [1]}).value("retrieved_contexts") == []
     # The ideal retrieval of a golden is not what was retrieved.
     assert likely(read({"input": Q, "expected_output": A, "context": TEXTS}), "retrieved_contexts") is None
     assert read({"answer": 42}).unreadable == {"response": ["answer"]}

@@ -63,7 +63,7 @@ UNTOLD: list[tuple[dict[str, Any], dict[str, Any], tuple[str, ...], dict[str, st
         {"query": QUESTION},
         {"vector_retrieval": JOINED, "final_report": ANSWER, "plan": "look", "synthesis": "s", "critique": "c"},
         ("vector_retrieval", "plan", "synthesis", "critique"),
-        {},
+        {"retrieved_contexts": "vector_retrieval"},
     ),
     ({"question": QUESTION}, {"answer": ANSWER, "found_in_books": DOCUMENTS}, ("found_in_books",), {"retrieved_contexts": "found_in_books"}),
 ]  # fmt: skip

@@ -124,6 +124,9 @@ def draft_of(fields: FoundFields, outputs: Read, forms: Forms) -> Draft:
     for name in SAMPLE_FIELDS:
         if name in found:
             read_from[name] = found[name].name
-        elif (entry := likely(outputs, name, forms)) is not None:
+        # An app has no reference.
+        elif name != "reference" and (entry := likely(outputs, name, forms)) is not None:
             meant[name] = entry
-    return Draft(sample, read_from, tuple(outputs.unread), meant)
+    # An entry that may be two fields is neither.
+    once = {name: entry for name, entry in meant.items() if [*meant.values()].count(entry) == 1}
+    return Draft(sample, read_from, tuple(outputs.unread), once)

@@ -11,7 +11,7 @@ Names = tuple[str, ...]
 
 # What apps call passages, and how they came by them, the last step last.
 _PASSAGES = ("docs", "documents", "chunks", "passages", "nodes", "texts", "context", "contexts")
-_STEPS = ("retrieved", "raw", "relevant", "filtered", "graded", "selected", "reranked", "compressed", "final")
+_STEPS = ("retrieved", "raw", "graded", "relevant", "filtered", "selected", "reranked", "compressed", "final")
 
 STRONG: Mapping[FieldName, Names] = {
     "user_input": (
@@ -129,15 +129,28 @@ def strongly(name: str) -> tuple[FieldName, ...]:
     return known or (("retrieved_contexts",) if ends else ())
 
 
-def may_hold(field: FieldName, name: str) -> bool:
+# Words in names of a text that may be contexts, and in names of a question.
+_SEARCHED = ("context", "doc", "chunk", "passage", "knowledge", "result", "evidence", "search", "retriev", "source")
+_ASKED = ("query", "queries", "question")
+
+
+def may_hold(field: FieldName, name: str, *, text: bool = False) -> bool:
     """Whether a name that says nothing of a field does not speak against it, as that of an id or of a reference does.
+
+    A text is contexts only by its name, and what was asked is neither contexts nor answer.
 
     Example:
         >>> [may_hold("retrieved_contexts", name) for name in ("findings", "expected_sources", "chunk_ids")]
         [True, False, False]
+        >>> may_hold("retrieved_contexts", "mood", text=True), may_hold("response", "search_query", text=True)
+        (False, False)
     """
-    is_expected = field == "retrieved_contexts" and bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
-    return not is_expected and _KEY.search(name) is None
+    of_contexts = field == "retrieved_contexts"
+    if _KEY.search(name) or (of_contexts and bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))):
+        return False
+    asked = any(word in bare(name) for word in _ASKED) and field != "user_input"
+    searched = not of_contexts or any(word in bare(name) for word in _SEARCHED)
+    return not text or (searched and not asked)
 
 
 def final_step(field: FieldName, name: str) -> int:

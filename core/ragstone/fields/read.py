@@ -131,25 +131,39 @@ def read(value: object, forms: Forms = PLAIN, fields: Sequence[FieldName] = FIEL
     if "user_input" in fields:
         reader.read("user_input", plans["user_input"], entries)
     found = reader.found
+    nothing = found.get("retrieved_contexts")
+    if nothing is not None and not nothing.value and _has_lists(entries, forms, nothing.name):
+        # What was found may stand under another name.
+        reader.unreadable["retrieved_contexts"] = [found.pop("retrieved_contexts").name]
     used = {name if "." not in name else name.partition(".")[0] for _, name, _ in found.values()}
     unread = {name: each for name, each in entries.items() if name not in used}
     return Read({name: found[name] for name in fields if name in found}, unread, reader.conflicts, reader.unreadable)
+
+
+def _has_lists(entries: Mapping[str, object], forms: Forms, but: str) -> bool:
+    """Whether something else in entries may be contexts."""
+    for name, value in entries.items():
+        is_other = name != but and is_list(value) and bare(name) not in _CONVERSATIONS
+        if is_other and may_hold("retrieved_contexts", name) and forms.value("retrieved_contexts", value):
+            return True
+    return False
 
 
 def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     """The one entry that was not read and can be meant by a field; None where there are several, or none.
 
     Example:
-        >>> likely(read({"question": "Why?", "findings": ["So."], "said": "Thus."}), "response")
+        >>> likely(read({"question": "Why?", "findings": ["So."], "said": "Thus it is."}), "response")
         'said'
     """
     names: list[str] = []
     for name, value in reading.unread.items():
-        if strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS or value is None:
+        known = strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS
+        is_text = isinstance(value, str)
+        # One word is a label rather than an answer.
+        if known or not may_hold(field, name, text=is_text) or (is_text and len(value.split()) < 2):
             continue
-        if not may_hold(field, name):
-            continue
-        if forms.value(field, value) and not (isinstance(value, str) and _is_said_otherwise(field, name)):
+        if value is not None and forms.value(field, value):
             names.append(name)
     if field == "retrieved_contexts":
         names = [name for name in names if not isinstance(reading.unread[name], str)] or names
@@ -157,18 +171,6 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
 
 
 _CONVERSATIONS = {"messages", *map(bare, STRONG["history"])}
-# What names of a text that may be contexts have in them, and what names of questions have.
-_SEARCHED = ("context", "doc", "chunk", "passage", "knowledge", "result", "evidence", "search", "retriev", "source")
-_ASKED = ("query", "queries", "question")
-
-
-def _is_said_otherwise(field: FieldName, name: str) -> bool:
-    """Whether the name of a text speaks against its being a field."""
-    asked = any(word in bare(name) for word in _ASKED)
-    searched = any(word in bare(name) for word in _SEARCHED)
-    if field == "retrieved_contexts":
-        return asked or not searched
-    return asked and field != "user_input"
 
 
 def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None) -> object:
