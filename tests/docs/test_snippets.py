@@ -139,11 +139,12 @@ def test_every_block_runs_as_pasted_and_prints_what_it_says(page, tmp_path, monk
         before = set(names)
         try:
             exec(compile(code, f"{page.name}, block {number}", "exec"), names)
+            printed = capsys.readouterr().out
             for test in [name for name in names if name.startswith("test_") and name not in before]:
                 names[test]()  # as pytest does
+            capsys.readouterr()
         except BaseException as error:
             raise AssertionError(f"{page.name}, block {number}: {type(error).__name__}: {error}\n{code}") from error
-        printed = capsys.readouterr().out
         several = STATED.findall(code)
         assert several or not printed, f"block {number} does not say that it prints:\n{printed}"
         for stated in several:
