@@ -157,10 +157,14 @@ def to_plain(
         if isinstance(value, str):
             return str.__str__(value)
         if depth and is_list(value):
-            return [to_plain(item, other, depth - 1, left) for item in _items_left(value, left)]
+            items = _items_left(value, left)
+            return [item if type(item) is str else to_plain(item, other, depth - 1, left) for item in items]
         if depth and is_mapping(value):
             pairs = _items_left(value.items(), left)
-            return {_name(key, depth, left): to_plain(item, other, depth - 1, left) for key, item in pairs}
+            return {
+                key if type(key) is str else _name(key, depth, left): to_plain(item, other, depth - 1, left)
+                for key, item in pairs
+            }
         if isinstance(value, _SCALARS):
             return _scalar(value)
         # In one order, whatever the hashes of this process.

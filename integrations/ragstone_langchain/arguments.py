@@ -12,6 +12,7 @@ from ragstone.metrics import Metric
 from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
 from ragstone_langchain.forms import FORMS, as_texts, contexts_of
+from ragstone_langchain.inside import Inside
 from ragstone_langchain.read import Ended, ReadingOptions, draft_of_run, fields_of_run
 
 _PLACES: Mapping[SampleField, tuple[str, ...]] = {
@@ -53,10 +54,9 @@ class Arguments:
         inside = [*self.inside]
         if self.context is not None:
             inside.append(Run("context", "named", output=attempt(contexts_of, self.context, "context")))
-        ended = Ended.of(
-            Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside), self.reference_outputs
-        )
-        fields = fields_of_run(ended, reading)
+        run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
+        ended = Ended(run, Inside().note(run), reading, self.reference_outputs)
+        fields = fields_of_run(ended)
         if fields is None:
             raise Unreadable("fields: the function returned None; return a Sample or a mapping of its fields")
         if isinstance(fields, Sample):

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from ragstone.adapters.fields_by_user import strictly
 from ragstone.fields.names import STRONGLY, FieldName, bare
-from ragstone.fields.read import looked_into, read
+from ragstone.fields.read import Found, Read, looked_into, read
 from ragstone.fields.values import text_of_document
 from ragstone.plain import fields_of, is_list, to_plain
 from ragstone_langchain.messages import (
@@ -26,6 +26,8 @@ from ragstone_langchain.messages import (
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+ITSELF = "the output itself"
+"""Where a field came from that is the whole of what a run was asked or returned."""
 # Agents and `with_structured_output(include_raw=True)` put a structured answer there.
 _STRUCTURED = ("structured_response", "parsed")
 # In what LangGraph packs a state or its change, and what stands beside it: `invoke(version="v2")`, `Command`.
@@ -86,6 +88,25 @@ class LangChainForms:
 FORMS = LangChainForms()
 
 
+def read_whole(value: object, fields: Sequence[FieldName]) -> Read:
+    """What a run was asked, or returned: a state, or a text, a message or a conversation that is a field itself.
+
+    Args:
+        value: The value.
+        fields: The fields that are wanted, first the one that a text is.
+    """
+    if FORMS.entries(value) is not None and not _is_structured(value):
+        return read(value, FORMS, fields)
+    found: dict[FieldName, Found] = {}
+    conversation = is_list(value) and read_message(value) is None
+    for name in fields:
+        told = are_documents(value) if name == "retrieved_contexts" else conversation or name == fields[0]
+        read_as = FORMS.value(name, value) if told else None
+        if read_as is not None:
+            found[name] = Found(read_as, ITSELF, value)
+    return Read(found)
+
+
 def messages_of(entries: Mapping[str, object]) -> "Sequence[BaseMessage]":
     """The last turn of the conversation in a state, where a bare text is the human's."""
     held = entries.get("messages")
@@ -96,7 +117,8 @@ def last_turn(output: object, depth: int = _DEPTH) -> "Sequence[BaseMessage]":
     """The messages of a conversation, or of the one state that holds it, from the last question on."""
     if isinstance(output, str):
         return ()
-    if (entries := FORMS.entries(output)) is None:
+    entries = FORMS.entries(output)
+    if entries is None:
         return read_messages(output)
     if (messages := messages_of(entries)) or not depth:
         return messages
@@ -159,7 +181,7 @@ def _text_of(value: object) -> str | None:
 
 def are_documents(value: object) -> bool:
     """Whether a value is a document or a list that holds one, all of which then have to be."""
-    return any(_is_document(each) for each in _items(value))
+    return not isinstance(value, str) and any(_is_document(each) for each in _items(value))
 
 
 def _is_document(value: object) -> bool:

@@ -1,8 +1,8 @@
 """What the calls inside of a run come to: one walk over them notes all that reading the run needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Any, Literal
 
 from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.runs import Run, Unreadable
@@ -21,10 +21,6 @@ Texts = Sequence[str] | Unreadable
 """The texts that a call has found, or why they cannot be read."""
 
 
-def _some() -> list[Texts]:
-    return []
-
-
 @dataclass(slots=True)
 class Inside:
     """What the calls inside of a run have come to, in the order in which they ended.
@@ -37,18 +33,18 @@ class Inside:
         searches: What searches returned, each by itself.
         steps: The Documents that steps returned.
         given: Conversations that steps were given.
+        calls: The calls of models.
         open: Whether any of them has not ended.
         waits: Whether any of them waits for a person.
-        calls: The calls of models; none of what went on where others waited, whose prompts are not kept so long.
     """
 
-    named: list[Texts] = field(default_factory=_some)
-    searches: list[Texts] = field(default_factory=_some)
-    steps: list[Texts] = field(default_factory=_some)
+    named: list[Texts] = field(default_factory=list[Texts])
+    searches: list[Texts] = field(default_factory=list[Texts])
+    steps: list[Texts] = field(default_factory=list[Texts])
     given: list[object] = field(default_factory=list[object])
+    calls: list[ModelCall] = field(default_factory=list[ModelCall])
     open: bool = False
     waits: bool = False
-    calls: list[ModelCall] = field(default_factory=list[ModelCall])
 
     def note(self, run: Run, *, searching: bool = False, failed: bool = False) -> "Inside":
         """Note the calls inside of a run.
@@ -59,42 +55,38 @@ class Inside:
             failed: Whether it has failed, or lies in what has.
         """
         for each in run.inside:
-            lost, error = failed, each.error
+            lost = failed
             self.open = self.open or each.open
-            if error is not None:
-                self.waits = self.waits or is_langgraph_s("GraphInterrupt", error)
-                lost = lost or not (isinstance(error, GeneratorExit) or is_langgraph_s("GraphBubbleUp", error))
+            if each.error is not None:
+                self.waits = self.waits or is_langgraph_s("GraphInterrupt", each.error)
+                steered = isinstance(each.error, GeneratorExit) or is_langgraph_s("GraphBubbleUp", each.error)
+                lost = failed or not steered
             if each.inputs is not None:
                 self.given.append(each.inputs)
             search = each.kind == "retriever" or (each.kind == "tool" and bool(each.output))
             if each.inside:
                 self.note(each, searching=searching or search, failed=lost)
-            if each.call is not None and not lost:
-                self.calls.append(each.call)
-            if lost or each.output is None:
+            if lost:
                 continue
-            found = cast("Texts", each.output)
+            found: Any = each.output
+            if each.call is not None:
+                self.calls.append(each.call)
             if each.kind == "named":
                 self.named.append(found)
-            elif search and not searching:
+            elif search and not searching and found is not None:
                 self.searches.append(found)
-            elif each.kind == "chain" and not searching:
+            elif each.kind == "chain" and not searching and found is not None:
                 self.steps.append(found)
         return self
 
-    def before(self, later: "Inside") -> "Inside":
-        """What these and later calls have come to, which go on where these waited."""
-        return Inside(
-            self.named + later.named,
-            self.searches + later.searches,
-            self.steps + later.steps,
-            self.given + later.given,
-            later.open,
-            later.waits,
-        )
+    def go_on(self, before: "Inside") -> None:
+        """Add what calls have come to where this goes on. Their prompts are not kept so long, so none is known."""
+        self.calls.clear()
+        self.named[:0], self.searches[:0] = before.named, before.searches
+        self.steps[:0], self.given[:0] = before.steps, before.given
 
 
-def texts_of(found: Sequence[Texts]) -> list[str]:
+def texts_of(found: Iterable[Texts]) -> list[str]:
     """The texts that calls have found, each once: several searches may find the same."""
     texts: dict[str, None] = {}
     for each in found:
@@ -104,7 +96,7 @@ def texts_of(found: Sequence[Texts]) -> list[str]:
     return [*texts]
 
 
-def passed_on(steps: Sequence[Texts]) -> list[str]:
+def passed_on(steps: Iterable[Texts]) -> list[str]:
     """The texts of the Documents that steps returned: a step that returns some of those before has chosen."""
     passed: list[str] = []
     for each in steps:
@@ -114,7 +106,6 @@ def passed_on(steps: Sequence[Texts]) -> list[str]:
     return passed
 
 
-def is_langgraph_s(name: str, error: BaseException | None) -> bool:
+def is_langgraph_s(name: str, error: BaseException) -> bool:
     """Whether an error is one of those with which LangGraph steers graphs, without importing it."""
-    kinds = () if error is None else type(error).__mro__
-    return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in kinds)
+    return any(each.__name__ == name and each.__module__.startswith("langgraph.") for each in type(error).__mro__)

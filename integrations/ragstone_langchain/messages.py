@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.adapters.answering import texts_in
 from ragstone.adapters.blocks import calls_tools, text_of_blocks
+from ragstone.fields.names import STRONG
 from ragstone.judging.reply import find_thoughts
-from ragstone.plain import fields_of, is_list, is_mapping, to_json
+from ragstone.plain import is_list, is_mapping, to_json
 from ragstone.sample import Turn
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-MEMORIES = frozenset(("chat_history", "history", "conversation_history", "message_history", "past_messages", "memory"))
+MEMORIES = frozenset(STRONG["history"])
 _ROLES = {"human": "user", "ai": "assistant"}
 # Where the result of a model, and what it is made of, has what was said.
-_SAID = ("generations", "choices", "message", "text", "output")
+_SAID = ("message", "generations", "choices", "text", "output")
+# More than that holds itself.
+_MOST_PIECES = 1_000
 # Messages of a conversation that are read for its history at most.
 _LONGEST = 100
 
@@ -36,6 +39,11 @@ def read_message(value: object) -> "BaseMessage | None":
     """Return the message that `value` is: an object, a mapping, or a pair of role and text. None if it is none."""
     if value is None or isinstance(value, str):
         return None
+    # Most of langchain-core's import time goes here.
+    from langchain_core.messages import BaseMessage, convert_to_messages
+
+    if isinstance(value, BaseMessage):
+        return value
     parts: Any = as_mapping(value)
     if parts is not None:
         role = parts.get("role") or parts.get("type")
@@ -46,11 +54,8 @@ def read_message(value: object) -> "BaseMessage | None":
         parts = (*value,)
         if len(parts) != 2 or not isinstance(parts[0], str):
             return None
-    # Most of langchain-core's import time goes here.
-    from langchain_core.messages import BaseMessage, convert_to_messages
-
-    if isinstance(value, BaseMessage):
-        return value
+    else:
+        return None
     # LangChain has many errors for what it takes for no message.
     with suppress(Exception):
         return convert_to_messages([parts])[0] if parts else None
@@ -151,20 +156,35 @@ def turns_in(value: object, *, memory: bool) -> list[Turn]:
 
 def prompt_of(given: object) -> list[str]:
     """The texts that a model is given: of prompts or messages, as LangChain and LangSmith pass them on."""
-    if isinstance(given, str):
-        return [given]
-    if (message := read_message(given)) is not None:
-        return [*texts_in(cast("object", message.content))]
-    return [text for each in (given if is_list(given) else ()) for text in prompt_of(each)]
+    texts: list[str] = []
+    waiting = [given]
+    for each in waiting:
+        if isinstance(each, str):
+            texts.append(each)
+        elif is_list(each):
+            waiting += each
+        elif (message := read_message(each)) is not None:
+            content: object = message.content
+            texts += [content] if isinstance(content, str) else texts_in(content)
+    return texts
 
 
 def said_by(result: object) -> list[str]:
     """What a model said, and what it passes to tools, which may be an answer: of its result, in every form."""
-    if isinstance(result, str):
-        return [result]
-    if (message := read_message(result)) is not None:
-        calls: Sequence[Any] = getattr(message, "tool_calls", ())
-        return [said_in(message), *(to_json(call["args"]) for call in calls)]
-    entries = result if is_mapping(result) else fields_of(result) or {}
-    inner = next((entries[name] for name in _SAID if entries.get(name)), result if is_list(result) else ())
-    return [text for each in (inner if is_list(inner) else [inner]) for text in said_by(each)]
+    said: list[str] = []
+    waiting = [result]
+    for each in waiting:
+        if isinstance(each, str):
+            said.append(each)
+        elif is_list(each):
+            waiting += each
+        elif (message := read_message(each)) is not None:
+            calls: Sequence[Any] = getattr(message, "tool_calls", ())
+            said += [said_in(message), *(to_json(call["args"]) for call in calls)]
+        else:
+            for name in _SAID:
+                inner = each.get(name) if is_mapping(each) else getattr(each, name, None)
+                if inner and len(waiting) < _MOST_PIECES:
+                    waiting.append(inner)
+                    break
+    return said

@@ -13,6 +13,7 @@ from ragstone.adapters.preview import UNREAD, Preview, Wording
 from ragstone.adapters.runs import Fields
 from ragstone_langchain.forms import FORMS
 from ragstone_langchain.handler import MonitorHandler
+from ragstone_langchain.inside import Inside
 from ragstone_langchain.read import Ended, ReadingOptions, draft_of_run, fields_of_run
 from ragstone_langchain.record import RunRecorder, TopRun
 
@@ -43,8 +44,8 @@ class _PreviewRecorder(RunRecorder):
         with collector.reading(run) as collected:
             super().submit(run)
             if collected.skipped in UNREAD and not callable(self.reading.fields):
-                ended = Ended.of(run)
-                found = fields_of_run(ended, self.reading)
+                ended = Ended(run, Inside().note(run), self.reading)
+                found = fields_of_run(ended)
                 collected.read = draft_of_run(cast("FoundFields", found), ended)
 
 

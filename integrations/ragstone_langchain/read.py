@@ -3,15 +3,15 @@
 Live runs, LangSmith's runs and what evaluators are called with are read alike. docs/langchain.md has the order.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
 
 from ragstone.adapters.fields_by_user import (
     BY_USER,
-    SAMPLE_FIELDS,
     FoundFields,
-    attempt,
     by_function,
     by_name,
     check_fields,
@@ -20,22 +20,30 @@ from ragstone.adapters.fields_by_user import (
     strictly,
 )
 from ragstone.adapters.runs import CANCELLED, Draft, Fields, Run, Searched, Skipped, Unreadable
-from ragstone.fields.names import STRONG, FieldName
-from ragstone.fields.read import Found, Read, likely, read
+from ragstone.fields.names import FieldName
+from ragstone.fields.read import Found, Read, likely
 from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping
 from ragstone.sample import Sample, SampleField, Turn
-from ragstone_langchain.forms import FORMS, are_documents, last_turn
+from ragstone_langchain.forms import FORMS, ITSELF, last_turn, read_whole
 from ragstone_langchain.inside import Inside, is_langgraph_s, passed_on, texts_of
-from ragstone_langchain.messages import asks_for_tools, only_calls_tools, read_message, role_of, said_in, turns_in
+from ragstone_langchain.messages import (
+    MEMORIES,
+    asks_for_tools,
+    only_calls_tools,
+    read_message,
+    role_of,
+    said_in,
+    turns_in,
+)
 from ragstone_langchain.searches import tool_texts
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-MEMORIES = frozenset(STRONG["history"])
-_ASKED: tuple[FieldName, ...] = ("user_input", "retrieved_contexts")
-_ANSWERED: tuple[FieldName, ...] = ("user_input", "retrieved_contexts", "response")
+_ASKED: Sequence[FieldName] = ("user_input", "retrieved_contexts")
+_ANSWERED: Sequence[FieldName] = ("response", "retrieved_contexts", "user_input")
+_REFERENCES: Sequence[FieldName] = ("reference", "response")
 _PLACES: Mapping[SampleField, Sequence[str]] = {
     "user_input": ("inputs", "outputs", "reference_outputs"),
     "response": ("outputs",),
@@ -59,78 +67,84 @@ class ReadingOptions:
 
 @dataclass(slots=True, eq=False)
 class Ended:
-    """A run that has ended, with what the calls inside of it have come to; its inputs and outputs are read once."""
+    """A run that has ended, and what the calls inside of it have come to; inputs and outputs are read once."""
 
     run: Run
     inside: Inside
+    reading: ReadingOptions
     reference: object = None
     asked: Read = field(init=False)
     answered: Read = field(init=False)
     turn: "Sequence[BaseMessage]" = field(init=False)
 
     def __post_init__(self) -> None:
-        self.asked = read(self.run.inputs, FORMS, _ASKED)
-        self.answered = read(self.run.output, FORMS, _ANSWERED)
+        self.asked = read_whole(self.run.inputs, _ASKED)
+        self.answered = read_whole(self.run.output, _ANSWERED)
         self.turn = last_turn(self.run.output)
 
-    @classmethod
-    def of(cls, run: Run, reference: object = None) -> "Ended":
-        """Look once into all that is in a run."""
-        return cls(run, Inside().note(run), reference)
 
-    def after(self, inputs: object, inside: Inside) -> "Ended":
-        """The run together with the one that it resumes, whose question it has not been told again."""
-        own = self.run
-        run = Run(own.id, own.kind, inputs=inputs, output=own.output, error=own.error, metadata=own.metadata)
-        return Ended(run, inside.before(self.inside), self.reference)
+def sample_of_run(ended: Ended, about: Mapping[str, Any]) -> Draft | Skipped:
+    """Read a run that has ended; raise `Unreadable` where the user's function fails.
 
-
-def sample_of_run(ended: Ended, reading: ReadingOptions) -> Draft | Skipped:
-    """Read a run that has ended; raise `Unreadable` where the user's function fails."""
+    Args:
+        ended: The run.
+        about: The sample's `id` and `metadata`, where the user's function gives none.
+    """
     if (reason := _no_sample(ended)) is not None:
         return Skipped(reason)
-    fields = fields_of_run(ended, reading)
+    fields = fields_of_run(ended)
     if fields is None:
         return Skipped("declined")
     if isinstance(fields, Sample):
-        return Draft(fields, dict.fromkeys(fields.model_fields_set, BY_USER))
+        own = {"id": fields.id or about["id"], "metadata": {**about["metadata"], **fields.metadata}}
+        return Draft(fields.model_copy(update=own), dict.fromkeys(fields.model_fields_set, BY_USER))
     found = {name: each for name, each in fields.items() if isinstance(each, Found)}
-    if "response" not in found and ended.run.error is None and not callable(reading.fields):
-        names = tuple(ended.answered.conflicts.get("response") or sorted(FORMS.entries(ended.run.output) or ()))
+    if "response" not in found and ended.run.error is None and not callable(ended.reading.fields):
         if "user_input" in found:
-            return Skipped("no_answer", names, likely(ended.answered, "response", FORMS) or "")
+            names = ended.answered.conflicts.get("response") or sorted(FORMS.entries(ended.run.output) or ())
+            return Skipped("no_answer", tuple(names), likely(ended.answered, "response", FORMS) or "")
         contexts = found.get("retrieved_contexts")
         return Skipped("nothing_found" if contexts is None or not contexts.value else "no_question")
+    for name, value in about.items():
+        given = found[name].value if name in found else None
+        found[name] = Found({**value, **given} if given and is_mapping(given) else given or value, "")
     return draft_of_run(found, ended)
 
 
 def draft_of_run(fields: FoundFields, ended: Ended) -> Draft:
     """The sample that has these fields, and the turns before its question."""
-    draft = draft_of(fields, ended.answered, FORMS)
-    sample = draft.sample
-    history = sample.history or _history_of_run(ended, sample.user_input, sample.response)
-    contexts = fields.get("retrieved_contexts")
-    searched = contexts.raw if isinstance(contexts, Found) and isinstance(contexts.raw, Searched) else None
-    sample = sample.model_copy(update={"history": tuple(history)}) if history else sample
-    return replace(draft, sample=sample, searched=searched)
+    if "history" not in fields and (history := _history_of_run(ended, fields)):
+        fields = {**fields, "history": Found(history, "")}
+    return draft_of(fields, ended.answered, FORMS)
 
 
 # --- earlier turns ---------------------------------------------------------------------------------------------------
 
 
-def _history_of_run(ended: Ended, question: str | None, answer: str | None) -> Sequence[Turn]:
-    run = ended.run
-    history = earlier_turns(run.inputs, question, answer, asked=True) or earlier_turns(run.output, question, answer)
-    given = (earlier_turns(each, question, answer) for each in ended.inside.given)
-    return history or next(filter(None, given), ())
+def _history_of_run(ended: Ended, fields: FoundFields) -> Sequence[Turn]:
+    asked, answered = fields.get("user_input"), fields.get("response")
+    question = asked.value if isinstance(asked, Found) else None
+    answer = answered.value if isinstance(answered, Found) else None
+    inputs = ended.run.inputs
+    for each in (inputs, ended.run.output, *ended.inside.given):
+        # No text holds turns.
+        if each is not None and not isinstance(each, str):
+            turns = earlier_turns(each, question, answer, asked=each is inputs)
+            if turns:
+                return turns
+    return ()
 
 
 def holds_memory(inputs: object) -> bool:
     """Whether a step was given a conversation: by itself, or under a memory's name."""
-    return is_list(inputs) or (is_mapping(inputs) and not MEMORIES.isdisjoint(inputs))
+    if isinstance(inputs, str):
+        return False
+    if is_list(inputs):
+        return bool(inputs) and not isinstance(inputs[0], Document)
+    return is_mapping(inputs) and not MEMORIES.isdisjoint(inputs)
 
 
-def earlier_turns(value: object, question: str | None, answer: str | None, *, asked: bool = False) -> Sequence[Turn]:
+def earlier_turns(value: object, question: object, answer: object, *, asked: bool = False) -> Sequence[Turn]:
     """The turns before a question, oldest first: in a conversation, or in a state that holds one.
 
     With `asked` the value came with the question: a memory is all earlier then, but for the question and its answer at
@@ -139,6 +153,8 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
     entries = {"messages": value} if is_list(value) else FORMS.entries(value) or {}
     for name, held in entries.items():
         turns = turns_in(held, memory=name in MEMORIES)
+        if not turns:
+            continue
         said = [turn.content for turn in turns]
         asked_at = [i for i, turn in enumerate(turns) if turn.role == "user" and turn.content == question]
         if name in MEMORIES:
@@ -156,21 +172,21 @@ def earlier_turns(value: object, question: str | None, answer: str | None, *, as
 
 def _no_sample(ended: Ended) -> str | None:
     """Why a run is no sample, whatever it holds: it came to no end of its own, or is many."""
-    error, inside = ended.run.error, ended.inside
-    cancelled = isinstance(error, CANCELLED)
-    if (inside.waits and (cancelled or error is None)) or is_langgraph_s("GraphBubbleUp", error):
+    run, inside = ended.run, ended.inside
+    cancelled = isinstance(run.error, CANCELLED)
+    if run.error is None or cancelled:
+        if inside.waits:
+            return "interrupted"
+    elif is_langgraph_s("GraphBubbleUp", run.error):
         return "interrupted"
-    if cancelled:
-        return "cancelled"
-    if error is not None:
-        return None
+    if run.error is not None:
+        return "cancelled" if cancelled else None
     if inside.open:
         return "abandoned"
-    asked, output = as_list(ended.run.inputs), as_list(ended.run.output)
     # It is `chain.map()` under a name of the app's.
-    if 1 < len(asked) == len(output):
+    if is_list(run.inputs) and 1 < len(run.inputs) == len(as_list(run.output)):
         return "no_question"
-    return "interrupted" if _has_stopped(ended) else None
+    return "interrupted" if ended.turn and _has_stopped(ended) else None
 
 
 def _has_stopped(ended: Ended) -> bool:
@@ -179,8 +195,8 @@ def _has_stopped(ended: Ended) -> bool:
     A last message of text and tool calls is an answer, and a tool's that of one that returns directly, except in the
     state of a graph that can be resumed: nothing says of that whether it has ended.
     """
-    last = ended.turn[-1] if ended.turn else None
-    if last is None or not (asks_for_tools(last) or role_of(last) == "tool"):
+    last = ended.turn[-1]
+    if not (asks_for_tools(last) or role_of(last) == "tool"):
         return False
     return only_calls_tools(last) or ("thread_id" in ended.run.metadata and read_message(ended.run.output) is None)
 
@@ -188,78 +204,73 @@ def _has_stopped(ended: Ended) -> bool:
 # --- the fields ------------------------------------------------------------------------------------------------------
 
 
-def fields_of_run(ended: Ended, reading: ReadingOptions) -> FoundFields | Sample | None:
+def fields_of_run(ended: Ended) -> FoundFields | Sample | None:
     """A run's fields, each found or the `Unreadable` that says why not; absent ones are left out.
 
     The user's function may return a sample instead, or None for none; where it fails `Unreadable` is raised.
     """
-    run, nothing = ended.run, dict[str, object]()
-    given = by_function(reading.fields, run.inputs, run.output) if callable(reading.fields) else nothing
+    run, by_user = ended.run, ended.reading.fields
+    given: Sample | Mapping[str, object] | None = {}
+    if callable(by_user):
+        given = by_function(by_user, run.inputs, run.output)
     if given is None or isinstance(given, Sample):
         return given
-    values = {"inputs": run.inputs, "outputs": run.output, "reference_outputs": ended.reference}
-    names = names_of(reading.fields)
-    readers: Mapping[SampleField, Callable[[], Found | None]] = {
-        "user_input": lambda: find_question(ended),
-        "retrieved_contexts": lambda: find_contexts(ended, reading.retriever_tools),
-        "response": lambda: find_answer(ended),
-        "reference": lambda: find_reference(ended.reference),
-    }
-    fields: dict[str, Found | Unreadable] = {}
-    for name, value in given.items():
-        if name not in SAMPLE_FIELDS:
-            fields[name] = Found(value, BY_USER)
-    for name, find in readers.items():
+    fields: dict[str, Found | Unreadable] = {name: Found(value, BY_USER) for name, value in given.items()}
+    names = names_of(by_user)
+    for name, find in _FINDERS.items():
         found: Found | Unreadable | None
         if name in given:
-            value = strictly(name, given[name], f"fields: the function's {name!r}", FORMS)
-            found = Found(value, BY_USER)
-        elif name in names and not (name == "retrieved_contexts" and ended.inside.named):
-            found = attempt(by_name, name, names[name], {place: values[place] for place in _PLACES[name]}, FORMS)
+            found = Found(strictly(name, given[name], f"fields: the function's {name!r}", FORMS), BY_USER)
         else:
-            found = attempt(find)
+            try:
+                found = find(ended) if name not in names else _under_name(ended, name, names[name])
+            except Unreadable as problem:
+                found = problem
         if found is not None:
             fields[name] = found
     answer = fields.get("response")
-    if not isinstance(answer, Found) or not answer.value:
-        direct = _said_directly(ended.turn, fields.get("retrieved_contexts"))
+    if ended.turn and not (isinstance(answer, Found) and answer.value):
+        direct = _said_directly(ended.turn[-1], fields.get("retrieved_contexts"))
         fields |= {} if direct is None else {"response": direct}
     return fields
 
 
-def _itself(field: FieldName, value: object, name: str) -> Found | None:
-    """A field that a value is by itself: a text, a message, a conversation, an answer of an app's own class."""
-    read_as = FORMS.value(field, value)
-    return None if read_as is None else Found(read_as, name, value)
+def _under_name(ended: Ended, name: SampleField, key: str) -> Found:
+    """A field under a name that the user says, except where the app itself names contexts."""
+    if name == "retrieved_contexts" and ended.inside.named:
+        return _named(ended)
+    values = {"inputs": ended.run.inputs, "outputs": ended.run.output, "reference_outputs": ended.reference}
+    return by_name(name, key, {place: values[place] for place in _PLACES[name]}, FORMS)
 
 
 def _refuse(reading: Read, field: SampleField, value: object, where: str) -> None:
     """Raise `Unreadable` where a field stands under its names, and cannot be told."""
     if names := reading.conflicts.get(field):
-        differ = " and ".join(f"{where}[{name!r}]" for name in names)
-        raise Unreadable(f"{differ} differ")
-    entries = FORMS.entries(value) or {}
-    for name in reading.unreadable.get(field, ()):
-        if name in entries:
-            strictly(field, entries[name], f"{where}[{name!r}]", FORMS)
+        raise Unreadable(f"{' and '.join(f'{where}[{name!r}]' for name in names)} differ")
+    if names := reading.unreadable.get(field):
+        entries = FORMS.entries(value) or {}
+        for name in names:
+            if name in entries:
+                strictly(field, entries[name], f"{where}[{name!r}]", FORMS)
 
 
 def find_question(ended: Ended) -> Found | None:
     """The question: in the inputs, or in the outputs where the inputs have none."""
     run = ended.run
-    if (asked := _itself("user_input", run.inputs, "the input itself")) is not None:
-        return asked
-    if (asked := ended.asked.found.get("user_input")) is not None:
-        return Found(asked.value, f"inputs.{asked.name}", asked.raw)
-    if "user_input" in ended.asked.conflicts:
-        _refuse(ended.asked, "user_input", run.inputs, "inputs")
-    found = ended.answered.found.get("user_input")
-    if found is None and is_list(run.output) and read_message(run.output) is None:
-        found = _itself("user_input", run.output, "the output itself")
+    if (found := _in_inputs(ended.asked.found.get("user_input"))) is not None:
+        return found
+    if "user_input" not in ended.asked.conflicts and (found := ended.answered.found.get("user_input")) is not None:
+        return found
+    _refuse(ended.asked, "user_input", run.inputs, "inputs")
+    _refuse(ended.answered, "user_input", run.output, "outputs")
+    return None
+
+
+def _in_inputs(found: Found | None) -> Found | None:
     if found is None:
-        _refuse(ended.asked, "user_input", run.inputs, "inputs")
-        _refuse(ended.answered, "user_input", run.output, "outputs")
-    return found
+        return None
+    name = "the input itself" if found.name == ITSELF else f"inputs.{found.name}"
+    return Found(found.value, name, found.raw)
 
 
 def find_answer(ended: Ended) -> Found | None:
@@ -267,67 +278,64 @@ def find_answer(ended: Ended) -> Found | None:
     run = ended.run
     if run.error is not None:
         return None
-    found = _itself("response", run.output, "the output itself") or ended.answered.found.get("response")
-    if found is None:
+    if (found := ended.answered.found.get("response")) is None:
         _refuse(ended.answered, "response", run.output, "outputs")
     return found
 
 
-def _said_directly(turn: "Sequence[BaseMessage]", contexts: Found | Unreadable | None) -> Found | None:
+def _said_directly(last: "BaseMessage", contexts: Found | Unreadable | None) -> Found | None:
     """The text of a tool that ended its agent by `return_direct`, unless it is what was retrieved."""
-    last = turn[-1] if turn else None
-    if last is None or role_of(last) != "tool" or getattr(last, "status", None) == "error":
+    if role_of(last) != "tool" or getattr(last, "status", None) == "error":
         return None
     text, found = said_in(last), as_list(contexts.value) if isinstance(contexts, Found) else ()
     return None if any(str(one) in text for one in found) else Found(text, "messages", last)
 
 
-def find_reference(value: object) -> Found | None:
+def find_reference(ended: Ended) -> Found | None:
     """The reference answer: the value itself, or what it holds under a usual name, an answer's last."""
-    itself = _itself("reference", value, "reference_outputs")
-    reading = read(value, FORMS, ("reference", "response"))
-    return itself or reading.found.get("reference") or reading.found.get("response")
+    if ended.reference is None:
+        return None
+    found = read_whole(ended.reference, _REFERENCES).found
+    return found.get("reference") or found.get("response")
 
 
 # --- contexts --------------------------------------------------------------------------------------------------------
 
 
-def find_contexts(ended: Ended, tools: Collection[str]) -> Found | None:
-    """The contexts of a run: the first that are there, in the order of docs/langchain.md; None without any.
-
-    Args:
-        ended: The run.
-        tools: Names of tools whose text is a context.
-    """
-    return next((found for found in _contexts(ended, tools) if found is not None), None)
-
-
-def _contexts(ended: Ended, tools: Collection[str]) -> "Iterator[Found | None]":
-    """Yield the contexts of a run, those that count first."""
-    run, inside = ended.run, ended.inside
+def find_contexts(ended: Ended) -> Found | None:
+    """The contexts of a run: the first that are there, in the order of docs/langchain.md; None without any."""
+    inside, given = ended.inside, _in_inputs(ended.asked.found.get("retrieved_contexts"))
+    stated = ended.answered.found.get("retrieved_contexts")
     if inside.named:
-        yield Found(texts_of(inside.named), "contexts(...)")
-    given, stated = ended.asked.found.get("retrieved_contexts"), ended.answered.found.get("retrieved_contexts")
-    if stated is None and are_documents(run.output):
-        stated = _itself("retrieved_contexts", run.output, "the output itself")
-    # A graph's output repeats its inputs; a text alone may be what the prompt was given.
+        return _named(ended)
+    # A graph's output repeats its inputs, and a text alone may be what the prompt was given.
     repeated = given is not None and stated is not None and given.value == stated.value
     if stated is not None and not repeated and not isinstance(stated.raw, str):
-        yield stated
-    searched = [*dict.fromkeys([*texts_of(inside.searches), *(tool_texts(ended.turn) or ())])]
-    if searched:
-        read_by = Searched(searched, inside.calls, texts_of(inside.steps))
-        yield Found(searched, f"searches ({len(searched)})", read_by)
+        return stated
+    found = texts_of(inside.searches)
+    if ended.turn and (by_tools := tool_texts(ended.turn)):
+        found = [*dict.fromkeys([*found, *by_tools])]
+    if found:
+        return Found(found, f"searches ({len(found)})", Searched(found, inside.calls, texts_of(inside.steps)))
     if passed := passed_on(inside.steps):
-        yield Found(passed, "steps")
-    said = tool_texts(ended.turn, tools)
+        return Found(passed, "steps")
+    said = tool_texts(ended.turn, ended.reading.retriever_tools) if ended.turn else None
     if said is not None:
-        yield Found(said, f"searches ({len(said)})")
-    yield stated
-    if given is None and are_documents(run.inputs):
-        given = _itself("retrieved_contexts", run.inputs, "the input itself")
-    if given is not None:
-        yield Found(given.value, f"inputs.{given.name}", given.raw)
-    if inside.searches:
-        yield Found([], "searches (0)")
-    _refuse(ended.answered, "retrieved_contexts", run.output, "outputs")
+        return Found(said, f"searches ({len(said)})")
+    if stated is None and given is None:
+        if inside.searches:
+            return Found([], "searches (0)")
+        _refuse(ended.answered, "retrieved_contexts", ended.run.output, "outputs")
+    return stated or given
+
+
+def _named(ended: Ended) -> Found:
+    return Found(texts_of(ended.inside.named), "contexts(...)")
+
+
+_FINDERS: Mapping[SampleField, Callable[[Ended], Found | None]] = {
+    "user_input": find_question,
+    "retrieved_contexts": find_contexts,
+    "response": find_answer,
+    "reference": find_reference,
+}

@@ -4,7 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -16,13 +16,13 @@ from ragstone.adapters.open_runs import ADVICE_FOR_ALL, OpenRuns
 from ragstone.adapters.runs import PERSONAL, UNDER_WAY, Draft, Run, Skipped, Unreadable
 from ragstone.adapters.shared_model import JUDGE_TAG
 from ragstone.errors import describe
-from ragstone.live.trace import TRACE_KEY, own_id
-from ragstone.plain import as_dict, is_mapping, to_plain
+from ragstone.live.trace import TRACE_KEY, current_trace, own_id
+from ragstone.plain import is_mapping, to_plain
 from ragstone_langchain.forms import contexts_of
 from ragstone_langchain.inside import Inside, RunKind
 from ragstone_langchain.messages import prompt_of, said_by
 from ragstone_langchain.read import Ended, ReadingOptions, holds_memory, sample_of_run
-from ragstone_langchain.searches import found_by
+from ragstone_langchain.searches import FINDING, found_by
 
 if TYPE_CHECKING:
     from ragstone.live import Monitor
@@ -56,11 +56,6 @@ _RUN_FACTS = ("name", "tags", "error", "run_id")
 _MOST_WAITING, _LONGEST_WAIT = 1_000, 3_600.0
 # After these a thread is resumed: a breakpoint leaves no answer.
 _WAITS = ("interrupted", "no_answer")
-
-
-def run_key(run_id: object) -> int | str | None:
-    """Return a run's key: Python hashes numbers faster than ids."""
-    return run_id.int if isinstance(run_id, UUID) else run_id if isinstance(run_id, str) else None
 
 
 def safely(monitor: "Monitor", step: Callable[..., object], *args: object) -> None:
@@ -110,10 +105,15 @@ def _followed(key: Hashable) -> list[TopRun]:
 
 def _own_id(run: TopRun) -> str | None:
     """Return the id that the app gives a sample that begins now, which has one id in all monitors."""
-    for twin in _followed(run.id):
+    # One of a block is numbered.
+    twins = () if current_trace() is None else _followed(run.id)
+    for twin in twins:
         return twin.own_id
-    tagged = [tag.partition(":")[2] for tag in run.tags if tag.startswith(f"{TRACE_KEY}:")]
-    return own_id({TRACE_KEY: tagged[0], **run.metadata} if tagged else run.metadata)
+    metadata = run.metadata
+    for tag in run.tags:
+        if tag.startswith(f"{TRACE_KEY}:"):
+            metadata = {TRACE_KEY: tag.partition(":")[2], **metadata}
+    return own_id(metadata)
 
 
 def contexts(docs: D) -> D:
@@ -148,9 +148,11 @@ def _in_context(key: Literal["callbacks", "configurable"]) -> Any:  # noqa: ANN4
     return (var_child_runnable_config.get() or {}).get(key)
 
 
-def _run_in_context() -> int | str | None:
+def _run_in_context() -> Hashable:
     """Return the run that LangChain's context names."""
-    return run_key(getattr(_in_context("callbacks"), "parent_run_id", None))
+    parent_run_id = getattr(_in_context("callbacks"), "parent_run_id", None)
+    key: Hashable = getattr(parent_run_id, "int", parent_run_id)
+    return key
 
 
 @dataclass(eq=False, repr=False)
@@ -174,69 +176,74 @@ class RunRecorder:
         self, kind: RunKind, run_id: RunId, event: Mapping[str, Any], serialized: object = None, inputs: object = None
     ) -> None:
         """Follow a run that starts."""
-        key = run_key(run_id)
-        known = self.runs.get(key)
-        rejected = isinstance(known, TopRun) and known.skipped == "excluded"
-        previewed = UNDER_WAY.get() not in (None, self.monitor)
-        if previewed or JUDGE_TAG in (event.get("tags") or ()) or (known is not None and not rejected):
-            # The handler was given twice, or there are two of one monitor.
+        if JUDGE_TAG in (event.get("tags") or ()) or UNDER_WAY.get() not in (None, self.monitor):
             return
-        if rejected:
-            # Another handler of the monitor has rejected the run.
-            self.runs.end(key)
-        parent_key = run_key(event.get("parent_run_id"))
-        # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
-        parent = self.runs.get(parent_key) or self.runs.get(_run_in_context())
-        top = None if parent is None else self.runs.top_of(parent.id)
-        name = str(event.get("name") or as_dict(serialized).get("name") or "")
-        if parent is None or top is None:
-            self.runs.begin(self._topmost(key, kind, name, event, inputs), parent_key)
-        elif top.kind == "tool" or top.name.startswith(_MANY):
-            if kind == "chain":
+        # Python hashes numbers faster than ids.
+        key, parent_key = getattr(run_id, "int", run_id), event.get("parent_run_id")
+        parent, top = self.runs.with_top(getattr(parent_key, "int", parent_key))
+        if parent is None:
+            # `RunnableWithFallbacks` names no parent; a function that LangSmith traces names one of LangSmith's.
+            parent, top = self.runs.with_top(_run_in_context())
+        name = str(event.get("name") or (serialized.get("name") if is_mapping(serialized) else None) or "")
+        if parent is None or top is None or top.kind == "tool" or top.name.startswith(_MANY):
+            if top is not None and kind == "chain":
                 # The chain inside is counted instead.
                 top.skipped = ""
-            self.runs.begin(self._topmost(key, kind, name, event, inputs))
-        else:
-            if top.configurable is None:
-                top.configurable = _in_context("configurable")
-            given = as_it_stands(inputs) if holds_memory(inputs) and kind != "model" else None
-            if self.runs.begin(Run(key, kind, name, given), parent.id) and kind == "model" and top.skipped is None:
-                self.runs.note_call(key, ModelCall(prompt_of(inputs)))
+            self._begin_topmost(key, kind, name, event, inputs, None if top else parent_key)
+            return
+        if top.configurable is None:
+            top.configurable = _in_context("configurable")
+        given = as_it_stands(inputs) if kind != "model" and holds_memory(inputs) else None
+        if self.runs.begin(Run(key, kind, name, given), parent.id) and kind == "model" and top.skipped is None:
+            self.runs.note_call(key, ModelCall(prompt_of(inputs)))
 
-    def _topmost(self, key: Hashable, kind: RunKind, name: str, event: Mapping[str, Any], inputs: object) -> TopRun:
-        """Return a topmost run."""
+    def _begin_topmost(
+        self,
+        key: Hashable,
+        kind: RunKind,
+        name: str,
+        event: Mapping[str, Any],
+        inputs: object,
+        below: RunId | None,
+    ) -> None:
+        known = self.runs.get(key)
+        if isinstance(known, TopRun) and known.skipped == "excluded":
+            # Another handler of the monitor has rejected the run.
+            self.runs.end(key)
+        elif known is not None:
+            # The handler was given twice, or there are two of one monitor.
+            return
         metadata, tags = dict(event.get("metadata") or {}), event.get("tags") or ()
         run = TopRun(id=key, kind=kind, name=name, metadata=metadata, recorder=self, tags=tags)
         if kind != "chain" or name.startswith(_MANY):
             run.skipped = _ALONE.get(kind, "") if event.get("parent_run_id") is None else ""
-            return run
-        try:
-            run.skipped = None if self.where is None or self.where(name, tags, metadata) else "excluded"
-        except Exception as error:
-            self.monitor.failed("langchain", error)
-            run.skipped = "where_failed"
+        else:
+            try:
+                run.skipped = None if self.where is None or self.where(name, tags, metadata) else "excluded"
+            except Exception as error:
+                self.monitor.failed("langchain", error)
+                run.skipped = "where_failed"
         if run.skipped is None:
             # A streamed chain is said to have {"input": ""} until its own are there.
-            lone = inputs.get("input") if is_mapping(inputs) and len(inputs) == 1 else None
-            run.inputs = None if isinstance(lone, str) and not lone else as_it_stands(inputs)
+            run.inputs = None if is_mapping(inputs) and inputs == {"input": ""} else as_it_stands(inputs)
             run.own_id = _own_id(run)
-        return run
+        self.runs.begin(run, getattr(below, "int", below))
 
     def end(self, run_id: RunId, streamed: object, output: object, error: BaseException | None = None) -> None:
         """Close a run, with its error if it failed; hand over its sample where it is the topmost one.
 
         `streamed` are the inputs of a topmost run that came piece by piece.
         """
-        key = run_key(run_id)
-        run, top = self.runs.get(key), self.runs.top_of(key)
+        key = getattr(run_id, "int", run_id)
+        run, top = self.runs.with_top(key)
         if run is None or top is None:
             return
         result = output
         if run is top:
             run.inputs = run.inputs if streamed is None else streamed
         elif error is None:
-            tools = top.recorder.reading.retriever_tools
-            output = attempt(found_by, run, output, tools) if top.skipped is None else None
+            finds = top.skipped is None and run.kind in FINDING
+            output = found_by(run, output, top.recorder.reading.retriever_tools) if finds else None
         if self.runs.end(key, output, error) is top:
             if top.skipped is None:
                 top.recorder.submit(top)
@@ -250,35 +257,34 @@ class RunRecorder:
     def submit(self, run: TopRun) -> None:
         """Hand over the sample of a run that has ended, or failed with an error; count it where it is none."""
         thread = str(run.metadata.get("thread_id") or (run.configurable or {}).get("thread_id") or "")
-        ended = Ended.of(run)
-        before = self.waiting.pop(thread, None)
+        inside, before = Inside().note(run), self.waiting.pop(thread, None)
         if before is not None and not _resumes(run, before):
             before = None
         elif before is not None:
-            ended = ended.after(before.inputs, before.inside)
+            # It has not been told its question again.
+            run.inputs = before.inputs
+            inside.go_on(before.inside)
+        about = _about(run)
         try:
-            read = sample_of_run(ended, self.reading)
+            own = {"id": run.own_id or about["run_id"], "metadata": about}
+            read = sample_of_run(Ended(run, inside, self.reading), own)
         except Unreadable:
             self.monitor.skip("fields_failed")
             raise
-        self._wait(thread, ended, read, before)
-        if isinstance(read, Skipped):
-            self.monitor.skip(read.reason, names=read.names, likely=read.likely)
-            return
-        about, sample = _about(run), read.sample
-        own = {"id": sample.id or run.own_id or about["run_id"], "metadata": {**about, **sample.metadata}}
-        submit(self.monitor, replace(read, sample=sample.model_copy(update=own)))
-
-    def _wait(self, thread: str, ended: Ended, read: Draft | Skipped, before: Waiting | None) -> None:
-        """Keep what waits for a person, until what resumes it comes to an answer."""
         if isinstance(read, Skipped) and read.reason in _WAITS:
-            before = Waiting(time.monotonic(), ended.run.inputs, replace(ended.inside, calls=[]))
-        elif isinstance(read, Draft) and ended.run.error is None:
-            return
+            # Prompts are not kept so long.
+            inside.calls.clear()
+            before = Waiting(time.monotonic(), run.inputs, inside)
+        elif isinstance(read, Draft) and run.error is None:
+            before = None
         if thread and before is not None:
             self.waiting[thread] = before
             if len(self.waiting) > _MOST_WAITING:
                 self.waiting.popitem(last=False)
+        if isinstance(read, Skipped):
+            self.monitor.skip(read.reason, names=read.names, likely=read.likely)
+        else:
+            submit(self.monitor, read)
 
     def collect_named(self, key: Hashable, docs: object) -> None:
         """Keep the texts of contexts that the app names; raise `Unreadable` where they are none."""
@@ -316,4 +322,6 @@ def _about(run: TopRun) -> dict[str, object]:
     about: dict[str, object] = {**who, **kept, "name": run.name, "tags": run.tags, "run_id": run_id}
     if run.error is not None:
         about["error"] = describe(run.error, most=200)
-    return as_dict(to_plain(about))
+    value: Any = to_plain(about)
+    plain: dict[str, object] = value
+    return plain

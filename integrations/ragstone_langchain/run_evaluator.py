@@ -6,12 +6,11 @@ from langsmith.evaluation import EvaluationResult, EvaluationResults, RunEvaluat
 
 from ragstone.adapters import runs
 from ragstone.adapters.answering import ModelCall
-from ragstone.adapters.fields_by_user import attempt
 from ragstone_langchain.arguments import Arguments
 from ragstone_langchain.inside import KINDS
 from ragstone_langchain.messages import prompt_of, said_by
 from ragstone_langchain.read import holds_memory
-from ragstone_langchain.searches import found_by
+from ragstone_langchain.searches import FINDING, found_by
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -80,7 +79,8 @@ def _recorded_run(run: Any, tools: "Collection[str]") -> runs.Run:  # noqa: ANN4
         recorded.call = ModelCall(prompt_of([*run.inputs.values()]), said_by(run.outputs))
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
     recorded.inside = [_recorded_run(child, tools) for child in children]
-    recorded.output = None if run.outputs is None else attempt(found_by, recorded, _output_of_run(run), tools)
+    if run.outputs is not None and kind in FINDING:
+        recorded.output = found_by(recorded, _output_of_run(run), tools)
     return recorded
 
 

@@ -9,34 +9,37 @@ from ragstone.adapters.blocks import text_of_blocks, texts_of_results
 from ragstone.adapters.fields_by_user import attempt
 from ragstone.adapters.runs import Run, Unreadable
 from ragstone.fields.read import likely, read
-from ragstone.plain import is_list
+from ragstone.plain import is_list, is_mapping
 from ragstone_langchain.forms import FORMS, as_text, as_texts, contexts_of, documents_in
-from ragstone_langchain.inside import Inside
+from ragstone_langchain.inside import Inside, Texts
 from ragstone_langchain.messages import read_message, role_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+FINDING = ("chain", "retriever", "tool")
+"""Kinds of runs that may find texts."""
+_STR: frozenset[type] = frozenset((str,))
 
-def found_by(run: Run, output: object, tools: Collection[str]) -> list[str] | None:
-    """The texts that a run inside of another has found, which the app cannot change later.
+
+def found_by(run: Run, output: object, tools: Collection[str]) -> Texts | None:
+    """The texts that a run inside of another has found, which the app cannot change later, or why they are unreadable.
 
     Of a retriever and a step these are its Documents, of a tool those in its message's artifact, or as it returned
     them. A tool with one of the names has else its text, where no retriever inside of it found anything.
     """
+    if run.kind == "chain":
+        # Most steps return texts, alone or under names.
+        if isinstance(output, str) or (is_mapping(output) and _STR.issuperset(map(type, output.values()))):
+            return None
+        found = attempt(documents_in, output, "")
+        return None if isinstance(found, Unreadable) else found
     if run.kind == "retriever":
-        return contexts_of(output, "a retriever's result")
-    if run.kind == "tool":
-        message = read_message(output)
-        content, artifact = (
-            (output, output) if message is None else (message.content, getattr(message, "artifact", None))
-        )
-        named = run.name in tools and not Inside().note(run).searches
-        return _found_by_tool(content, artifact, named=named)
-    if run.kind != "chain" or isinstance(output, str):
-        return None
-    stated = attempt(documents_in, output, "")
-    return None if isinstance(stated, Unreadable) else stated
+        return attempt(contexts_of, output, "a retriever's result")
+    message = read_message(output)
+    content, artifact = (output, output) if message is None else (message.content, getattr(message, "artifact", None))
+    named = run.name in tools and not Inside().note(run).searches
+    return attempt(_found_by_tool, content, artifact, named=named)
 
 
 def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> list[str] | None:

@@ -22,6 +22,7 @@ from ragstone.fields.names import STRONG
 from ragstone.testing import FakeLLM
 from ragstone_langchain import MonitorHandler
 from ragstone_langchain.arguments import Arguments
+from ragstone_langchain.inside import Inside
 from ragstone_langchain.read import Ended, ReadingOptions, sample_of_run
 
 from ..support.judges import truth  # noqa: TID252
@@ -257,7 +258,7 @@ def ended(kind: str, *texts: str, **more: Any) -> Run:
 
 def read(output: object, *inside: Run, inputs: object = QUESTION, reading: Any = (), **more: Any) -> Any:
     whole = Run("app", "chain", inputs=inputs, output=output, inside=[*inside], open=False, **more)
-    draft = sample_of_run(Ended.of(whole), ReadingOptions(*reading))
+    draft = sample_of_run(Ended(whole, Inside().note(whole), ReadingOptions(*reading)), {})
     return parts(draft.sample) if isinstance(draft, Draft) else draft
 
 
@@ -413,13 +414,11 @@ def test_a_function_says_what_the_fields_are() -> None:
     assert called == [({"a": 1}, 2)] * 2
     told = {"fields": lambda _, outputs: {"response": outputs["told"]}}  # what it does not say is read as always
     assert both(QUESTION, {"told": ANSWER}, FOUND, **told) == WHOLE
-    whole = ReadingOptions(lambda *_: Sample(id="7"))
-    assert (
-        sample_of_run(Ended.of(Run("app", "chain")), whole).sample
-        == evaluated(1, 2, fields=whole.fields)
-        == Sample(id="7")
-    )
-    assert sample_of_run(Ended.of(Run("app", "chain")), ReadingOptions(lambda *_: None)) == Skipped("declined")
+    whole = {"fields": lambda *_: Sample(id="7", response=ANSWER)}
+    assert evaluated(1, 2, **whole) == Sample(id="7", response=ANSWER)
+    live = noted(1, 2, **whole).only
+    assert (live.id, parts(live)) == ("7", (None, (), ANSWER))
+    assert read(2, reading=[lambda *_: None]) == Skipped("declined")
 
 
 # --- what is no field ------------------------------------------------------------------------------------------------

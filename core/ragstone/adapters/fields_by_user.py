@@ -4,11 +4,11 @@ The integrations read a run's fields into `Found`s, or the `Unreadable` that say
 """
 
 from collections.abc import Callable, Mapping
-from typing import ParamSpec, TypeVar, cast, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
 
 from pydantic import ValidationError
 
-from ragstone.adapters.runs import Asked, Draft, FieldFunction, Fields, Unreadable
+from ragstone.adapters.runs import Asked, Draft, FieldFunction, Fields, Searched, Unreadable
 from ragstone.errors import describe
 from ragstone.fields.read import Forms, Found, Read, likely, read, under
 from ragstone.options import checked
@@ -32,9 +32,12 @@ def check_fields(fields: object) -> None:
 
 def names_of(fields: Fields[Asked] | None) -> Mapping[SampleField, str]:
     """The names of fields, where the user gave them."""
-    named: Mapping[str, str] = {} if fields is None or callable(fields) else fields
+    if fields is None or callable(fields):
+        return {}
     # `check_fields` has checked it.
-    return cast("Mapping[SampleField, str]", named)
+    given: Any = fields
+    names: Mapping[SampleField, str] = given
+    return names
 
 
 def by_function(function: FieldFunction[Asked], inputs: Asked, output: object) -> Sample | Mapping[str, object] | None:
@@ -129,4 +132,6 @@ def draft_of(fields: FoundFields, outputs: Read, forms: Forms) -> Draft:
             meant[name] = entry
     # An entry that may be two fields is neither.
     once = {name: entry for name, entry in meant.items() if [*meant.values()].count(entry) == 1}
-    return Draft(sample, read_from, tuple(outputs.unread), once)
+    contexts = found.get("retrieved_contexts")
+    searched = contexts.raw if contexts is not None and isinstance(contexts.raw, Searched) else None
+    return Draft(sample, read_from, tuple(outputs.unread), once, searched=searched)

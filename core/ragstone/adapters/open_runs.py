@@ -7,8 +7,9 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, is_dataclass
+from itertools import repeat
 from operator import attrgetter
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -214,6 +215,8 @@ def _characters(value: object, counted: set[int]) -> int:
     waiting = [(value, _DEPTH)]
     while waiting:
         each, depth = waiting.pop()
+        whole: Any = each
+        inner: Any = ()
         if isinstance(each, str):
             if id(each) not in counted:
                 counted.add(id(each))
@@ -223,10 +226,11 @@ def _characters(value: object, counted: set[int]) -> int:
         elif isinstance(each, (list, tuple)):
             # An embedding has thousands of numbers.
             if each and not (isinstance(each[0], _NO_TEXT) and isinstance(each[-1], _NO_TEXT)):
-                waiting += [(one, depth - 1) for one in cast("list[object]", each)]
-        elif isinstance(each, Mapping):
-            waiting += [(one, depth - 1) for one in cast("Mapping[object, object]", each).values()]
+                inner = whole
+        elif isinstance(each, (dict, Mapping)):
+            inner = whole.values()
         elif (isinstance(each, BaseModel) or is_dataclass(each)) and id(each) not in counted:
             counted.add(id(each))
-            waiting += [(one, depth - 1) for one in getattr(each, "__dict__", {}).values()]
+            inner = getattr(each, "__dict__", {}).values()
+        waiting += zip(inner, repeat(depth - 1))
     return size
