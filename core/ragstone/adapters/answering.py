@@ -7,10 +7,12 @@ doubt a text counts as read, and where nothing is known all do.
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
+from unicodedata import normalize
 
 from ragstone.plain import fields_of, is_list, is_mapping
 
@@ -20,19 +22,23 @@ _FEW = 20
 _SHORTEST_WORD = 4
 # A part of a text that stands nowhere by chance, and how far apart those are that are compared.
 _STRETCH, _STEP, _PERIOD = 40, 5, 25
-# Of a text whose words stand there with others between them: how many words of its own, and which part of them.
-_OWN_WORDS, _MOST_WORDS = 5, 0.9
 _MOST_CALLS = 1_000
 _MOST_PIECES = 100
 _DEPTH = 8
 
-_NEITHER = bytes(code for code in range(128) if not chr(code).isalnum())
+# ASCII without letters and digits; what ends a sentence or a line stays, as a line's end.
+_NEITHER = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) not in ".:;!?\n")
+_ENDS = bytes.maketrans(b".:;!?", b"\n" * 5)
 _NEITHER_BEYOND_ASCII = re.compile(r"[^\w\x00-\x7f]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORDS = re.compile(r"[^\W_]+")
 _TAG = re.compile(r"<[^<>]{1,200}>")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-_character = lru_cache(1_000)(html.unescape)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|[nrtbf])")
+_character = lru_cache(1_000)(html.unescape)
+
+
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,22 +90,25 @@ def texts_read(
         ['Emma is a novel.']
     """
     prompts = _prompts_behind(_calls_that_said(answer, calls), calls)
-    left = b"\n".join(form for prompt in prompts for form in _forms(prompt))
-    forms = {text: _forms(text) for text in found}
-    standing, left = _standing_whole(forms, left)
-    asked = _letters(question)
-    rest = {text: of_text for text, of_text in forms.items() if text not in standing}
-    if rest:
-        standing |= _standing_by_parts(rest, left.replace(asked, b"\n") if len(asked) >= _STRETCH else left)
-    if standing:
-        standing |= _standing_by_words([text for text in rest if text not in standing], prompts, standing)
-    known = [forms[text][0] for text in standing]
-    others = {text: _forms(text) for text in passed_on if text not in forms}
-    others = {text: of_text for text, of_text in others.items() if not _is_one_of(of_text[0], known)}
-    more, _ = _standing_whole(others, left)
+    plain = {text: _plain(text) for text in dict.fromkeys([*found, *passed_on])}
+    forms = {text: _forms(plain[text]) for text in found}
+    asked = _plain(question)
+    standing, left = _standing_whole(forms, b"\n".join(form for prompt in prompts for form in _forms(prompt)))
+    if rest := {text: plain[text] for text in forms if text not in standing}:
+        known = [asked, *(plain[text] for text in standing)]
+        standing |= _having_a_stretch({text: forms[text] for text in rest}, left, _letters(asked))
+        standing |= _sharing(_sentences, rest, prompts, known, least=1, share=0)
+        if standing:
+            # As where lines are numbered, or words left out. By themselves, words may stand there by chance.
+            known = [asked, *(plain[text] for text in standing)]
+            standing |= _sharing(_words_of, rest, prompts, known, least=5, share=0.5)
+    stands = [forms[text][0] for text in standing]
+    others = {text: _forms(plain[text]) for text in passed_on if text not in forms}
+    others = {text: of_text for text, of_text in others.items() if not _is_one_of(of_text[0], stands)}
+    standing |= _standing_whole(others, left)[0]
     missing = [len(of_text[0]) for text, of_text in forms.items() if text not in standing]
-    kept = [text for text in (*forms, *others) if text in standing or text in more]
-    own = [len(letters) for letters in map(_letters, kept) if letters not in asked]
+    kept = [text for text in (*forms, *others) if text in standing]
+    own = [len(letters) for letters in (_letters(plain[text]) for text in kept) if letters not in _letters(asked)]
     # Short ones, or those in the question, may stand there by chance.
     by_chance = not own or (max(own) < _FEW <= max(missing, default=0))
     return None if missing and by_chance else kept
@@ -114,6 +123,7 @@ def _is_one_of(text: bytes, known: Iterable[bytes]) -> bool:
 
 def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelCall]:
     """The last call that said an answer; all that did, where it is short; else those of which it is composed."""
+    answer = _plain(answer)
     wanted = _letters(answer)
     if len(wanted) < _SHORTEST_WORD or len(calls) > _MOST_CALLS:
         # Whoever grades a text says "yes", too.
@@ -127,7 +137,7 @@ def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelC
     parts: list[ModelCall] = []
     covered = 0
     for call in calls:
-        said = [form for text in _said(call) for form in _forms(text)]
+        said = [_letters(text) for text in _said(call)]
         part = max((len(each) for each in said if each in wanted), default=0)
         if any(wanted in each for each in said):
             saying.append(call)
@@ -138,23 +148,24 @@ def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelC
 
 
 def _prompts_behind(answering: Sequence[ModelCall], calls: Sequence[ModelCall]) -> Sequence[str]:
-    """The texts of the prompts of some calls, and of those whose output stands in such a text, and so on back."""
-    others: dict[ModelCall, Sequence[tuple[bytes, str]]] = {
-        call: [(_letters(text), _words(text)) for text in _said(call)] for call in calls if call not in answering
-    }
-    read: dict[str, None] = {}
-    new = [text for call in answering for text in call.prompt]
+    """The plain texts of the prompts of some calls, and of those whose output stands in such a text, and so on back."""
+    others = {call: [(_letters(text), _words(text)) for text in _said(call)] for call in calls if call not in answering}
+    short = {call: [words for letters, words in said if len(letters) < _FEW] for call, said in others.items()}
+    read: dict[str, str] = {}
+    new = {text: _plain(text) for call in answering for text in call.prompt}
     while new:
-        new = [*dict.fromkeys(new)]
-        read.update(dict.fromkeys(new))
-        letters = b"\n".join([b"", *map(_letters, new), b""])
-        any_short = any(len(each) < _FEW for said in others.values() for each, _ in said)
-        words = " ".join(map(_words, new)) if any_short else ""
+        read |= new
+        letters = b"\n".join([b"", *map(_letters, new.values()), b""])
+        words = " ".join(map(_words, new.values())) if any(short.values()) else ""
         quoted = [call for call, said in others.items() if any(_is_quoted(*each, letters, words) for each in said)]
+        # Of a step that is done with many texts one output may be "no", or "14".
+        frames = {frame for call in quoted for frame in _frame(call)}
+        alike = [call for call in others.keys() - quoted if frames and not frames.isdisjoint(_frame(call))]
+        quoted += [call for call in alike if any(each in words for each in short[call])]
         for call in quoted:
-            del others[call]
-        new = [text for call in quoted for text in call.prompt if text not in read]
-    return [*read]
+            del others[call], short[call]
+        new = {text: _plain(text) for call in quoted for text in call.prompt if text not in read}
+    return [*read.values()]
 
 
 def _is_quoted(said: bytes, as_words: str, letters: bytes, words: str) -> bool:
@@ -164,13 +175,20 @@ def _is_quoted(said: bytes, as_words: str, letters: bytes, words: str) -> bool:
     return (len(said) >= _SHORTEST_WORD and as_words in words) or b"\n%b\n" % said in letters
 
 
-def _said(call: ModelCall) -> set[str]:
-    """What a call said: its outputs, with tags and without, their lines, and the values in those that are JSON."""
+def _frame(call: ModelCall) -> Iterator[tuple[str, bytes]]:
+    """How a prompt begins and ends, which calls of one step have in common."""
+    if call.prompt:
+        yield "first", _letters(_plain(call.prompt[0][:200]))[:_FEW]
+        yield "last", _letters(_plain(call.prompt[-1][-200:]))[-_FEW:]
+
+
+def _said(call: ModelCall) -> list[str]:
+    """What a call said, as plain texts: its outputs, with tags and without, their lines, and the values of JSON."""
     pieces: dict[str, None] = {}
     for text in call.said:
         lines = text.split("\n", _MOST_PIECES)[:_MOST_PIECES]
         pieces |= dict.fromkeys([text, _TAG.sub(" ", text), *lines, *_values_in(text)][: 2 * _MOST_PIECES])
-    return {text for text in pieces if _letters(text)}
+    return [text for text in map(_plain, pieces) if _letters(text)]
 
 
 def _values_in(text: str) -> Iterator[str]:
@@ -185,20 +203,21 @@ def _values_in(text: str) -> Iterator[str]:
 
 
 def _standing_whole(texts: Mapping[str, Sequence[bytes]], prompts: bytes) -> tuple[set[str], bytes]:
-    """The texts that stand in prompts, and the prompts without them: each place counts for the longest text only."""
-    standing: set[str] = set()
+    """The texts that stand in prompts, what is part of another by itself; and what is left without them."""
+    standing: dict[bytes, str] = {}
+    left = prompts
     for text in sorted(texts, key=lambda text: -len(texts[text][0])):
-        forms = [form for form in texts[text] if form]
-        if any(form in prompts for form in forms):
-            standing.add(text)
-            for form in forms:
+        for form in filter(None, texts[text]):
+            if form in left or (form in prompts and not any(form in other for other in standing)):
+                standing[form] = text
                 # A short one may stand within what is left of others.
-                prompts = prompts.replace(form, b"\n") if len(form) >= _FEW else prompts
-    return standing, prompts
+                left = left.replace(form, b"\n") if len(form) >= _FEW else left
+    return {*standing.values()}, left
 
 
-def _standing_by_parts(texts: Mapping[str, Sequence[bytes]], prompts: bytes) -> set[str]:
+def _having_a_stretch(texts: Mapping[str, Sequence[bytes]], prompts: bytes, asked: bytes) -> set[str]:
     """The texts of which a stretch stands in prompts: always one of 70 letters, often a shorter one."""
+    prompts = prompts.replace(asked, b"\n") if len(asked) >= _STRETCH else prompts
     known = {prompts[at : at + _STRETCH] for at in range(0, len(prompts) - _STRETCH + 1, _STEP)}
     return {text for text, forms in texts.items() if any(_has_stretch(form, known) for form in forms)}
 
@@ -209,15 +228,21 @@ def _has_stretch(text: bytes, known: set[bytes]) -> bool:
     return any(text[at : at + _STRETCH] in known for at in starts)
 
 
-def _standing_by_words(texts: Iterable[str], prompts: Iterable[str], standing: Iterable[str]) -> set[str]:
-    """The texts whose own words nearly all stand in prompts, as where their lines are numbered."""
-    own = {text: {*_words(text).split()} for text in texts}
-    read = {word for prompt in prompts for word in _words(prompt).split()} if own else set[str]()
-    others = {word for text in standing for word in _words(text).split()} if own else set[str]()
+def _sharing(
+    pieces: Callable[[str], set[T]],
+    texts: Mapping[str, str],
+    prompts: Iterable[str],
+    known: Iterable[str],
+    *,
+    least: int,
+    share: float,
+) -> set[str]:
+    """The texts of which more than a share of the pieces that no known text has stand in prompts."""
+    read, others = set[T]().union(*map(pieces, prompts)), set[T]().union(*map(pieces, known))
     found: set[str] = set()
-    for text, words in own.items():
-        mine = words - others
-        if len(mine) >= _OWN_WORDS and len(mine & read) >= _MOST_WORDS * len(mine):
+    for text, plain in texts.items():
+        own = pieces(plain) - others
+        if len(own) >= least and len(own & read) > share * len(own):
             found.add(text)
     return found
 
@@ -225,32 +250,40 @@ def _standing_by_words(texts: Iterable[str], prompts: Iterable[str], standing: I
 # --- letters --------------------------------------------------------------------------------------
 
 
-def _without_escapes(text: str) -> str:
-    """A text in small letters, the escapes of JSON and HTML undone."""
+def _plain(text: str) -> str:
+    """A text in small letters, without accents and signs beyond ASCII, the escapes of JSON and HTML undone."""
     if "\\" in text:
-        text = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or "20", 16)), text)
+        text = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or "0a", 16)), text)
     if "&" in text:
-        text = _ENTITY.sub(_entity, text)
-    return text.lower()
+        text = _ENTITY.sub(lambda match: _character(match[0]), text)
+    if text.isascii():
+        return text.lower()
+    return _NEITHER_BEYOND_ASCII.sub("\n", _ACCENTS.sub("", normalize("NFKD", text).lower()))
 
 
-def _entity(match: re.Match[str]) -> str:
-    return _character(match[0])
+def _lines(plain: str) -> bytes:
+    """A text's letters and digits, with a line for each sentence and line."""
+    return plain.encode().translate(_ENDS, _NEITHER)
 
 
-def _letters(text: str) -> bytes:
+def _letters(plain: str) -> bytes:
     """A text's letters and digits alone."""
-    text = _without_escapes(text)
-    if not text.isascii():
-        text = _NEITHER_BEYOND_ASCII.sub("", text)
-    return text.encode().translate(None, _NEITHER)
+    return _lines(plain).replace(b"\n", b"")
 
 
-def _forms(text: str) -> list[bytes]:
+def _forms(plain: str) -> list[bytes]:
     """A text's letters and digits, with tags and without."""
-    return [_letters(text), *([_letters(_TAG.sub(" ", text))] if "<" in text else ())]
+    return [_letters(plain), *([_letters(_TAG.sub(" ", plain))] if "<" in plain else ())]
 
 
-def _words(text: str) -> str:
+def _sentences(plain: str) -> set[bytes]:
+    return {line for line in _lines(plain).split(b"\n") if len(line) >= _FEW}
+
+
+def _words(plain: str) -> str:
     """A text's words, with a space around each."""
-    return f" {' '.join(_WORDS.findall(_without_escapes(text)))} "
+    return f" {' '.join(_WORDS.findall(plain))} "
+
+
+def _words_of(plain: str) -> set[str]:
+    return {*_WORDS.findall(plain)}
