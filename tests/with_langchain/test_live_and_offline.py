@@ -67,6 +67,16 @@ def agent(used: Any) -> Any:
     return create_agent(says(called(used.name), ANSWER), [used])
 
 
+def last_two(documents: list[Document]) -> list[Document]:
+    return documents[1:]
+
+
+@tool
+def cutting(query: str) -> str:
+    """Search."""
+    return "\n".join(each.page_content for each in last_two(Searching(texts=(THIRD, *FOUND)).invoke(query)))
+
+
 def searching(asked: Any) -> dict[str, str]:
     Searching().invoke(QUESTION)
     return {"answer": ANSWER}
@@ -97,6 +107,8 @@ APPS: dict[str, tuple[Any, ...]] = {
     "steps pass Documents on": (lambda: rag(search=passing(*FOUND)), {}, QUESTION, WHOLE),
     "an ensemble": (lambda: rag(search=Around(inner=[Searching(texts=(*FOUND, THIRD))], keep=2)), {}, QUESTION, WHOLE),
     "two searches": (lambda: rag(search=TWICE | RunnableLambda(lambda _: [])), {}, QUESTION, (QUESTION, (*FOUND, THIRD), ANSWER)),
+    "cut before the prompt": (lambda: rag(search=Searching(texts=(THIRD, *FOUND)) | RunnableLambda(last_two)), {}, QUESTION, WHOLE),
+    "cut by a tool": (lambda: agent(cutting), {}, ASKED, WHOLE),
     "documents in the outputs": (graded, {}, {"question": QUESTION}, WHOLE),
     "a call that failed after its search": (retried, {}, QUESTION, WHOLE),
     "a graph": (rag_graph, {}, {"question": QUESTION}, WHOLE),

@@ -7,7 +7,7 @@ import pytest
 from llama_index.core import ComposableGraph, Document, DocumentSummaryIndex, Settings, SummaryIndex, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.base.response.schema import Response
+from llama_index.core.base.response.schema import Response, StreamingResponse
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
@@ -44,6 +44,7 @@ from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
+from ragstone import ContextRelevancy
 from ragstone.testing import FakeLLM
 from ragstone_llama_index import (
     MetricEvaluator,
@@ -164,6 +165,26 @@ def reranked(question):
     return str(Speaking().complete(f"Not reranked. {nodes[0].text}"))
 
 
+CHOSEN = (*TEXTS, "Ulysses is a novel by James Joyce.")
+
+
+def chosen(question):
+    return "\n".join(node.text for node in retriever(CHOSEN).retrieve(question)[::2])
+
+
+def prompted(question):
+    return str(Speaking().complete(chosen(question)))
+
+
+def drafted(question):
+    draft = Speaking("It is a novel of Jane Austen's.").complete(chosen(question))
+    return str(Speaking().complete(f"Say it in four words: {draft}"))
+
+
+def pieces(question):
+    return StreamingResponse(piece.delta for piece in Speaking().stream_complete(chosen(question)))
+
+
 def naming(question):
     found = ["Emma is a novel.", "Emma is a novel."]
     assert contexts(found) is found
@@ -242,6 +263,8 @@ QUERIES = {
     "a graph": (graph, DONE),
     "one by one": (lambda: Answering(answer=one_by_one), ("Who?", TEXTS, "So. So.")),
     "reranked by hand": (lambda: Answering(answer=reranked), ("Who?", ("Not reranked.", TEXTS[1]), ANSWER)),
+    "a part of what was retrieved": (lambda: Answering(answer=prompted), ("Who?", CHOSEN[::2], ANSWER)),
+    "a part of it, for a draft": (lambda: Answering(answer=drafted), ("Who?", CHOSEN[::2], ANSWER)),
     "named": (lambda: Answering(answer=naming), ("Who?", NAMED, ANSWER)),
     "with an evaluation within": (lambda: Answering(answer=checked), DONE),
     "what failed before": (lambda: Answering(answer=falling_back), DONE),
@@ -264,6 +287,19 @@ QUERIES = {
         ("Who?", TEXTS[:1], ANSWER),
     ),
 }
+
+
+def test_a_stream_s_contexts_are_what_its_call_read(notes):
+    assert "".join(Answering(answer=pieces).query("Who?").response_gen) == ANSWER
+    assert notes.told == [("Who?", CHOSEN[::2], ANSWER)]
+
+
+@pytest.mark.parametrize("answer", [prompted, pieces])
+def test_an_evaluation_reads_what_the_answering_call_read(answer):
+    metric = ContextRelevancy(llm=FakeLLM({"ids": [1]}))
+    report = evaluate_query_engine(Answering(answer=answer), ["Who?"], metric, progress=False)
+    sample = report.sample(next(iter(report.results())))
+    assert (sample.retrieved_contexts, sample.response) == (CHOSEN[::2], ANSWER)
 
 
 ONCE = ("retried", "with an evaluation within")  # their async halves are none, or run apart in LlamaIndex 0.14.0
