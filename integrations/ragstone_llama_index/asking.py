@@ -8,9 +8,11 @@ from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.chat_engine.types import BaseChatEngine
 from llama_index.core.workflow import StartEvent, Workflow
 
+from ragstone.adapters.fields_by_user import names_of
+from ragstone.fields.read import read
 from ragstone.metrics.models import check_members
 from ragstone.plain import is_mapping
-from ragstone_llama_index.read import QUESTIONS, Reading
+from ragstone_llama_index.read import Reading
 
 App = BaseQueryEngine | BaseChatEngine | Workflow | Callable[[str], object]
 
@@ -37,6 +39,8 @@ def ask(app: Any, question: object, reading: Reading, *, awaited: bool) -> objec
 
 def _question_name(start: type[StartEvent], reading: Reading) -> str:
     """The name of a start event's question."""
-    named = {} if callable(reading.fields) else reading.fields or {}
+    if named := names_of(reading.fields).get("user_input"):
+        return named
     usual = "user_msg" if issubclass(start, AgentWorkflowStartEvent) else "query"
-    return named.get("user_input") or next((name for name in QUESTIONS if name in start.model_fields), usual)
+    found = read(dict.fromkeys(start.model_fields, "?"), fields=("user_input",)).found.get("user_input")
+    return usual if found is None else found.name

@@ -23,8 +23,9 @@ from ragstone.metrics.names import make_metric, metric_class
 from ragstone.metrics.outcomes import ascore_safely, score_safely, unscored
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
 from ragstone.sample import Sample, SampleField, first_problem
+from ragstone_llama_index.forms import AnyResponse
 from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
-from ragstone_llama_index.read import AnyResponse, Mode, NamedFields, Reading
+from ragstone_llama_index.read import Mode, NamedFields, Reading
 from ragstone_llama_index.streaming import answered
 
 AnyLLM = LLM | Judge | str
@@ -252,8 +253,10 @@ class MetricEvaluator(BaseEvaluator):
                 "or its text to evaluate(query=..., response=..., contexts=...)"
             )
         run = Run("", "query", inputs={"query": query}, output=response)
-        sample, problem = answered(run, self._reading)
-        sample = sample.model_copy(update={"reference": reference})
+        read = answered(run, self._reading)
+        # A response without sources says that there are none.
+        known = {"reference": reference, "retrieved_contexts": read.sample.retrieved_contexts}
+        sample, problem = read.sample.model_copy(update=known), read.problem
         if problem is None or "response" not in self._metric.required_fields:
             return sample, None
         return sample, unscored(self._metric, CannotScore("missing_input", f"response: {problem}"), Meter())

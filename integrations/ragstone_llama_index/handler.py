@@ -17,23 +17,15 @@ from llama_index_instrumentation.span import active_span_id
 
 from ragstone.adapters.narrowing import submit, with_answer
 from ragstone.adapters.open_runs import ADVICE_FOR_ALL
-from ragstone.adapters.runs import PERSONAL, UNDER_WAY, Draft, Run, Skipped, Unreadable
+from ragstone.adapters.runs import CANCELLED, PERSONAL, UNDER_WAY, Draft, Run, Skipped, Unreadable
 from ragstone.errors import describe
 from ragstone.live import Monitor
 from ragstone.live.sampling import check_function
 from ragstone.live.trace import TRACE_KEY, current_trace, own_id
 from ragstone.metrics.models import check_members
-from ragstone_llama_index.read import (
-    CALLED_OFF,
-    Mode,
-    NamedFields,
-    Reading,
-    Streams,
-    draft_of,
-    named,
-    question_of,
-    said,
-)
+from ragstone_llama_index.forms import Streams, said
+from ragstone_llama_index.inside import first_argument
+from ragstone_llama_index.read import Mode, NamedFields, Reading, draft_of, named
 from ragstone_llama_index.record import EVALUATION_TAG, EVALUATIONS, UUID, CallRecorder, caller_among, recorders
 from ragstone_llama_index.streaming import Pieces, noting, text_in
 
@@ -52,6 +44,7 @@ ADVICE = ADVICE_FOR_ALL | {
     "indexing": "an index was built: its questions are LlamaIndex' own",
     "never_ended": "no event came for an hour: exclude what never ends with where=",
     "no_answer": 'Name it: instrument(monitor, fields={"response": "NAME"})',
+    "no_contexts": 'Name them: instrument(monitor, fields={"retrieved_contexts": "NAME"}), or contexts(...) in the app',
     "no_question": 'name it: instrument(monitor, fields={"user_input": "NAME"})',
     "only_model": "a model was called outside of any engine: call monitor.submit(Sample(...)) there",
     "own_run": "an evaluation or a preview asked the app, not a user",
@@ -105,8 +98,8 @@ class Live(CallRecorder):
             run.kind = ""
         elif run.kind not in ("model", "retrieval"):
             self._name(run, tags)
-        if run.kind == "synthesis" and hash(question_of(run)) in self._unanswered:
-            self._unanswered.remove(hash(question_of(run)))
+        if run.kind == "synthesis" and hash(first_argument(run)) in self._unanswered:
+            self._unanswered.remove(hash(first_argument(run)))
             self.monitor.skip("only_retrieval", -1)
         return True
 
@@ -145,7 +138,7 @@ class Live(CallRecorder):
         if run.kind in ("model", "retrieval"):
             self.monitor.skip(f"only_{run.kind}")
             if run.output is not None:
-                self._unanswered.append(hash(question_of(run)))
+                self._unanswered.append(hash(first_argument(run)))
         elif run.kind:
             self._take(run)
         for each in run.walk():
@@ -156,7 +149,7 @@ class Live(CallRecorder):
     def _take(self, run: Run) -> None:
         draft = draft_of(run, self.reading)
         if isinstance(draft, Skipped):
-            self.monitor.skip(draft.reason, names=draft.names)
+            self.monitor.skip(draft.reason, names=draft.names, likely=draft.likely)
             return
         answer = draft.answer
         if run.error is not None or draft.sample.response is not None or not isinstance(answer, Streams):
@@ -191,7 +184,7 @@ class Live(CallRecorder):
                 self.monitor.skip("no_answer", names=tuple({type(piece).__name__ for piece in came}))
             else:
                 submit(self.monitor, with_answer(draft, said(text)))
-        elif isinstance(error, CALLED_OFF):
+        elif isinstance(error, CANCELLED):
             self.monitor.skip("abandoned" if isinstance(error, GeneratorExit) else "cancelled")
         else:
             metadata = {**draft.sample.metadata, "error": describe(error, most=200)}

@@ -177,7 +177,8 @@ class _App(CallRecorder):
 
         async def row(line: int, question: _Question) -> Row:
             async with slots:
-                return Row(line, *await self._answered(question))
+                answer = await self._answered(question)
+                return Row(line, answer.sample, answer.problem, answer.first)
 
         self.install()
         asked = [asyncio.create_task(row(line, question)) for line, question in enumerate(questions, 1)]
@@ -213,13 +214,14 @@ class _App(CallRecorder):
         self.trees.end(root.id, root.output, root.error)
         active_span_id.set(None)
         run = next((each for each in root.inside if each.output is root.output and root.error is None), root)
-        sample, problem = await read_to_end(run, self.reading)
+        answered = await read_to_end(run, self.reading)
+        sample, problem = answered.sample, answered.problem
         if root.error is not None:
             problem = f"the query engine failed ({describe(root.error)})"
             if not self.awaited and "no running event loop" in str(root.error):
                 problem += "; pass an async function: async def app(question): return await ..."
         known = {"user_input": sample.user_input or question.text, "reference": question.reference}
-        return sample.model_copy(update=known), problem
+        return Answered(sample.model_copy(update=known), problem, answered.first)
 
     def _call(self, question: _Question) -> object:
         if question.begins and isinstance(self.engine, BaseChatEngine):

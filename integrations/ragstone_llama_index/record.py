@@ -35,7 +35,9 @@ from ragstone.adapters.answering import ModelCall, texts_in
 from ragstone.adapters.open_runs import OpenRuns
 from ragstone.adapters.runs import Run
 from ragstone.plain import as_dict, is_list, to_json
-from ragstone_llama_index.read import ENTRIES, CallKind, Reading, converses, named, named_values, nodes_in
+from ragstone_llama_index.forms import FORMS, nodes_in
+from ragstone_llama_index.inside import ENTRIES, CallKind
+from ragstone_llama_index.read import Reading, converses, named
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 _KINDS: tuple[tuple[CallKind, type, tuple[str, ...]], ...] = (
@@ -326,7 +328,7 @@ def _inputs(kind: CallKind, instance: object, call: Mapping[str, Any], *, topmos
         # A run that goes on has neither.
         start, fields = call.get("start_event"), as_dict(call.get("kwargs"))
         event = cast("Workflow", instance).start_event_class(**fields) if start is None and fields else start
-        given = named_values(event)
+        given = FORMS.entries(event) or {}
     elif kind == "synthesis" and not topmost and isinstance(instance, BaseSynthesizer):
         template = instance.get_prompts().get("text_qa_template")
         return {"messages": getattr(template, "message_templates", ())}

@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatResponse, CompletionResponse
@@ -13,11 +14,12 @@ from ragstone.adapters.narrowing import narrowed, with_answer
 from ragstone.adapters.runs import Draft, Run, Skipped
 from ragstone.background import in_daemon
 from ragstone.errors import describe
-from ragstone.sample import Sample
-from ragstone_llama_index.read import Reading, Streamed, is_begun, question_of, read, text_or_none
+from ragstone.sample import FirstRow, Sample, listed
+from ragstone.sources import NAMING
+from ragstone_llama_index.forms import Answers, Streamed, text_or_none
+from ragstone_llama_index.inside import first_argument
+from ragstone_llama_index.read import Reading, is_begun, names_unanswered, read_run
 
-Answered = tuple[Sample, str | None]
-"""A sample of what an app answered, and why it has no answer, where that is known."""
 Pieces = Future[list[object]]
 """All pieces of a stream, or what ended it: `GeneratorExit` where the app left it."""
 
@@ -88,14 +90,29 @@ def text_in(pieces: Sequence[object]) -> str | None:
 # --- for an evaluation ----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an app answered.
+
+    Attributes:
+        sample: The sample.
+        problem: Why it has no answer.
+        first: Where its fields stand, if it has no contexts.
+    """
+
+    sample: Sample
+    problem: str | None = None
+    first: FirstRow | None = None
+
+
 def answered(run: Run, reading: Reading) -> Answered:
     """Read what a run answered. A stream is left as it is: its answer is the text that its response has kept."""
-    return _answered(run, read(run, reading))
+    return _answered(run, read_run(run, reading))
 
 
 async def read_to_end(run: Run, reading: Reading) -> Answered:
     """Read what a run answered; a stream, which nobody else reads, to its end."""
-    draft = read(run, reading)
+    draft = read_run(run, reading)
     if isinstance(draft, Skipped) or not isinstance(draft.answer, Streamed) or is_begun(draft.answer):
         return _answered(run, draft)
     stream, text, problem = draft.answer, None, None
@@ -107,17 +124,37 @@ async def read_to_end(run: Run, reading: Reading) -> Answered:
             text = text_or_none(await in_daemon(lambda: stream.get_response()))
     except Exception as error:
         problem = f"its stream broke off ({describe(error, most=200)})"
-    return narrowed(draft if text is None else with_answer(draft, text)).sample, problem
+    draft = narrowed(draft if text is None else with_answer(draft, text))
+    return Answered(draft.sample, problem, _first(draft))
 
 
 def _answered(run: Run, draft: Draft | Skipped) -> Answered:
     if isinstance(draft, Skipped):
-        return Sample(user_input=question_of(run)), "was declined by fields="
+        return Answered(Sample(user_input=first_argument(run)), "was declined by fields=")
+    problem = _why_unanswered(run, draft)
+    return Answered((draft if problem else narrowed(draft)).sample, problem, _first(draft))
+
+
+def _why_unanswered(run: Run, draft: Draft) -> str | None:
     answer = draft.answer
     if isinstance(answer, StreamingAgentChatResponse) and not (answer.is_done or answer.response):
-        return draft.sample, "is still being streamed; read it to its end first"
-    if isinstance(answer, Streamed) and draft.sample.response is None:
+        return "is still being streamed; read it to its end first"
+    if draft.sample.response is not None:
+        return None
+    if isinstance(answer, Streamed):
         if is_begun(answer):
-            return draft.sample, "its stream was read before, and the response kept no whole text"
-        return draft.sample, "is a stream that is yet to be read; call response.get_response() first"
-    return narrowed(draft).sample, None
+            return "its stream was read before, and the response kept no whole text"
+        return "is a stream that is yet to be read; call response.get_response() first"
+    if run.output is None or isinstance(run.output, Answers):
+        return None
+    names = names_unanswered(run)
+    way = NAMING.format(field="response", key=draft.likely.get("response", "NAME"))
+    return f"stands under no usual name (there were: {listed(names)}); say where: {way}"
+
+
+def _first(draft: Draft) -> FirstRow | None:
+    """The names that were there, where no contexts were."""
+    if draft.sample.retrieved_contexts or not draft.names:
+        return None
+    meant = draft.likely.get("retrieved_contexts")
+    return FirstRow({}, dict.fromkeys(draft.names), {} if meant is None else {"retrieved_contexts": meant}, NAMING)

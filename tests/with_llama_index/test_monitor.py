@@ -452,9 +452,9 @@ def test_what_the_function_declines_or_cannot_read_is_counted(notes):
     assert (notes.told, notes.skipped) == ([], {"declined": 1, "fields_failed": 4})
     assert [str(error) for error in notes.errors] == [
         "fields: the function raised ZeroDivisionError: division by zero",
-        "fields: the function returned int; return a Sample or a mapping of fields",
-        "fields: questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, history, id, metadata",
-        "fields: user_input: is int, not text (str)",
+        "fields: the function returned int; return a Sample or a mapping of its fields",
+        "fields: the function's questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, history, id, metadata",
+        "fields: the function's 'user_input' is int, not text",
     ]
     notes.errors.clear()
     with pytest.raises(ValueError, match="fields: 'response' should be a valid dictionary"):

@@ -285,7 +285,14 @@ def test_the_fields_of_a_workflow_of_other_names():
     report = sync_way(Tickets(), ["Who?"], ["context_relevancy"], FakeLLM(truth), fields=named)
     assert read_of(report) == [("Who?", (), f"Who? {ANSWER}")]
     report = sync_way(Tickets(), ["Who?"], "response_completeness", FakeLLM(truth), fields={"user_input": "ticket"})
-    assert report[0].outcome.reason == "missing_input"
+    way_out = "stands under no usual name (there were: 'data'); say where: fields={'response': 'NAME'}"
+    assert (report[0].outcome.reason, report[0].outcome.detail) == ("missing_input", f"response: {way_out}")
+
+
+def test_an_evaluation_says_under_which_names_contexts_may_stand():
+    app = lambda question: {"answer": ANSWER, "findings": ["Emma."], "n": 1}  # noqa: E731
+    report = sync_way(app, ["Who?"], ["context_relevancy"], FakeLLM(truth))
+    assert "row 1 also has 'findings', 'n': fields={'retrieved_contexts': 'findings'}" in str(report)
 
 
 @WAYS

@@ -16,7 +16,7 @@ _STEPS = ("retrieved", "raw", "graded", "relevant", "filtered", "selected", "rer
 STRONG: Mapping[FieldName, Names] = {
     "user_input": (
         *("user_input", "question", "query", "user_query", "user_question", "user_msg", "user_message"),
-        *("user_request", "query_str", "original_question", "original_query"),
+        *("user_request", "user_prompt", "query_str", "original_question", "original_query"),
     ),
     "retrieved_contexts": (
         *("retrieved_contexts", "contexts", "retrieval_context", "context", "documents", "docs", "chunks", "passages"),

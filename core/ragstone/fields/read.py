@@ -160,8 +160,9 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     for name, value in reading.unread.items():
         known = strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS
         is_text = isinstance(value, str)
-        # One word is a label rather than an answer.
-        if known or not may_hold(field, name, text=is_text) or (is_text and len(value.split()) < 2):
+        # One word says less than an answer.
+        is_label = isinstance(value, str) and len(value.split()) < 2
+        if known or is_label or not may_hold(field, name, text=is_text):
             continue
         if value is not None and forms.value(field, value):
             names.append(name)
