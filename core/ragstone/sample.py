@@ -5,12 +5,14 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from ragstone.fields.names import FIELDS, FieldName, meant_by
-from ragstone.fields.read import Found
+
+if TYPE_CHECKING:
+    from ragstone.fields.read import Found
 
 SampleField = Literal["user_input", "retrieved_contexts", "response", "reference"]
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -156,7 +158,7 @@ class FirstRow:
         naming: How the user names a field's key.
     """
 
-    found: Mapping[FieldName, Found]
+    found: Mapping[FieldName, "Found"]
     unread: Mapping[str, object]
     may_be: Mapping[FieldName, str]
     naming: str
@@ -178,7 +180,12 @@ class FirstRow:
 
     def way(self, field: str, key: str) -> str:
         """How the user names the key of a field, so that it can be pasted."""
-        return self.naming.format(field=field, key=shlex.quote(key) if self.naming.startswith("--") else key)
+        return naming_of(self.naming, field, key)
+
+
+def naming_of(naming: str, field: str, key: str) -> str:
+    """How the user names the key of a field: as Python has it, or as a shell's option."""
+    return naming.format(field=field, key=shlex.quote(key) if naming.startswith("--") else key)
 
 
 _LISTED = 20

@@ -24,11 +24,11 @@ from typing import IO, Any, AnyStr, cast
 from pydantic import ValidationError
 
 from ragstone.errors import RagstoneError, describe
-from ragstone.fields.names import FIELDS, WEAKLY, FieldName, bare, meant_by, strongly
+from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
 from ragstone.fields.read import Found, Plain, Read, likely, read, under
 from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
-from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, listed
+from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, listed, naming_of
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "rows_of"]
 
@@ -143,10 +143,10 @@ def rows_of(
     items: Iterable[object] | None = None
     # It is Polars'.
     if hasattr(source, "iter_rows"):
-        items = table.select(reader.columns(table.columns, kind)).iter_rows(named=True)
+        items = table.select(reader.columns(table.columns, kind, all_of_them=True)).iter_rows(named=True)
     elif hasattr(source, "itertuples"):
         # It is pandas', which is not imported for it.
-        columns = reader.columns(list(table.columns), kind)
+        columns = reader.columns(list(table.columns), kind, all_of_them=True)
         cells = table[columns].itertuples(index=False, name=None)
         items = (dict(zip(columns, values, strict=True)) for values in cells)
     elif is_list(names := getattr(getattr(source, "schema", None), "names", None)):
@@ -213,7 +213,7 @@ class RowReader:
             if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
         if not self.knows(names):
-            raise SourceError(f"{table}: no column holds a field of a sample; {there}: name them with {self._way()}")
+            raise SourceError(f"{table}: no column holds a field of a sample; {there}: {self._ways(names)}")
         texts = [name for name in names if isinstance(name, str)]
         meant = {name: _meanings(name) for name in texts}
         contexts = "retrieved_contexts" in self._said or any("retrieved_contexts" in each for each in meant.values())
@@ -231,8 +231,21 @@ class RowReader:
             return True
         return any(_meanings(name) - _NO_SAMPLE for name in there if isinstance(name, str))
 
-    def _way(self, field: str = "FIELD", key: object = "KEY") -> str:
-        return self._naming.format(field=field, key=key)
+    def _ways(self, names: Iterable[object]) -> str:
+        """How to say which name holds which field, by the words of the names where only one has them."""
+        # Loaded when first used.
+        from ragstone.adapters.guesses import meant_by_words
+
+        meant: dict[str, list[str]] = {}
+        for name in names:
+            field = meant_by_words(name) if isinstance(name, str) else None
+            if field is not None and may_hold(field, str(name)):
+                meant.setdefault(field, []).append(str(name))
+        ways = [self._way(field, found[0]) for field, found in meant.items() if len(found) == 1]
+        return f"perhaps {' '.join(ways)}" if ways else f"name them with {self._way()}"
+
+    def _way(self, field: str = "FIELD", key: str = "KEY") -> str:
+        return naming_of(self._naming, field, key)
 
     def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:
         """Return the row of one item.
@@ -292,7 +305,7 @@ class RowReader:
         if not values.keys() - _NO_SAMPLE:
             names = listed([*reading.unread, *(each.name for each in reading.found.values())])
             raise ValueError(
-                f"none of a sample's fields has a value; the row has {names}: name them with {self._way()}"
+                f"none of a sample's fields has a value; the row has {names}: {self._ways(reading.unread)}"
             )
         return Sample(**values)
 
@@ -304,7 +317,7 @@ class RowReader:
                 unread[name] = None
         may_be: dict[FieldName, str] = {}
         for field in _ASKED_FOR:
-            near = [name for name in unread if not _meanings(name) and meant_by(name) == field]
+            near = [name for name in unread if _is_near(name, field)]
             meant = likely(reading, field) if field != "reference" else None
             meant = meant or (near[0] if len(near) == 1 else None)
             if field not in reading.found and meant is not None:
@@ -318,6 +331,13 @@ class RowReader:
 
 def _meanings(name: str) -> set[str]:
     return {*strongly(name), *WEAKLY.get(bare(name), ())}
+
+
+def _is_near(name: str, field: FieldName) -> bool:
+    """Whether an unread name is near to one of a field, or ends as those do."""
+    meanings = _meanings(name)
+    by_end = meanings == {field} and bare(name) not in STRONGLY and bare(name) not in WEAKLY
+    return by_end or (not meanings and meant_by(name) == field)
 
 
 def _is_read(name: str, reading: Read) -> bool:

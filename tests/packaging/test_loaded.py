@@ -40,9 +40,9 @@ print(*(wing for wing in ("labels", "live", "local") if f"ragstone.{wing}" in sy
 @pytest.mark.parametrize(
     ("program", "most", "wings"),
     [
-        pytest.param("from ragstone.testing import FakeLLM", 700, "", id="fake"),
+        pytest.param("from ragstone.testing import FakeLLM", 800, "", id="fake"),
         pytest.param(SCORE, 2_650, "", id="score"),
-        pytest.param(EVALUATE, 6_000, "", id="evaluate"),
+        pytest.param(EVALUATE, 6_350, "", id="evaluate"),
         pytest.param(SCORE + EVALUATOR, 3_550, "", id="langchain evaluator"),
         pytest.param(SCORE + HANDLER, 6_950, "live", id="langchain handler"),
     ],

@@ -1,5 +1,6 @@
 """ragstone's own command, in this process."""
 
+import re
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -17,3 +18,8 @@ def said(*arguments: object) -> str:
     done = command(*arguments)
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def without_fields(errors: str) -> str:
+    """What `ragstone score` printed on standard error, without the table of the first row's fields."""
+    return re.sub(r"\A.*: the fields by row \d+\n(  .*\n)+(If .*\n)*", "", errors)

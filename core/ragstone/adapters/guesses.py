@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 
 from ragstone.fields.names import TEXTS
@@ -57,6 +58,7 @@ class Candidate:
     of_texts: bool = False
 
 
+@lru_cache(maxsize=1_000)
 def meant_by_words(name: str) -> SampleField | None:
     """The field that the last of a name's words that is known is about; None where none is.
 

@@ -141,11 +141,19 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
     if first is None:
         return "rag", "", chain(seen, rows)
     has = _fields_with_text(first.sample)
+    said = first.first
+    for field in ("retrieved_contexts", "response"):
+        if said is not None and field not in has and field in said.may_be:
+            name = said.may_be[field]
+            raise RegistryError(
+                f"none is named, and row {first.line} has no {field}; {name!r} may be it: {said.way(field, name)}"
+            )
     metrics = [make_metric(name, {}, NullJudge(), NullJudge()) for name in metric_names()]
     enough = ", ".join(metric.name for metric in metrics if set(metric.required_fields) <= set(has))
+    also = "" if said is None or not said.unread else f"; it {said.also()}"
     raise RegistryError(
         f"none is named, and none of the first {len(seen)} row(s) has retrieved_contexts and response; "
-        f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}"
+        f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}{also}"
     )
 
 

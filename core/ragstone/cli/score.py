@@ -16,6 +16,7 @@ from ragstone.batch.estimation import estimate
 from ragstone.batch.progress import above_bar
 from ragstone.batch.rows import fitting_group
 from ragstone.batch.run import BatchRun, Interrupted
+from ragstone.cli.file_fields import with_fields_said
 from ragstone.cli.options import (
     FiniteRange,
     NotThere,
@@ -210,7 +211,9 @@ def score(
     check_one_prints({"--out -": out == "-", "--explain": given["explain"], "--json": given["as_json"]})
     rows = rows_of(file, mapping, naming="--field {field}={key}")
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
-    names, rows = (names, rows) if names else _fitting(rows)
+    title = "standard input" if file == "-" else Path(file).name
+    are_named = bool(names)
+    names, rows = (names, rows) if are_named else _fitting(with_fields_said(title, rows))
     options = parse_settings(given["settings"], names, asking=given["asking"])
     thresholds = Thresholds(given["thresholds"], given["pass_rates"], own_names(list(options)))
     for name, limit in thresholds.limits.items():
@@ -221,6 +224,7 @@ def score(
     price = given["price"]
     if given["max_cost"] is not None and price is None:
         raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
+    rows = with_fields_said(title, rows) if are_named else rows
     if given["dry"]:
         ctx.exit(_show_estimate(rows, metrics, price))
     if report is not None:
@@ -232,7 +236,7 @@ def score(
         price=price,
         journal=given["journal"],
         group=given["group"],
-        name="standard input" if file == "-" else Path(file).name,
+        name=title,
         progress=True,
         stop_on_give_up=True,
     )
