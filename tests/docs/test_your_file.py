@@ -7,9 +7,12 @@ import pytest
 
 from ragstone.sources import rows_of
 
+from ..support.command import command  # noqa: TID252
+
 PAGE = (Path(__file__).parents[2] / "docs" / "your-file.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', PAGE, re.MULTILINE | re.DOTALL))
 FIELDS = {
+    "mine.jsonl": {"retrieved_contexts": "findings"},
     "phoenix.jsonl": "phoenix",
     "langsmith.jsonl": dict(
         pair.split("=")
@@ -36,3 +39,10 @@ def test_a_file_of_the_page(name, tmp_path):
     assert sample.response == "Jane Austen."
     two = name in ("json.csv", "pandas.csv", "deepeval.csv")
     assert list(sample.retrieved_contexts) == ["Jane Austen wrote Emma.", *(["It rains."] * two)]
+
+
+def test_the_fields_are_shown_as_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.jsonl").write_text(FILES["mine.jsonl"], encoding="utf-8")
+    line = re.search(r"^\$ ragstone (.+)$", PAGE, re.MULTILINE)[1]
+    assert command(*line.split()).stderr.startswith(re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1])
