@@ -167,7 +167,12 @@ _SECTIONS = {
     help="Keep every outcome and reply in this file, as they come. A file that exists is resumed: what it has is not "
     "judged again, so after Ctrl-C, a crash or a kill, run the same command again. --resume is the same option.",
 )
-@click.option("--dry-run", "dry", is_flag=True, help="Ask no judge: print how many calls and tokens a run would take.")
+@click.option(
+    "--dry-run",
+    "dry",
+    is_flag=True,
+    help="Ask no judge: print where the fields stand, and how many calls and tokens a run would take.",
+)
 @click.option(
     "--price",
     type=(FiniteRange(min=0), FiniteRange(min=0)),
