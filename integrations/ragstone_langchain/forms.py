@@ -11,7 +11,7 @@ from ragstone.adapters.fields_by_user import strictly
 from ragstone.fields.names import STRONGLY, FieldName, bare
 from ragstone.fields.read import Found, Read, looked_into, read
 from ragstone.fields.values import text_of_document
-from ragstone.plain import fields_of, is_list, to_plain
+from ragstone.plain import fields_of, is_list, is_mapping, to_plain
 from ragstone_langchain.messages import (
     answer_in,
     as_mapping,
@@ -149,15 +149,10 @@ def as_text(value: object) -> str:
 # --- documents -------------------------------------------------------------------------------------------------------
 
 
-def _texts_of_documents(value: object) -> list[str] | None:
+def _texts_of_documents(value: object) -> object | None:
     """The texts of a document or a list of them, with scores or without; None unless all have one."""
-    texts: list[str] = []
-    for item in _items(value):
-        text = _text_of(item)
-        if text is None:
-            return None
-        texts.append(text)
-    return texts
+    texts = [_text_of(each) for each in _items(value)]
+    return None if None in texts else texts
 
 
 def _items(value: object) -> Sequence[object]:
@@ -168,15 +163,9 @@ def _items(value: object) -> Sequence[object]:
 
 
 def _text_of(value: object) -> str | None:
-    if isinstance(value, (str, Document)):
-        return value if isinstance(value, str) else value.page_content
-    if is_list(value) and len(value) == 2:
-        # With its score.
-        return None if is_list(value[0]) or not isinstance(value[1], (int, float)) else _text_of(value[0])
-    mapping = as_mapping(value)
-    if mapping is None and read_message(value) is not None:
-        return None
-    return text_of_document(value if mapping is None else mapping)
+    """The text of a document or a hit; what people and models say to each other is none."""
+    is_said = not isinstance(value, (str, Document)) and not is_mapping(value) and read_message(value) is not None
+    return None if is_said else text_of_document(value)
 
 
 def are_documents(value: object) -> bool:

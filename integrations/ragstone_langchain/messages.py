@@ -1,6 +1,6 @@
 """Messages in every form in which LangChain, LangGraph and LangSmith pass them on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -156,35 +156,34 @@ def turns_in(value: object, *, memory: bool) -> list[Turn]:
 
 def prompt_of(given: object) -> list[str]:
     """The texts that a model is given: of prompts or messages, as LangChain and LangSmith pass them on."""
+    return _texts_in(given, lambda message: texts_in(cast("object", message.content)))
+
+
+def said_by(result: object) -> list[str]:
+    """What a model said, and what it passes to tools, which may be an answer: of its result, in every form."""
+    return _texts_in(result, _said_and_passed_on)
+
+
+def _said_and_passed_on(message: "BaseMessage") -> list[str]:
+    calls: Sequence[Any] = getattr(message, "tool_calls", ())
+    return [said_in(message), *(to_json(call["args"]) for call in calls)]
+
+
+def _texts_in(value: object, texts_of: "Callable[[BaseMessage], Iterable[str]]") -> list[str]:
+    """The texts in a value, and in the messages in it: one loop, because each call of a model's comes here twice."""
     texts: list[str] = []
-    waiting = [given]
+    waiting = [value]
     for each in waiting:
         if isinstance(each, str):
             texts.append(each)
         elif is_list(each):
             waiting += each
         elif (message := read_message(each)) is not None:
-            content: object = message.content
-            texts += [content] if isinstance(content, str) else texts_in(content)
-    return texts
-
-
-def said_by(result: object) -> list[str]:
-    """What a model said, and what it passes to tools, which may be an answer: of its result, in every form."""
-    said: list[str] = []
-    waiting = [result]
-    for each in waiting:
-        if isinstance(each, str):
-            said.append(each)
-        elif is_list(each):
-            waiting += each
-        elif (message := read_message(each)) is not None:
-            calls: Sequence[Any] = getattr(message, "tool_calls", ())
-            said += [said_in(message), *(to_json(call["args"]) for call in calls)]
-        else:
+            texts += texts_of(message)
+        elif len(waiting) < _MOST_PIECES:
             for name in _SAID:
                 inner = each.get(name) if is_mapping(each) else getattr(each, name, None)
-                if inner and len(waiting) < _MOST_PIECES:
+                if inner:
                     waiting.append(inner)
                     break
-    return said
+    return texts

@@ -85,12 +85,9 @@ def _passages(content: object) -> list[str]:
 
 def _hits(value: object) -> list[str] | None:
     """The texts of a search's hits: in a list, under a usual name, or in the only list that there is."""
-    entries = FORMS.entries(value)
-    if entries is None:
-        return None if not is_list(value) else as_texts(FORMS.value("retrieved_contexts", value))
-    reading = read(value, FORMS, ("retrieved_contexts",))
+    reading = read({"documents": value} if is_list(value) else value, FORMS, ("retrieved_contexts",))
     if (found := reading.found.get("retrieved_contexts")) is not None:
         return as_texts(found.value)
     name = likely(reading, "retrieved_contexts", FORMS)
-    hits = None if name is None else entries[name]
+    hits = None if name is None else reading.unread[name]
     return as_texts(FORMS.value("retrieved_contexts", hits)) if is_list(hits) else None

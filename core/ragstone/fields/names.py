@@ -85,7 +85,7 @@ should have been retrieved; beside a status, `message` says how it went."""
 TEXTS: Names = ("page_content", "text", "content", "chunk_text", "passage", "snippet", "chunk", "body")
 """Names of the text of a document, a passage or a search's hit."""
 
-WRAPPERS: Names = ("document", "doc", "node", "chunk", "payload", "metadata", "entity", "_source", "fields")
+WRAPPERS: Names = ("document", "doc", "node", "chunk", "payload", "metadata", "entity", "_source", "fields", "kwargs")
 """Names of what holds that text in a search's hit."""
 
 ORIGINALS: Names = ("text", "document", "source", "article", "original")
