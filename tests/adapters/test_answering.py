@@ -111,6 +111,11 @@ CALLS: dict[str, tuple[str, Sequence[ModelCall], Sequence[str] | None]] = {
         said(([A], "the town of Aville in the north is meant."), ([B], "the town of Bville in the south is.")),
         [A, B],
     ),
+    "two calls', of which one is short": (
+        "1. Yes, it is.\n2. The town of Bville in the south is meant.",
+        said(([A], "Yes, it is."), ([B], "The town of Bville in the south is meant."), ([C], "Rivers are long.")),
+        [A, B],
+    ),
     "none": ("", TWO, None),
     "of no letters": ("?!", said(([A], "?!")), None),
     "of a call that has not ended": (ANSWER, [ModelCall([A])], None),
@@ -147,6 +152,21 @@ CALLS: dict[str, tuple[str, Sequence[ModelCall], Sequence[str] | None]] = {
     "a line of an output": (
         ANSWER,
         said(([A], "rating: 7\nRivers are long in this part."), ([f"Rivers are long in this part.{B}"], ANSWER)),
+        [A, B],
+    ),
+    "what stands behind a label": (
+        ANSWER,
+        said(([A], "MISSING: what about the lakes and hills?"), ([B, "What about the lakes and hills?"], ANSWER)),
+        [A, B],
+    ),
+    "a number of a step with several": (
+        ANSWER,
+        said(
+            (["Say how many.", A], "twenty"),
+            (["Say how many.", B], "7"),
+            (["Rate it.", C], "7"),
+            (["twenty, 7"], ANSWER),
+        ),
         [A, B],
     ),
     "round in a circle": (

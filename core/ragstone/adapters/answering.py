@@ -7,7 +7,7 @@ doubt a text counts as read, and where nothing is known all do.
 import html
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -90,39 +90,28 @@ def texts_read(
         ['Emma is a novel.']
     """
     prompts = _prompts_behind(_calls_that_said(answer, calls), calls)
-    plain = {text: _plain(text) for text in dict.fromkeys([*found, *passed_on])}
-    forms = {text: _forms(plain[text]) for text in found}
-    asked = _plain(question)
-    standing, left = _standing_whole(forms, b"\n".join(form for prompt in prompts for form in _forms(prompt)))
-    if rest := {text: plain[text] for text in forms if text not in standing}:
-        known = [asked, *(plain[text] for text in standing)]
-        standing |= _having_a_stretch({text: forms[text] for text in rest}, left, _letters(asked))
-        standing |= _sharing(_sentences, rest, prompts, known, least=1, share=0)
-        if standing:
-            # As where lines are numbered, or words left out. By themselves, words may stand there by chance.
-            known = [asked, *(plain[text] for text in standing)]
-            standing |= _sharing(_words_of, rest, prompts, known, least=5, share=0.5)
-    stands = [forms[text][0] for text in standing]
-    others = {text: _forms(plain[text]) for text in passed_on if text not in forms}
-    others = {text: of_text for text, of_text in others.items() if not _is_one_of(of_text[0], stands)}
+    texts, asked = {text: _plain(text) for text in found}, _plain(question)
+    standing, left = _standing(texts, prompts, asked)
+    known = [_letters(texts[text]) for text in standing]
+    others = {text: _plain(text) for text in passed_on if text not in texts}
+    for text, letters in [(text, _letters(plain)) for text, plain in others.items()]:
+        if any(letters in each or each in letters for each in known):
+            del others[text]
     standing |= _standing_whole(others, left)[0]
-    missing = [len(of_text[0]) for text, of_text in forms.items() if text not in standing]
-    kept = [text for text in (*forms, *others) if text in standing]
-    own = [len(letters) for letters in (_letters(plain[text]) for text in kept) if letters not in _letters(asked)]
+    texts |= others
+    missing = [len(_letters(texts[text])) for text in found if text not in standing]
+    kept = {text: _letters(plain) for text, plain in texts.items() if text in standing}
+    own = [len(letters) for letters in kept.values() if letters not in _letters(asked)]
     # Short ones, or those in the question, may stand there by chance.
     by_chance = not own or (max(own) < _FEW <= max(missing, default=0))
-    return None if missing and by_chance else kept
-
-
-def _is_one_of(text: bytes, known: Iterable[bytes]) -> bool:
-    return any(text in each or each in text for each in known)
+    return None if missing and by_chance else [*kept]
 
 
 # --- the calls ------------------------------------------------------------------------------------
 
 
 def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelCall]:
-    """The last call that said an answer; all that did, where it is short; else those of which it is composed."""
+    """The last call that said an answer; all that did, where it is short; one that is given it where it is composed."""
     answer = _plain(answer)
     wanted = _letters(answer)
     if len(wanted) < _SHORTEST_WORD or len(calls) > _MOST_CALLS:
@@ -133,46 +122,49 @@ def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelC
         said_by = {call: [_words(said) for said in _said(call)] for call in calls}
         ends = any(said.endswith(words) for each in said_by.values() for said in each)
         return [call for call in calls if ends and any(words in said for said in said_by[call])]
-    saying: list[ModelCall] = []
-    parts: list[ModelCall] = []
     covered = 0
-    for call in calls:
+    for call in reversed(calls):
         said = [_letters(text) for text in _said(call)]
-        part = max((len(each) for each in said if each in wanted), default=0)
         if any(wanted in each for each in said):
-            saying.append(call)
-        elif part >= _FEW:
-            parts.append(call)
-            covered += part
-    return saying[-1:] or (parts if 2 * covered >= len(wanted) else ())
+            return [call]
+        covered += max((len(each) for each in said if len(each) >= _FEW and each in wanted), default=0)
+    # It is composed, so it is as a prompt, in which the outputs stand.
+    return [ModelCall([answer])] if 2 * covered >= len(wanted) else ()
 
 
 def _prompts_behind(answering: Sequence[ModelCall], calls: Sequence[ModelCall]) -> Sequence[str]:
     """The plain texts of the prompts of some calls, and of those whose output stands in such a text, and so on back."""
-    others = {call: [(_letters(text), _words(text)) for text in _said(call)] for call in calls if call not in answering}
-    short = {call: [words for letters, words in said if len(letters) < _FEW] for call, said in others.items()}
+    others = {call: _outputs(call) for call in calls if call not in answering}
+    any_short = any(short for _, short in others.values())
     read: dict[str, str] = {}
     new = {text: _plain(text) for call in answering for text in call.prompt}
     while new:
         read |= new
-        letters = b"\n".join([b"", *map(_letters, new.values()), b""])
-        words = " ".join(map(_words, new.values())) if any(short.values()) else ""
-        quoted = [call for call, said in others.items() if any(_is_quoted(*each, letters, words) for each in said)]
+        letters = b"\n".join(map(_letters, new.values()))
+        words = "\n".join(["", *map(_words, new.values()), ""]) if any_short else ""
+        quoted = [call for call, said in others.items() if _is_quoted(*said, letters, words)]
         # Of a step that is done with many texts one output may be "no", or "14".
         frames = {frame for call in quoted for frame in _frame(call)}
         alike = [call for call in others.keys() - quoted if frames and not frames.isdisjoint(_frame(call))]
-        quoted += [call for call in alike if any(each in words for each in short[call])]
+        quoted += [call for call in alike if any(each in words for each in others[call][1])]
         for call in quoted:
-            del others[call], short[call]
+            del others[call]
         new = {text: _plain(text) for call in quoted for text in call.prompt if text not in read}
     return [*read.values()]
 
 
-def _is_quoted(said: bytes, as_words: str, letters: bytes, words: str) -> bool:
+def _outputs(call: ModelCall) -> tuple[Collection[bytes], Collection[str]]:
+    """What a call said: what has 20 letters and more, sentences of it too; and shorter ones as words."""
+    said = _said(call)
+    long = {part for text in said for part in (_letters(text), *_sentences(text)) if len(part) >= _FEW}
+    return long, {_words(text) for text in said if len(_letters(text)) < _FEW}
+
+
+def _is_quoted(long: Iterable[bytes], short: Iterable[str], letters: bytes, words: str) -> bool:
     """Whether an output stands in texts: anywhere, a short one as words, the shortest as a text of its own."""
-    if len(said) >= _FEW:
-        return said in letters
-    return (len(said) >= _SHORTEST_WORD and as_words in words) or b"\n%b\n" % said in letters
+    if any(each in letters for each in long):
+        return True
+    return any(f"\n{each}\n" in words or (len(each.encode()) > _SHORTEST_WORD + 1 and each in words) for each in short)
 
 
 def _frame(call: ModelCall) -> Iterator[tuple[str, bytes]]:
@@ -202,24 +194,38 @@ def _values_in(text: str) -> Iterator[str]:
 # --- the texts ------------------------------------------------------------------------------------
 
 
-def _standing_whole(texts: Mapping[str, Sequence[bytes]], prompts: bytes) -> tuple[set[str], bytes]:
+def _standing(texts: Mapping[str, str], prompts: Sequence[str], asked: str) -> tuple[set[str], bytes]:
+    """The texts that stand in prompts, and what is left of those without the ones that stand there whole."""
+    standing, left = _standing_whole(texts, b"\n".join(form for prompt in prompts for form in _forms(prompt)))
+    if rest := {text: plain for text, plain in texts.items() if text not in standing}:
+        known = [asked, *(texts[text] for text in standing)]
+        standing |= _having_a_stretch(rest, left, _letters(asked))
+        standing |= _sharing(_sentences, rest, prompts, known, least=1, share=0)
+        if standing:
+            # As where lines are numbered, or words left out. By themselves, words may stand there by chance.
+            known = [asked, *(texts[text] for text in standing)]
+            standing |= _sharing(_words_of, rest, prompts, known, least=5, share=0.5)
+    return standing, left
+
+
+def _standing_whole(texts: Mapping[str, str], prompts: bytes) -> tuple[set[str], bytes]:
     """The texts that stand in prompts, what is part of another by itself; and what is left without them."""
     standing: dict[bytes, str] = {}
     left = prompts
-    for text in sorted(texts, key=lambda text: -len(texts[text][0])):
-        for form in filter(None, texts[text]):
-            if form in left or (form in prompts and not any(form in other for other in standing)):
-                standing[form] = text
-                # A short one may stand within what is left of others.
-                left = left.replace(form, b"\n") if len(form) >= _FEW else left
+    forms = [(form, text) for text, plain in texts.items() for form in _forms(plain) if form]
+    for form, text in sorted(forms, key=lambda each: -len(each[0])):
+        if form in left or (form in prompts and not any(form in other for other in standing)):
+            standing[form] = text
+            # A short one may stand within what is left of others.
+            left = left.replace(form, b"\n") if len(form) >= _FEW else left
     return {*standing.values()}, left
 
 
-def _having_a_stretch(texts: Mapping[str, Sequence[bytes]], prompts: bytes, asked: bytes) -> set[str]:
+def _having_a_stretch(texts: Mapping[str, str], prompts: bytes, asked: bytes) -> set[str]:
     """The texts of which a stretch stands in prompts: always one of 70 letters, often a shorter one."""
     prompts = prompts.replace(asked, b"\n") if len(asked) >= _STRETCH else prompts
     known = {prompts[at : at + _STRETCH] for at in range(0, len(prompts) - _STRETCH + 1, _STEP)}
-    return {text for text, forms in texts.items() if any(_has_stretch(form, known) for form in forms)}
+    return {text for text, plain in texts.items() if any(_has_stretch(form, known) for form in _forms(plain))}
 
 
 def _has_stretch(text: bytes, known: set[bytes]) -> bool:
