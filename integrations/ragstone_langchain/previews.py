@@ -61,7 +61,7 @@ def preview(
 
     Each field stands with where it came from and how it begins. Behind "?" stands what a field that is missing may be,
     by its name or by what it is; such a guess is nowhere made but here. Below are the lines to paste. No judge is
-    asked, and no monitor of this process counts the run.
+    asked, and no monitor of this process counts the run. A checkpointer keeps it.
 
     Args:
         app: A chain, a graph or an agent; or a function, plain or async, that runs some. A stream that it returns is
