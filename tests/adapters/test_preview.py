@@ -47,7 +47,7 @@ def test_all_was_read():
         "  user_input          <-  inputs.question  Who wrote Emma?",
         "  retrieved_contexts  <-  docs             2 texts: Emma is a novel by Jane Austen.",
         "  response            <-  answer           Jane Austen wrote it.",
-        "  history             <-                   2 turns: Hello",
+        "  history             <-  earlier turns    2 turns: Hello",
         "  not read: k",
     ]
 

@@ -222,4 +222,4 @@ def _lines(run: PreviewedRun) -> Iterator[FieldLine]:
         yield from field_lines(wanted, source, run.values.get(wanted), found)
     if run.sample is not None and run.sample.history:
         turns = [turn.content for turn in run.sample.history]
-        yield "history", "<-", run.read_from.get("history", ""), beginning(turns, "turn")
+        yield "history", "<-", run.read_from.get("history", "earlier turns"), beginning(turns, "turn")
