@@ -124,7 +124,7 @@ class Collector:
         inputs = entries_in(run.inputs, self._forms)
         # Of an answer by itself nothing is another field.
         answers = run.output is not None and self._forms.value("response", run.output) is not None
-        output = {} if answers else entries_in(run.output, self._forms)
+        output: Mapping[str, object] = {} if answers else entries_in(run.output, self._forms)
         read_from = each.read.read_from
         used = {*self._given.values(), *[name.removeprefix("inputs.") for name in read_from.values()]}
         asked = {name: value for name, value in inputs.items() if name not in used}
