@@ -63,7 +63,9 @@ class LlamaIndexForms:
             return {**({} if result is None else {"result": result}), **(fields_of(value) or {}), **dict(value.items())}
         if is_mapping(value):
             return {str(name): each for name, each in value.items()}
-        return fields_of(value)
+        fields = fields_of(value)
+        # Its text is yet to come.
+        return {**(fields or {}), "response": value} if isinstance(value, Streams) else fields
 
     def value(self, field: FieldName, value: object) -> object | None:
         """A text, or the texts of contexts; of a stream that is yet to be read what stands for its text."""

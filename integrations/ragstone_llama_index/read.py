@@ -26,6 +26,7 @@ from ragstone.plain import as_dict, as_list, is_list
 from ragstone.sample import Sample, Turn
 from ragstone_llama_index.forms import (
     FORMS,
+    Answers,
     Node,
     NodeOrText,
     Streamed,
@@ -163,9 +164,10 @@ def _as_given(field: str, value: object, where: str) -> Found:
 
 
 def names_unanswered(run: Run) -> tuple[str, ...]:
-    """The names that a run returned and that hold no field, or those whose answers differ; else what it returned."""
+    """The names that a run returned and that hold no field, or those whose answers differ; else all, or what it was."""
     output = read_output(run.output)
-    return tuple(output.conflicts.get("response") or output.unread) or (type(run.output).__name__,)
+    entries = None if isinstance(run.output, Answers) else FORMS.entries(run.output)
+    return tuple(output.conflicts.get("response") or output.unread or entries or (type(run.output).__name__,))
 
 
 def _question(run: Run, output: Read) -> Found | None:
