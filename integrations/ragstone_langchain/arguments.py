@@ -84,7 +84,7 @@ class Arguments:
         texts = next((as_texts(value) for value in held if value is not None), None)
         if texts is None:
             return {}
-        return {source: Found(_joined(texts) if source == "user_input" else texts, "inputs")}
+        return {source: Found(_as_one_text(texts) if source == "user_input" else texts, "inputs")}
 
     def _why_not(self, field: SampleField, problem: Unreadable | None) -> str:
         if self.error is not None:
@@ -107,10 +107,10 @@ def _with_original(sample: Sample, source: SampleField) -> Sample:
     nothing_retrieved = source in sample.model_fields_set and not own
     if nothing_retrieved or _has_text(own) or not _has_text(other):
         return sample
-    return sample.model_copy(update={source: _joined(other) if source == "user_input" else other})
+    return sample.model_copy(update={source: _as_one_text(other) if source == "user_input" else other})
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _as_one_text(texts: Sequence[str]) -> str:
     """Texts as AlignmentCoverage joins them."""
     return "\n".join(texts)
 

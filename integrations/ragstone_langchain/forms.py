@@ -151,11 +151,11 @@ def as_text(value: object) -> str:
 
 def _texts_of_documents(value: object) -> object | None:
     """The texts of a document or a list of them, with scores or without; None unless all have one."""
-    texts = [_text_of(each) for each in _items(value)]
+    texts = [_text_of(each) for each in _documents_of(value)]
     return None if None in texts else texts
 
 
-def _items(value: object) -> Sequence[object]:
+def _documents_of(value: object) -> Sequence[object]:
     if not is_list(value):
         return [value]
     with_score = len(value) == 2 and isinstance(value[1], (int, float)) and not isinstance(value[0], str)
@@ -164,13 +164,15 @@ def _items(value: object) -> Sequence[object]:
 
 def _text_of(value: object) -> str | None:
     """The text of a document or a hit; what people and models say to each other is none."""
-    is_said = not isinstance(value, (str, Document)) and not is_mapping(value) and read_message(value) is not None
+    if isinstance(value, Document):
+        return value.page_content
+    is_said = not isinstance(value, str) and not is_mapping(value) and read_message(value) is not None
     return None if is_said else text_of_document(value)
 
 
 def are_documents(value: object) -> bool:
     """Whether a value is a document or a list that holds one, all of which then have to be."""
-    return not isinstance(value, str) and any(_is_document(each) for each in _items(value))
+    return not isinstance(value, str) and any(_is_document(each) for each in _documents_of(value))
 
 
 def _is_document(value: object) -> bool:

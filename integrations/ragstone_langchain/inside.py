@@ -17,7 +17,7 @@ KINDS: Mapping[str, RunKind] = {
     **dict.fromkeys(("llm", "chat_model", "embedding"), "model"),
 }
 """Kinds by LangChain's `run_type`, where it is no chain: also of what begins as one, as a decision model does."""
-Texts = Sequence[str] | Unreadable
+FoundTexts = Sequence[str] | Unreadable
 """The texts that a call has found, or why they cannot be read."""
 
 
@@ -38,9 +38,9 @@ class Inside:
         waits: Whether any of them waits for a person.
     """
 
-    named: list[Texts] = field(default_factory=list[Texts])
-    searches: list[Texts] = field(default_factory=list[Texts])
-    steps: list[Texts] = field(default_factory=list[Texts])
+    named: list[FoundTexts] = field(default_factory=list[FoundTexts])
+    searches: list[FoundTexts] = field(default_factory=list[FoundTexts])
+    steps: list[FoundTexts] = field(default_factory=list[FoundTexts])
     given: list[object] = field(default_factory=list[object])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     open: bool = False
@@ -86,7 +86,7 @@ class Inside:
         self.steps[:0], self.given[:0] = before.steps, before.given
 
 
-def texts_of(found: Iterable[Texts]) -> list[str]:
+def texts_of(found: Iterable[FoundTexts]) -> list[str]:
     """The texts that calls have found, each once: several searches may find the same."""
     texts: dict[str, None] = {}
     for each in found:
@@ -96,7 +96,7 @@ def texts_of(found: Iterable[Texts]) -> list[str]:
     return [*texts]
 
 
-def passed_on(steps: Iterable[Texts]) -> list[str]:
+def passed_on(steps: Iterable[FoundTexts]) -> list[str]:
     """The texts of the Documents that steps returned: a step that returns some of those before has chosen."""
     passed: list[str] = []
     for each in steps:

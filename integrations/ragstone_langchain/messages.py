@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ragstone.adapters.answering import texts_in
 from ragstone.adapters.blocks import calls_tools, text_of_blocks
@@ -73,13 +73,16 @@ def role_of(message: "BaseMessage") -> str:
 
 def message_text(message: "BaseMessage") -> str:
     """Return a message's text, of its text blocks alone; `message.text` was a method before langchain-core 1."""
-    return text_of_blocks(cast("object", message.content), pieces=True) or ""
+    content: object = message.content
+    return text_of_blocks(content, pieces=True) or ""
 
 
 def said_in(message: "BaseMessage") -> str:
     """The text that a person would read of a message."""
-    text = text_of_blocks(cast("object", message.content), pieces=_role_word(message.type) != message.type) or ""
-    if role_of(message) != "ai":
+    role = role_of(message)
+    content: object = message.content
+    text = text_of_blocks(content, pieces=role != message.type) or ""
+    if role != "ai":
         return text
     return without_thoughts(text) or str(message.additional_kwargs.get("refusal") or "")
 
@@ -156,12 +159,17 @@ def turns_in(value: object, *, memory: bool) -> list[Turn]:
 
 def prompt_of(given: object) -> list[str]:
     """The texts that a model is given: of prompts or messages, as LangChain and LangSmith pass them on."""
-    return _texts_in(given, lambda message: texts_in(cast("object", message.content)))
+    return _texts_in(given, _texts_of_content)
 
 
 def said_by(result: object) -> list[str]:
     """What a model said, and what it passes to tools, which may be an answer: of its result, in every form."""
     return _texts_in(result, _said_and_passed_on)
+
+
+def _texts_of_content(message: "BaseMessage") -> "Iterable[str]":
+    content: object = message.content
+    return [content] if isinstance(content, str) else texts_in(content)
 
 
 def _said_and_passed_on(message: "BaseMessage") -> list[str]:

@@ -90,7 +90,7 @@ def sample_of_run(ended: Ended, about: Mapping[str, Any]) -> Draft | Skipped:
         ended: The run.
         about: The sample's `id` and `metadata`, where the user's function gives none.
     """
-    if (reason := _no_sample(ended)) is not None:
+    if (reason := _why_no_sample(ended)) is not None:
         return Skipped(reason)
     fields = fields_of_run(ended)
     if fields is None:
@@ -170,7 +170,7 @@ def earlier_turns(value: object, question: object, answer: object, *, asked: boo
 # --- how a run ended -------------------------------------------------------------------------------------------------
 
 
-def _no_sample(ended: Ended) -> str | None:
+def _why_no_sample(ended: Ended) -> str | None:
     """Why a run is no sample, whatever it holds: it came to no end of its own, or is many."""
     run, inside = ended.run, ended.inside
     cancelled = isinstance(run.error, CANCELLED)
@@ -238,12 +238,12 @@ def fields_of_run(ended: Ended) -> FoundFields | Sample | None:
 def _under_name(ended: Ended, name: SampleField, key: str) -> Found:
     """A field under a name that the user says, except where the app itself names contexts."""
     if name == "retrieved_contexts" and ended.inside.named:
-        return _named(ended)
+        return _named_by_app(ended)
     values = {"inputs": ended.run.inputs, "outputs": ended.run.output, "reference_outputs": ended.reference}
     return by_name(name, key, {place: values[place] for place in _PLACES[name]}, FORMS)
 
 
-def _refuse(reading: Read, field: SampleField, value: object, where: str) -> None:
+def _raise_why_not(reading: Read, field: SampleField, value: object, where: str) -> None:
     """Raise `Unreadable` where a field stands under its names, and cannot be told."""
     if names := reading.conflicts.get(field):
         raise Unreadable(f"{' and '.join(f'{where}[{name!r}]' for name in names)} differ")
@@ -261,8 +261,8 @@ def find_question(ended: Ended) -> Found | None:
         return found
     if "user_input" not in ended.asked.conflicts and (found := ended.answered.found.get("user_input")) is not None:
         return found
-    _refuse(ended.asked, "user_input", run.inputs, "inputs")
-    _refuse(ended.answered, "user_input", run.output, "outputs")
+    _raise_why_not(ended.asked, "user_input", run.inputs, "inputs")
+    _raise_why_not(ended.answered, "user_input", run.output, "outputs")
     return None
 
 
@@ -279,7 +279,7 @@ def find_answer(ended: Ended) -> Found | None:
     if run.error is not None:
         return None
     if (found := ended.answered.found.get("response")) is None:
-        _refuse(ended.answered, "response", run.output, "outputs")
+        _raise_why_not(ended.answered, "response", run.output, "outputs")
     return found
 
 
@@ -307,7 +307,7 @@ def find_contexts(ended: Ended) -> Found | None:
     inside, given = ended.inside, _in_inputs(ended.asked.found.get("retrieved_contexts"))
     stated = ended.answered.found.get("retrieved_contexts")
     if inside.named:
-        return _named(ended)
+        return _named_by_app(ended)
     # A graph's output repeats its inputs, and a text alone may be what the prompt was given.
     repeated = given is not None and stated is not None and given.value == stated.value
     if stated is not None and not repeated and not isinstance(stated.raw, str):
@@ -325,11 +325,11 @@ def find_contexts(ended: Ended) -> Found | None:
     if stated is None and given is None:
         if inside.searches:
             return Found([], "searches (0)")
-        _refuse(ended.answered, "retrieved_contexts", ended.run.output, "outputs")
+        _raise_why_not(ended.answered, "retrieved_contexts", ended.run.output, "outputs")
     return stated or given
 
 
-def _named(ended: Ended) -> Found:
+def _named_by_app(ended: Ended) -> Found:
     return Found(texts_of(ended.inside.named), "contexts(...)")
 
 

@@ -11,7 +11,7 @@ from ragstone.adapters.runs import Run, Unreadable
 from ragstone.fields.read import likely, read
 from ragstone.plain import is_list, is_mapping
 from ragstone_langchain.forms import FORMS, as_text, as_texts, contexts_of, documents_in
-from ragstone_langchain.inside import Inside, Texts
+from ragstone_langchain.inside import Inside, FoundTexts
 from ragstone_langchain.messages import read_message, role_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ FINDING = ("chain", "retriever", "tool")
 _STR: frozenset[type] = frozenset((str,))
 
 
-def found_by(run: Run, output: object, tools: Collection[str]) -> Texts | None:
+def found_by(run: Run, output: object, tools: Collection[str]) -> FoundTexts | None:
     """The texts that a run inside of another has found, which the app cannot change later, or why they are unreadable.
 
     Of a retriever and a step these are its Documents, of a tool those in its message's artifact, or as it returned

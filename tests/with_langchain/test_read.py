@@ -171,6 +171,29 @@ def test_the_answer() -> None:
         assert evaluated(QUESTION, outputs, FOUND).response is None, form
 
 
+DIFFER = [
+    ({"answer": "A draft.", "response": ANSWER}, ["response", "answer"]),
+    ({"output": {"answer": "A draft."}, "data": {"answer": ANSWER}}, ["output.answer", "data.answer"]),
+    ({"result": "3 rows", "output": ANSWER}, ["result", "output"]),
+]
+
+
+@pytest.mark.parametrize(("outputs", "names"), DIFFER)
+def test_two_answers_that_differ_are_none_and_both_are_named(outputs, names) -> None:
+    assert read(outputs, SEARCH) == Skipped("no_answer", tuple(names))
+    with pytest.raises(Unreadable, match=re.escape(" and ".join(f"outputs[{name!r}]" for name in names) + " differ")):
+        evaluated(QUESTION, outputs, context=CITED, metric=NeedsAll)
+
+
+def test_two_questions_that_differ_are_none_and_so_are_contexts_but_for_what_was_searched() -> None:
+    asked = {"question": QUESTION, "query": "the novelist of Emma"}
+    assert both(asked, ANSWER, FOUND) == (None, FOUND, ANSWER)
+    stated = {"answer": ANSWER, "documents": DOCUMENTS[:1], "chunks": [SECOND]}
+    assert both(QUESTION, stated, FOUND) == WHOLE
+    with pytest.raises(Unreadable, match=re.escape("outputs['documents'] and outputs['chunks'] differ")):
+        evaluated(QUESTION, stated, metric=NeedsAll)
+
+
 class Place(BaseModel):
     city: str
     people: int
