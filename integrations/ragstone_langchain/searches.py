@@ -11,7 +11,7 @@ from ragstone.adapters.runs import Run, Unreadable
 from ragstone.fields.read import likely, read
 from ragstone.plain import is_list, is_mapping
 from ragstone_langchain.forms import FORMS, as_text, as_texts, contexts_of, documents_in
-from ragstone_langchain.inside import Inside, FoundTexts
+from ragstone_langchain.inside import FoundTexts, Inside
 from ragstone_langchain.messages import read_message, role_of
 
 if TYPE_CHECKING:
