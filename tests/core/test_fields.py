@@ -115,7 +115,8 @@ def test_what_was_not_read_is_named_and_the_one_that_can_be_meant():
     assert likely(several, "response") is None
     asked = read({"question": Q, "search_query": "novel", "lang": "en", "messages": [], "rag_result": JOINED})
     assert likely(asked, "retrieved_contexts") == "rag_result"
-    # A label is not offered as the answer.
+    # A label is not offered as the answer, nor key words as passages.
+    assert likely(read({"answer": A, "search_keywords": ["novel", "emma"]}), "retrieved_contexts") is None
     assert likely(read({"messages": [], "next": "FINISH"}), "response") is None
     # An empty list says nothing where another one may hold what was found.
     assert "retrieved_contexts" not in read({"web_results": [], "refined": TEXTS}).found

@@ -11,7 +11,11 @@ Names = tuple[str, ...]
 
 # What apps call passages, and how they came by them, the last step last.
 _PASSAGES = ("docs", "documents", "chunks", "passages", "nodes", "texts", "context", "contexts")
-_STEPS = ("retrieved", "raw", "graded", "relevant", "filtered", "selected", "reranked", "compressed", "final")
+_STEPS = (
+    *("retrieved", "raw", "graded", "relevant", "filtered", "selected", "ranked", "reranked", "top"),
+    *("merged", "combined", "fused", "compressed", "final"),
+)
+_SEARCHES = ("search", "web", "web_search", "retrieval", "retrieved", "rag", "vector", "hybrid", "reranked")
 
 STRONG: Mapping[FieldName, Names] = {
     "user_input": (
@@ -21,8 +25,8 @@ STRONG: Mapping[FieldName, Names] = {
     "retrieved_contexts": (
         *("retrieved_contexts", "contexts", "retrieval_context", "context", "documents", "docs", "chunks", "passages"),
         *("nodes", "source_documents", "source_nodes", "input_documents", "context_docs", "context_documents"),
-        *("context_text", "context_str", "rag_context", "merged_context", "fused_context", "formatted_context"),
-        *("search_results", "web_search_results", "web_results", "evidence", "retrieved", "retrieved_info"),
+        *("context_text", "context_str", "rag_context", "formatted_context", "evidence", "retrieved", "retrieved_info"),
+        *(f"{search}_results" for search in _SEARCHES),
         *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
     ),
     "response": (

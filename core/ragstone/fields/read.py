@@ -160,15 +160,19 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     for name, value in reading.unread.items():
         known = strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS
         is_text = isinstance(value, str)
-        # One word says less than an answer.
-        is_label = isinstance(value, str) and len(value.split()) < 2
-        if known or is_label or not may_hold(field, name, text=is_text):
+        if known or value is None or _are_labels(value) or not may_hold(field, name, text=is_text):
             continue
-        if value is not None and forms.value(field, value):
+        if forms.value(field, value):
             names.append(name)
     if field == "retrieved_contexts":
         names = [name for name in names if not isinstance(reading.unread[name], str)] or names
     return names[0] if len(names) == 1 else None
+
+
+def _are_labels(value: object) -> bool:
+    """Whether texts are of one word each, as labels and key words are, rather than answers or passages."""
+    texts = value if is_list(value) else [value]
+    return all(isinstance(text, str) and len(text.split()) < 2 for text in texts)
 
 
 _CONVERSATIONS = {"messages", *map(bare, STRONG["history"])}
