@@ -92,16 +92,16 @@ def texts_read(
     prompts = _prompts_behind(_calls_that_said(answer, calls), calls)
     texts, asked = {text: _plain(text) for text in found}, _plain(question)
     standing, left = _standing(texts, prompts, asked)
-    known = [_letters(texts[text]) for text in standing]
+    known = [_letters_of(texts[text]) for text in standing]
     others = {text: _plain(text) for text in passed_on if text not in texts}
-    for text, letters in [(text, _letters(plain)) for text, plain in others.items()]:
+    for text, letters in [(text, _letters_of(plain)) for text, plain in others.items()]:
         if any(letters in each or each in letters for each in known):
             del others[text]
     standing |= _standing_whole(others, left)[0]
     texts |= others
-    missing = [len(_letters(texts[text])) for text in found if text not in standing]
-    kept = {text: _letters(plain) for text, plain in texts.items() if text in standing}
-    own = [len(letters) for letters in kept.values() if letters not in _letters(asked)]
+    missing = [len(_letters_of(texts[text])) for text in found if text not in standing]
+    kept = {text: _letters_of(plain) for text, plain in texts.items() if text in standing}
+    own = [len(letters) for letters in kept.values() if letters not in _letters_of(asked)]
     # Short ones, or those in the question, may stand there by chance.
     by_chance = not own or (max(own) < _FEW <= max(missing, default=0))
     return None if missing and by_chance else [*kept]
@@ -113,18 +113,18 @@ def texts_read(
 def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelCall]:
     """The last call that said an answer; all that did, where it is short; one that is given it where it is composed."""
     answer = _plain(answer)
-    wanted = _letters(answer)
+    wanted = _letters_of(answer)
     if len(wanted) < _SHORTEST_WORD or len(calls) > _MOST_CALLS:
         # Whoever grades a text says "yes", too.
         return ()
     if len(wanted) < _FEW:
-        words = _words(answer)
-        said_by = {call: [_words(said) for said in _said(call)] for call in calls}
+        words = _spaced_words(answer)
+        said_by = {call: [_spaced_words(said) for said in _said(call)] for call in calls}
         ends = any(said.endswith(words) for each in said_by.values() for said in each)
         return [call for call in calls if ends and any(words in said for said in said_by[call])]
     covered = 0
     for call in reversed(calls):
-        said = [_letters(text) for text in _said(call)]
+        said = [_letters_of(text) for text in _said(call)]
         if any(wanted in each for each in said):
             return [call]
         covered += max((len(each) for each in said if len(each) >= _FEW and each in wanted), default=0)
@@ -140,8 +140,8 @@ def _prompts_behind(answering: Sequence[ModelCall], calls: Sequence[ModelCall]) 
     new = {text: _plain(text) for call in answering for text in call.prompt}
     while new:
         read |= new
-        letters = b"\n".join(map(_letters, new.values()))
-        words = "\n".join(["", *map(_words, new.values()), ""]) if any_short else ""
+        letters = b"\n".join(map(_letters_of, new.values()))
+        words = "\n".join(["", *map(_spaced_words, new.values()), ""]) if any_short else ""
         quoted = [call for call, said in others.items() if _is_quoted(*said, letters, words)]
         # Of a step that is done with many texts one output may be "no", or "14".
         frames = {frame for call in quoted for frame in _frame(call)}
@@ -156,8 +156,8 @@ def _prompts_behind(answering: Sequence[ModelCall], calls: Sequence[ModelCall]) 
 def _outputs(call: ModelCall) -> tuple[Collection[bytes], Collection[str]]:
     """What a call said: what has 20 letters and more, sentences of it too; and shorter ones as words."""
     said = _said(call)
-    long = {part for text in said for part in (_letters(text), *_sentences(text)) if len(part) >= _FEW}
-    return long, {_words(text) for text in said if len(_letters(text)) < _FEW}
+    long = {part for text in said for part in (_letters_of(text), *_sentences(text)) if len(part) >= _FEW}
+    return long, {_spaced_words(text) for text in said if len(_letters_of(text)) < _FEW}
 
 
 def _is_quoted(long: Iterable[bytes], short: Iterable[str], letters: bytes, words: str) -> bool:
@@ -170,8 +170,8 @@ def _is_quoted(long: Iterable[bytes], short: Iterable[str], letters: bytes, word
 def _frame(call: ModelCall) -> Iterator[tuple[str, bytes]]:
     """How a prompt begins and ends, which calls of one step have in common."""
     if call.prompt:
-        yield "first", _letters(_plain(call.prompt[0][:200]))[:_FEW]
-        yield "last", _letters(_plain(call.prompt[-1][-200:]))[-_FEW:]
+        yield "first", _letters_of(_plain(call.prompt[0][:200]))[:_FEW]
+        yield "last", _letters_of(_plain(call.prompt[-1][-200:]))[-_FEW:]
 
 
 def _said(call: ModelCall) -> list[str]:
@@ -180,7 +180,7 @@ def _said(call: ModelCall) -> list[str]:
     for text in call.said:
         lines = text.split("\n", _MOST_PIECES)[:_MOST_PIECES]
         pieces |= dict.fromkeys([text, _TAG.sub(" ", text), *lines, *_values_in(text)][: 2 * _MOST_PIECES])
-    return [text for text in map(_plain, pieces) if _letters(text)]
+    return [text for text in map(_plain, pieces) if _letters_of(text)]
 
 
 def _values_in(text: str) -> Iterator[str]:
@@ -196,10 +196,10 @@ def _values_in(text: str) -> Iterator[str]:
 
 def _standing(texts: Mapping[str, str], prompts: Sequence[str], asked: str) -> tuple[set[str], bytes]:
     """The texts that stand in prompts, and what is left of those without the ones that stand there whole."""
-    standing, left = _standing_whole(texts, b"\n".join(form for prompt in prompts for form in _forms(prompt)))
+    standing, left = _standing_whole(texts, b"\n".join(form for prompt in prompts for form in _letter_forms(prompt)))
     if rest := {text: plain for text, plain in texts.items() if text not in standing}:
         known = [asked, *(texts[text] for text in standing)]
-        standing |= _having_a_stretch(rest, left, _letters(asked))
+        standing |= _having_a_stretch(rest, left, _letters_of(asked))
         standing |= _sharing(_sentences, rest, prompts, known, least=1, share=0)
         if standing:
             # As where lines are numbered, or words left out. By themselves, words may stand there by chance.
@@ -212,7 +212,7 @@ def _standing_whole(texts: Mapping[str, str], prompts: bytes) -> tuple[set[str],
     """The texts that stand in prompts, what is part of another by itself; and what is left without them."""
     standing: dict[bytes, str] = {}
     left = prompts
-    forms = [(form, text) for text, plain in texts.items() for form in _forms(plain) if form]
+    forms = [(form, text) for text, plain in texts.items() for form in _letter_forms(plain) if form]
     for form, text in sorted(forms, key=lambda each: -len(each[0])):
         if form in left or (form in prompts and not any(form in other for other in standing)):
             standing[form] = text
@@ -225,7 +225,7 @@ def _having_a_stretch(texts: Mapping[str, str], prompts: bytes, asked: bytes) ->
     """The texts of which a stretch stands in prompts: always one of 70 letters, often a shorter one."""
     prompts = prompts.replace(asked, b"\n") if len(asked) >= _STRETCH else prompts
     known = {prompts[at : at + _STRETCH] for at in range(0, len(prompts) - _STRETCH + 1, _STEP)}
-    return {text for text, plain in texts.items() if any(_has_stretch(form, known) for form in _forms(plain))}
+    return {text for text, plain in texts.items() if any(_has_stretch(form, known) for form in _letter_forms(plain))}
 
 
 def _has_stretch(text: bytes, known: set[bytes]) -> bool:
@@ -267,26 +267,26 @@ def _plain(text: str) -> str:
     return _NEITHER_BEYOND_ASCII.sub("\n", _ACCENTS.sub("", normalize("NFKD", text).lower()))
 
 
-def _lines(plain: str) -> bytes:
+def _lines_of_letters(plain: str) -> bytes:
     """A text's letters and digits, with a line for each sentence and line."""
     return plain.encode().translate(_ENDS, _NEITHER)
 
 
-def _letters(plain: str) -> bytes:
+def _letters_of(plain: str) -> bytes:
     """A text's letters and digits alone."""
-    return _lines(plain).replace(b"\n", b"")
+    return _lines_of_letters(plain).replace(b"\n", b"")
 
 
-def _forms(plain: str) -> list[bytes]:
+def _letter_forms(plain: str) -> list[bytes]:
     """A text's letters and digits, with tags and without."""
-    return [_letters(plain), *([_letters(_TAG.sub(" ", plain))] if "<" in plain else ())]
+    return [_letters_of(plain), *([_letters_of(_TAG.sub(" ", plain))] if "<" in plain else ())]
 
 
 def _sentences(plain: str) -> set[bytes]:
-    return {line for line in _lines(plain).split(b"\n") if len(line) >= _FEW}
+    return {line for line in _lines_of_letters(plain).split(b"\n") if len(line) >= _FEW}
 
 
-def _words(plain: str) -> str:
+def _spaced_words(plain: str) -> str:
     """A text's words, with a space around each."""
     return f" {' '.join(_WORDS.findall(plain))} "
 
