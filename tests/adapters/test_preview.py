@@ -181,3 +181,6 @@ def test_in_a_running_loop_an_async_app_is_awaited():
         return await arun_once(Collector(PLAIN, WORDING), app)
 
     assert asyncio.run(main()).runs == []
+    # As a plain function that starts an agent says.
+    with pytest.raises(RuntimeError, match=r"needs a running event loop: await apreview"):
+        run_once(Collector(PLAIN, WORDING), asyncio.get_running_loop)

@@ -137,6 +137,18 @@ def test_what_the_app_raises_comes_through_and_what_is_no_run_is_said(capsys):
         preview("app", "Who?")
 
 
+def test_what_is_no_sample_is_one_run_with_its_reason(capsys):
+    def leaving(question):
+        return next(iter(engine(streaming=True).query(question).response_gen)) and None
+
+    def failing(asked, returned):
+        raise KeyError("told")
+
+    left, failed = preview(leaving, "Who?"), preview(engine(), "Who?", fields=failing)
+    assert [(len(each.runs), each.skipped) for each in (left, failed)] == [(1, "abandoned"), (1, "fields_failed")]
+    assert "the function raised KeyError: 'told'" in capsys.readouterr().out
+
+
 def test_in_a_running_loop_a_workflow_is_awaited():
     async def main():
         with pytest.raises(RuntimeError, match="await apreview"):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable, iscoroutine
@@ -18,8 +18,8 @@ from ragstone.fields.read import Forms
 from ragstone.plain import is_mapping
 from ragstone.sample import Sample
 
-# How a stream ends that was not read as an answer.
-_ENDS = ("abandoned", "cancelled", "no_answer")
+# What may be said of a run after it was read: how a stream ended, or that reading failed.
+_ENDS = ("abandoned", "cancelled", "no_answer", "fields_failed")
 # Where a field is that nobody looks for in the app's inputs or output.
 _BY_APP = ("contexts(...)", "fields=")
 
@@ -120,39 +120,51 @@ class Collector:
         return Preview(runs, self._wording, self._given, self._problems)
 
     def _previewed(self, each: Collected) -> PreviewedRun:
-        run, sample = each.run, each.sample
+        run, read_from = each.run, each.read.read_from
+        # Of a stream nobody has said yet how it ended.
+        skipped = None if each.sample is not None else each.skipped or "abandoned"
         inputs = entries_in(run.inputs, self._forms)
         # Of an answer by itself nothing is another field.
         answers = run.output is not None and self._forms.value("response", run.output) is not None
         output: Mapping[str, object] = {} if answers else entries_in(run.output, self._forms)
-        read_from = each.read.read_from
         used = {*self._given.values(), *[name.removeprefix("inputs.") for name in read_from.values()]}
-        asked = {name: value for name, value in inputs.items() if name not in used}
         said = {name: value for name, value in output.items() if name not in used}
-        # What the output repeats of the inputs is no answer.
-        known = [self._forms.value("response", value) for value in inputs.values()]
-        values: Mapping[str, object] = dict(sample or each.read.sample)
-        pools = {"user_input": asked, "retrieved_contexts": asked | said, "response": said}
-        found: dict[str, Sequence[Candidate]] = {}
-        for wanted in WANTED if each.skipped in (None, *UNREAD) else ():
-            if read_from.get(wanted) not in _BY_APP:
-                read = values.get(wanted)
-                others = [values[name] for name in WANTED if name != wanted and values.get(name)]
-                meant = candidates(wanted, pools[wanted], self._forms, known if wanted == "response" else others, read)
-                found |= {wanted: meant} if meant else {}
+        values: Mapping[str, object] = dict(each.sample or each.read.sample)
+        readable = skipped in (None, *UNREAD)
         return PreviewedRun(
             run.name or "a run",
-            sample,
+            each.sample,
             values,
-            None if sample is not None else each.skipped or "no_answer",
+            skipped,
             read_from,
-            found,
+            self._candidates(inputs, said, used, values, read_from) if readable else {},
             [name for name in said if "." not in name and name not in inputs],
             "what it returned" if run.output is None else f"the {type(run.output).__name__} that it returned",
             [*dict.fromkeys(self._tool_name(one) for one in run.walk() if one.kind == "tool")],
             "" if run.error is None else describe(run.error, most=200),
-            "" if each.skipped in (None, *UNREAD) else self._advice.get(each.skipped, ""),
+            "" if skipped is None or readable else self._advice.get(skipped, ""),
         )
+
+    def _candidates(
+        self,
+        inputs: Mapping[str, object],
+        said: Mapping[str, object],
+        used: Collection[str],
+        values: Mapping[str, object],
+        read_from: Mapping[str, str],
+    ) -> Mapping[str, Sequence[Candidate]]:
+        """The entries that may be meant, by field."""
+        asked = {name: value for name, value in inputs.items() if name not in used}
+        # What the output repeats of the inputs is no answer.
+        repeated = [self._forms.value("response", value) for value in inputs.values()]
+        pools = {"user_input": asked, "retrieved_contexts": {**asked, **said}, "response": said}
+        found: dict[str, Sequence[Candidate]] = {}
+        for wanted in WANTED:
+            if read_from.get(wanted) not in _BY_APP:
+                others = [values[name] for name in WANTED if name != wanted and values.get(name)]
+                known = repeated if wanted == "response" else others
+                found[wanted] = candidates(wanted, pools[wanted], self._forms, known, values.get(wanted))
+        return {name: meant for name, meant in found.items() if meant}
 
 
 @contextmanager
@@ -188,7 +200,7 @@ def run_once(
         RuntimeError: The app is asynchronous, and an event loop runs here.
     """
     with _under_way(collector):
-        answer = stream_in(call())
+        answer = stream_in(_called(call))
         if isawaitable(answer) or isinstance(answer, AsyncIterator):
             if running_loop() is not None:
                 if iscoroutine(coroutine := cast("object", answer)):
@@ -198,6 +210,15 @@ def run_once(
         else:
             _pass_by(answer)
     return collector.preview()
+
+
+def _called(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except RuntimeError as error:
+        if "no running event loop" in str(error):
+            raise RuntimeError("preview: the app needs a running event loop: await apreview(app, ...)") from error
+        raise
 
 
 async def arun_once(
