@@ -96,10 +96,12 @@ def read_output(output: object) -> Read:
     if isinstance(output, Answers):
         text = FORMS.value("response", output)
         return Read({} if text is None else {"response": Found(text, "the output itself", output)})
-    if isinstance(output, tuple) and not spoken_lines(output):
-        return Read({}, {str(i): each for i, each in enumerate(output)})
-    conversation = {"messages": output} if is_list(output) else output
-    return read(conversation, FORMS, ("retrieved_contexts", "response", "user_input"))
+    if is_list(output):
+        if not spoken_lines(output):
+            is_tuple = not isinstance(output, list)
+            return Read({}, {str(i): each for i, each in enumerate(output)} if is_tuple else {})
+        output = {"messages": output}
+    return read(output, FORMS, ("retrieved_contexts", "response", "user_input"))
 
 
 def text_or_none(value: object) -> str | None:

@@ -141,7 +141,9 @@ class Live(CallRecorder):
                 self._unanswered.append(hash(first_argument(run)))
         elif run.kind:
             self._take(run)
-        for each in run.walk():
+        runs = [run]
+        for each in runs:
+            runs += each.inside
             # Else what the app returned, such as a stream that it left, waits for the garbage collector.
             each.parent = None
         self._remove_if_done()

@@ -140,14 +140,16 @@ class Inside:
         return found
 
 
-def _counting(run: Run) -> Iterator[Run]:
-    """Yield the calls inside of a run that count: all of them where it failed itself, else those that did not."""
+def _counting(run: Run) -> Sequence[Run]:
+    """The calls inside of a run that count: all of them where it failed itself, else those that did not."""
+    counting: list[Run] = []
     for each in run.inside:
         # A step may have sent on what it found before it was cancelled.
         failed = each.error is not None and not (each.kind == "step" and isinstance(each.error, CANCELLED))
         waited = each.kind in _WAITED and each.open and each.output is None
         if each.kind != "objects" and (run.error is not None or not (failed or waited)):
-            yield each
+            counting.append(each)
+    return counting
 
 
 def _giving_calls(run: Run) -> Iterator[Run]:

@@ -250,9 +250,14 @@ def named(sources: object, reading: Reading = _AS_USUAL) -> Sequence[str]:
 # --- history --------------------------------------------------------------------------------------
 
 
-def converses(run: Run) -> bool:
-    """Whether earlier turns show in what a model or synthesizer is given."""
-    return run.kind == "chat" or as_dict(run.inputs).get("memory") is not None
+def is_conversation(run: Run | None) -> bool:
+    """Whether earlier turns show in what a model or synthesizer is given, because of a run or one around it."""
+    while run is not None:
+        given = run.inputs
+        if run.kind == "chat" or (isinstance(given, dict) and "memory" in given and given["memory"] is not None):
+            return True
+        run = run.parent
+    return False
 
 
 def _turns_before_question(run: Run, question: str | None) -> Sequence[Turn]:
@@ -260,7 +265,7 @@ def _turns_before_question(run: Run, question: str | None) -> Sequence[Turn]:
     given = as_dict(run.inputs).get("chat_history")
     if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
         return turns
-    for each in run.walk() if converses(run) else ():
+    for each in run.walk() if is_conversation(run) else ():
         if turns := _shown(each, question):
             return turns
     return ()

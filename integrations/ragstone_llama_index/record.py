@@ -37,14 +37,15 @@ from ragstone.adapters.runs import Run
 from ragstone.plain import as_dict, is_list, to_json
 from ragstone_llama_index.forms import FORMS, nodes_in
 from ragstone_llama_index.inside import ENTRIES, CallKind
-from ragstone_llama_index.read import Reading, converses, named
+from ragstone_llama_index.read import Reading, is_conversation, named
 from ragstone_llama_index.shared_model import JUDGE_TAG
 
 _KINDS: tuple[tuple[CallKind, type, tuple[str, ...]], ...] = (
     ("query", BaseQueryEngine, ("query", "aquery")),
     ("chat", BaseChatEngine, ("chat", "achat", "stream_chat", "astream_chat")),
-    # All agents are workflows.
+    # All agents are workflows. One may try a step again, so that each is a run.
     ("workflow", Workflow, ("run",)),
+    ("step", Workflow, ()),
     ("retrieval", BaseRetriever, ("retrieve", "aretrieve")),
     ("synthesis", BaseSynthesizer, ("synthesize", "asynthesize")),
     ("text", BaseSynthesizer, ("get_response", "aget_response")),
@@ -53,6 +54,8 @@ _KINDS: tuple[tuple[CallKind, type, tuple[str, ...]], ...] = (
     ("tool", BaseTool, ()),
 )
 """What a call of a class is, by the method; without methods, whichever it is."""
+_PARTS: tuple[CallKind, ...] = ("", "text", "writing")
+"""Kinds of which an inner call is nothing but a part of the one around it."""
 TOPMOST: tuple[CallKind, ...] = (*ENTRIES, "retrieval", "synthesis", "text", "model")
 """Kinds of which an outermost call is a run of the app."""
 EVALUATION_TAG = "ragstone:evaluation"
@@ -125,16 +128,14 @@ class CallRecorder:
     ) -> None:
         """Open a run below another one, or a tree."""
         name = id_[: -UUID - 1]
-        kind = _kind(cast("Hashable", type(instance)), name.rpartition(".")[2])
+        cls: Any = type(instance)
+        kind = "step" if instance is None else _kind(cls, name.rpartition(".")[2])
+        parent = self.trees.get(self._within.get(parent_id, parent_id))
         if kind == "retrieval" and _is_called_by("llama_index.core.objects"):
             kind = "objects"
-        if kind == "writing":
-            self.writing(cast("StreamingAgentChatResponse", instance))
-        parent = self.get(parent_id)
-        if not kind and parent is not None and instance is None:
-            # A workflow may try it again.
-            kind = "step"
-        if not kind and parent is not None and not isinstance(instance, Workflow):
+        elif isinstance(instance, StreamingAgentChatResponse):
+            self.writing(instance)
+        if parent is not None and kind in _PARTS:
             self._within[id_] = parent.id
             if len(self._within) > self._most_within:
                 self._forget_steps()
@@ -145,7 +146,7 @@ class CallRecorder:
         if parent is None and (kind not in TOPMOST or _is_read(kind, parent_id)):
             return
         run = Run(id_, kind, name)
-        if kind in ENTRIES or parent is None or (kind in ("model", "synthesis") and _converses(parent)):
+        if kind in ENTRIES or parent is None or (kind in ("model", "synthesis") and is_conversation(parent)):
             run.inputs = _inputs(kind, instance, call, topmost=parent is None)
         # Workflows do not pass their tags.
         tags = active_instrument_tags.get() if tags is None else tags
@@ -192,7 +193,7 @@ class CallRecorder:
 
     def note_call(self, event: CallEvent) -> None:
         """Keep what a model was given, and what it said."""
-        run, top = self.get(event.span_id), self.trees.top_of(event.span_id)
+        run, top = self.trees.with_top(event.span_id)
         if run is None or run.kind != "model" or top is None or not top.kind:
             return
         if isinstance(event, LLMCompletionStartEvent | LLMCompletionEndEvent):
@@ -227,7 +228,11 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """Begin a call."""
-        self.recorder.safely(self.recorder.begin, id_, bound_args.arguments, instance, parent_id, tags)
+        # Here and below without `safely`: there are dozens of these calls in a query.
+        try:
+            self.recorder.begin(id_, bound_args.arguments, instance, parent_id, tags)
+        except Exception as error:
+            self.recorder.failed(error)
 
     def span_exit(
         self,
@@ -238,7 +243,10 @@ class Handler(BaseSpanHandler[BaseSpan], BaseEventHandler):
         **kwargs: Any,  # noqa: ANN401, ARG002
     ) -> None:
         """End a call."""
-        self.recorder.safely(self.recorder.end, id_, result)
+        try:
+            self.recorder.end(id_, result)
+        except Exception as error:
+            self.recorder.failed(error)
 
     def span_drop(
         self,
@@ -281,12 +289,6 @@ def recorders() -> list[CallRecorder]:
 
 def _all_handlers() -> list[BaseSpanHandler[BaseSpan]]:
     return cast("list[BaseSpanHandler[BaseSpan]]", root_dispatcher.span_handlers)  # pyright: ignore[reportUnknownMemberType]
-
-
-def _converses(run: Run | None) -> bool:
-    while run is not None and not converses(run):
-        run = run.parent
-    return run is not None
 
 
 @lru_cache(1_000)
