@@ -28,6 +28,12 @@ LINES = [
     f"{topic}({topic}, {number})"
     for number, topic in enumerate(["parse", "load", "save", "merge", "split", "close", "open"])
 ]
+FIELDS = [
+    json.dumps({"title": title, "price": number, "about": f"{title} {number} " * 9})
+    for number, title in enumerate(
+        ("Red running shoes for grown men", "A very long title of a blue shoe for children", "Hat")
+    )
+]
 LONG = [" ".join(f"{a}{number}" for number in range(2_000)) for a in "xyz"]
 
 
@@ -50,6 +56,11 @@ PROMPTS: dict[str, tuple[Sequence[str], str, Sequence[str] | None]] = {
     "Chinese, as JSON in ASCII": (CHINESE, json.dumps(CHINESE[:2]), CHINESE[:2]),
     "cut": (TEXTS, f"{A[:120]}...\n{B[:120]}...", [A, B]),
     "a piece out of the middle": (LONG, f"...{LONG[1][4_321:4_421]}...", LONG[1:2]),
+    "a field of each": (
+        FIELDS,
+        "- Red running shoes for grown men: 30\n- " + json.loads(FIELDS[1])["title"],
+        FIELDS[:2],
+    ),
     "sentences in another order": (LONG, f"{LONG[0][500:]}\n{LONG[0][:500]}", LONG[:1]),
     "numbers between its words, beside one that is whole": (TEXTS, numbered(A, 3) + B, [A, B]),
     "lines with numbers, beside one that is whole": (

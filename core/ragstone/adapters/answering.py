@@ -26,9 +26,10 @@ _MOST_CALLS = 1_000
 _MOST_PIECES = 100
 _DEPTH = 8
 
-# ASCII without letters and digits; what ends a sentence or a line stays, as a line's end.
-_NEITHER = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) not in ".:;!?\n")
-_ENDS = bytes.maketrans(b".:;!?", b"\n" * 5)
+# What ends a sentence, a line or a field is a line's end; ASCII else without letters and digits is left out.
+_BETWEEN = b'.:;!?,|"()[]{}<>\t'
+_ENDS = bytes.maketrans(_BETWEEN, b"\n" * len(_BETWEEN))
+_NEITHER = bytes(code for code in range(128) if not chr(code).isalnum() and code not in _BETWEEN + b"\n")
 _NEITHER_BEYOND_ASCII = re.compile(r"[^\w\x00-\x7f]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _WORDS = re.compile(r"[^\W_]+")
@@ -268,7 +269,7 @@ def _plain(text: str) -> str:
 
 
 def _lines_of_letters(plain: str) -> bytes:
-    """A text's letters and digits, with a line for each sentence and line."""
+    """A text's letters and digits, with a line for each sentence, line and field."""
     return plain.encode().translate(_ENDS, _NEITHER)
 
 
