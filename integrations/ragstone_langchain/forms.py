@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
+from ragstone.adapters.blocks import text_of_blocks, type_of
 from ragstone.adapters.fields_by_user import strictly
 from ragstone.fields.names import STRONGLY, FieldName, bare
 from ragstone.fields.read import Found, Read, looked_into, read
@@ -70,6 +71,9 @@ class LangChainForms:
             return None if not asked and only_calls_tools(message) else said_in(message)
         if turn := read_messages(value):
             return question_in(turn) if asked else answer_in(turn)
+        # A message's content, by itself.
+        if is_list(value) and value and all(isinstance(type_of(each), str) for each in value):
+            return text_of_blocks([*value]) or None
         return None if asked or not _is_structured(value) else _in_words(value)
 
     def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:

@@ -136,6 +136,10 @@ ANSWERS = {
     "in one inner mapping": ({"data": {"answer": ANSWER}, "error": None, 3: "three"}, ANSWER),
     "a mapping under the name": ({"answer": {"text": ANSWER, "sources": ["a.pdf"]}}, ANSWER),
     "an empty text": ({"answer": "", "error": "x"}, ""),
+    "a message's content": (
+        {"answer": [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": ANSWER}]},
+        ANSWER,
+    ),
     "a refusal in blocks": (ai({"type": "refusal", "refusal": "No."}), "No."),
     "a refusal of a chat API": (AIMessage("", additional_kwargs={"refusal": "No."}), "No."),
     "blocks of responses": ([{"role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]}], ANSWER),
