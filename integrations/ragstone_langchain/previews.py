@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ragstone.adapters.fields_by_user import FoundFields
     from ragstone.live import Monitor
 
-    App = Runnable[Any, Any] | Callable[[Any], object]
+    RunnableOrFunction = Runnable[Any, Any] | Callable[[Any], object]
 
 _WORDING = Wording(
     handler="MonitorHandler(monitor, fields=FIELDS)",
@@ -36,7 +36,7 @@ _WORDING = Wording(
 _HANDLER: ContextVar[BaseCallbackHandler | None] = ContextVar("ragstone_preview_handler", default=None)
 
 
-class _PreviewRecorder(RunRecorder):
+class _RunCollector(RunRecorder):
     """Hands runs to a collector, each with what it is read into."""
 
     def submit(self, run: TopRun) -> None:
@@ -50,7 +50,7 @@ class _PreviewRecorder(RunRecorder):
 
 
 def preview(
-    app: "App",
+    app: "RunnableOrFunction",
     input: object,  # noqa: A002 - as LangChain calls it
     config: "RunnableConfig | None" = None,
     *,
@@ -101,7 +101,7 @@ def preview(
 
 
 async def apreview(
-    app: "App",
+    app: "RunnableOrFunction",
     input: object,  # noqa: A002
     config: "RunnableConfig | None" = None,
     *,
@@ -133,7 +133,7 @@ def _collecting(fields: Fields[object] | None, retriever_tools: Collection[str])
     collector = Collector(FORMS, _WORDING, fields)
     monitor = cast("Monitor", collector)
     handler = MonitorHandler(monitor)
-    handler.recorder = _PreviewRecorder(monitor, ReadingOptions(fields, retriever_tools))
+    handler.recorder = _RunCollector(monitor, ReadingOptions(fields, retriever_tools))
     token = _HANDLER.set(handler)
     try:
         yield collector

@@ -22,7 +22,7 @@ from ragstone_llama_index.read import Mode, NamedFields, Reading, read_run
 if TYPE_CHECKING:
     from ragstone.live import Monitor
 
-Question = str | Mapping[str, object] | StartEvent
+AppInput = str | Mapping[str, object] | StartEvent
 """What an app is asked: a question, or what starts a workflow."""
 
 _WORDING = Wording(
@@ -35,7 +35,7 @@ _WORDING = Wording(
 )
 
 
-class _PreviewRecorder(Live):
+class _CallCollector(Live):
     """Hands the runs of a preview to a collector, each with what it is read into."""
 
     def begins(self, run: Run, instance: object, tags: Mapping[str, object]) -> bool:
@@ -52,7 +52,7 @@ class _PreviewRecorder(Live):
 
 def preview(
     app: App,
-    input: Question,  # noqa: A002 - the same word in both packages
+    input: AppInput,  # noqa: A002 - the same word in both packages
     *,
     fields: NamedFields | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
@@ -113,7 +113,7 @@ def preview(
 
 async def apreview(
     app: App,
-    input: Question,  # noqa: A002
+    input: AppInput,  # noqa: A002
     *,
     fields: NamedFields | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
@@ -134,7 +134,7 @@ def _checked(app: object, fields: NamedFields | None, metadata_mode: Mode, conte
 def _installed(reading: Reading) -> Generator[Collector, None, None]:
     """A collector, to which LlamaIndex' calls are handed over meanwhile."""
     collector = Collector(FORMS, _WORDING, reading.fields, _tool_name)
-    recorder = _PreviewRecorder(cast("Monitor", collector), reading, None)
+    recorder = _CallCollector(cast("Monitor", collector), reading, None)
     recorder.install()
     try:
         yield collector

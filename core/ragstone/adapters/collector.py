@@ -181,13 +181,13 @@ def _under_way(collector: Collector) -> Generator[None, None, None]:
             print(preview)  # noqa: T201 - that is what it is for
 
 
-def _itself(answer: object) -> object:
+def _as_it_is(answer: object) -> object:
     """An answer that is read as it is."""
     return answer
 
 
 def run_once(
-    collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object] = _itself
+    collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object] = _as_it_is
 ) -> Preview:
     """Call an app, read its stream to the end, and print the preview.
 
@@ -222,7 +222,7 @@ def _called(call: Callable[[], object]) -> object:
 
 
 async def arun_once(
-    collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object] = _itself
+    collector: Collector, call: Callable[[], object], stream_in: Callable[[object], object] = _as_it_is
 ) -> Preview:
     """Call an app on the running event loop; otherwise as `run_once`."""
     with _under_way(collector):

@@ -109,7 +109,11 @@ def candidates(
     """
     found: list[Candidate] = []
     for name, value in entries.items():
-        candidate = _contexts(name, value, forms) if field == "retrieved_contexts" else _text(field, name, value, forms)
+        candidate = (
+            _contexts_candidate(name, value, forms)
+            if field == "retrieved_contexts"
+            else _text_candidate(field, name, value, forms)
+        )
         if candidate is not None and candidate.value not in known and not (read and alike(candidate.value, read)):
             found.append(candidate)
     # "final" of "report.final" says more than "report".
@@ -135,14 +139,14 @@ def guess(found: Sequence[Candidate]) -> Candidate | None:
     return longest if are_texts and not by_words and len(longest.value) >= 2 * len(second.value) else None
 
 
-def _text(field: SampleField, name: str, value: object, forms: Forms) -> Candidate | None:
+def _text_candidate(field: SampleField, name: str, value: object, forms: Forms) -> Candidate | None:
     text = None if value is None else forms.value(field, value)
     if not isinstance(text, str) or not is_visible(text) or is_path(text):
         return None
     return Candidate(name, text)
 
 
-def _contexts(name: str, value: object, forms: Forms) -> Candidate | None:
+def _contexts_candidate(name: str, value: object, forms: Forms) -> Candidate | None:
     if value is None or (is_list(value) and (not value or _is_conversation(value, forms))):
         return None
     read = forms.value("retrieved_contexts", value)

@@ -139,7 +139,7 @@ class Preview:
         lines: list[str] = []
         for number, run in enumerate(self.runs, 1):
             which = f"Run {number} of {len(self.runs)}, " if len(self.runs) > 1 else ""
-            lines += [printable(f"{which}{run.name}: {_outcome(run)}"), *_table(run, width)]
+            lines += [printable(f"{which}{run.name}: {_outcome(run)}"), *_table_of_run(run, width)]
             lines += self._advice(run)
         lines += [printable(f"Could not be read: {problem}") for problem in self.problems]
         if len(self.runs) != 1:
@@ -209,14 +209,14 @@ def _outcome(run: PreviewedRun) -> str:
     return f"a sample, without {' and '.join(map(_NOUNS.__getitem__, run.missing))}" if run.missing else "a sample"
 
 
-def _table(run: PreviewedRun, width: int) -> Sequence[str]:
+def _table_of_run(run: PreviewedRun, width: int) -> Sequence[str]:
     """The fields, each with where it came from and how it begins, or with what could be meant."""
     if not run.read_from and run.skipped not in (None, *UNREAD):
         return ()
-    return field_table([*_lines(run)], run.unread, width)
+    return field_table([*_lines_of_run(run)], run.unread, width)
 
 
-def _lines(run: PreviewedRun) -> Iterator[FieldLine]:
+def _lines_of_run(run: PreviewedRun) -> Iterator[FieldLine]:
     for wanted in WANTED:
         source, found = run.read_from.get(wanted), run.candidates.get(wanted, ())
         yield from field_lines(wanted, source, run.values.get(wanted), found)
