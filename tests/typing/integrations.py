@@ -16,13 +16,18 @@ from llama_index.core.evaluation import BaseEvaluator, BatchEvalRunner
 from llama_index.core.llms import MockLLM
 
 from ragstone import LLM, ContextRelevancy, Embedder, Limits, Metric, ResponseRelevancy, Score
-from ragstone_langchain import LangChainEmbedder, LangChainLLM, RagEvaluator
+from ragstone.live import Monitor
+from ragstone_langchain import LangChainEmbedder, LangChainLLM, MonitorHandler, RagEvaluator, apreview, preview
 from ragstone_llama_index import (
     LlamaIndexEmbedder,
     LlamaIndexLLM,
     MetricEvaluator,
     aevaluate_query_engine,
     evaluate_query_engine,
+    instrument,
+)
+from ragstone_llama_index import (
+    preview as preview_engine,
 )
 
 chat = FakeListChatModel(responses=["yes"])
@@ -65,6 +70,17 @@ async def use_langchain() -> float | None:
     chain = RunnablePassthrough[dict[str, str]]() | evaluator.as_runnable()
     scores: list[float | None] = [result["score"], again["score"]]
     return scores[0] if chain else None
+
+
+async def use_previews(monitor: Monitor, engine: BaseQueryEngine) -> list[str]:
+    chain = RunnablePassthrough[dict[str, str]]()
+    seen = preview(chain, {"question": "Who?"}, {"tags": ["a"]}, fields=names, retriever_tools={"search"})
+    awaited = await apreview(target, {"question": "Who?"}, fields=found)
+    of_engine = preview_engine(engine, "Who?", metadata_mode="all")
+    instrument(monitor, fields=of_engine.fields)
+    handler = MonitorHandler(monitor, fields=seen.fields)
+    contexts = [] if awaited.sample is None else [*awaited.sample.retrieved_contexts]
+    return [*seen.missing, *contexts, str(of_engine), str(handler)]
 
 
 async def use_llama_index(engine: BaseQueryEngine, questions: Sequence[str]) -> float | None:

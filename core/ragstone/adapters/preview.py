@@ -78,7 +78,7 @@ class PreviewedRun:
         return {name: each for name, each in found.items() if each is not None}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Preview:
     """One run of an app: what a monitor would get of it. `print` shows it as a table.
 
@@ -92,6 +92,8 @@ class Preview:
     Example:
         >>> run = PreviewedRun("chain", skipped="no_answer", read_from={"user_input": "question"}, unread=["told"])
         >>> preview = Preview([run], Wording("MonitorHandler(monitor, fields=FIELDS)"))
+        >>> preview
+        <Preview of chain: no sample (no_answer)>
         >>> preview.missing, preview.skipped
         (('retrieved_contexts', 'response'), 'no_answer')
     """
@@ -133,6 +135,10 @@ class Preview:
         Empty where all was read without it.
         """
         return {**self.given, **{name: each.name for name, each in self._run.guesses.items() if not each.within}}
+
+    def __repr__(self) -> str:
+        runs = "; ".join([printable(f"{run.name}: {_outcome(run)}") for run in self.runs])
+        return f"<Preview of {runs or 'no run'}>"
 
     def __str__(self) -> str:
         width = min(_WIDEST, shutil.get_terminal_size((100, 24)).columns)
