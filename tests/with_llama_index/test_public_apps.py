@@ -605,6 +605,7 @@ REASONS = {
     "an error that was caught": (caught, {"query": QUESTION}, "no_answer", {"error", "error_type"}),
     "no more than was found": (searched, {"query": QUESTION}, "no_answer", {"documents"}),
     "a file to index": (indexed, {"file_path": "/data/handbook.pdf"}, "no_question", {"file_path"}),
+    "a list of answers": (answered_all, {"query": QUESTION, "questions": [QUESTION]}, "no_answer", {"list"}),
     "many questions at once": (answered_all, {"questions": [QUESTION]}, "no_question", {"questions"}),
 }
 
