@@ -51,7 +51,7 @@ def _names(several: tuple[str, ...]) -> str:
 def _endings() -> Iterator[str]:
     yield "| a further name of contexts | words |"
     yield "|---|---|"
-    yield f"| ends in | {_code(names.PASSAGES)} |"
+    yield f"| ends in, unless it begins with `retrieved` | {_code(names.PASSAGES)} |"
     yield f"| does not begin with | {_code(names.NOT_RETRIEVED)} |"
 
 

@@ -48,6 +48,7 @@ class Grade:
         ({"generation": {"answer": A, "model": "m"}, "k": 3}, "response", "generation.answer"),
         # Whatever ends as passages do, where it holds hits; an empty list says nothing.
         ({"legal_docs": [{"text": TEXTS[0]}], "web_results": []}, "retrieved_contexts", "legal_docs"),
+        ({"retrieved_papers": [{"text": TEXTS[0]}]}, "retrieved_contexts", "retrieved_papers"),
         # One looks into the only entry, and into envelopes.
         ({"generate": {"answer": A}}, "response", "generate.answer"),
         ({"data": {"state": {"question": Q}}, "k": 3}, "user_input", "data.state.question"),

@@ -24,7 +24,15 @@ STRONG: Mapping[FieldName, Names] = {
     ),
     "retrieved_contexts": (
         *("retrieved_contexts", "contexts", "retrieval_context", "context", "documents", "docs", "chunks", "passages"),
-        *("nodes", "source_documents", "source_nodes", "input_documents", "context_docs", "context_documents"),
+        *(
+            "snippets",
+            "nodes",
+            "source_documents",
+            "source_nodes",
+            "input_documents",
+            "context_docs",
+            "context_documents",
+        ),
         *("context_text", "context_str", "rag_context", "formatted_context", "evidence", "retrieved", "retrieved_info"),
         *(f"{search}_results" for search in _SEARCHES),
         *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
@@ -62,7 +70,8 @@ FINAL: Mapping[FieldName, Names] = {
 """How names begin that call themselves the one that counts of several; of several that do, the last one does."""
 
 PASSAGES: Names = ("docs", "documents", "chunks", "passages")
-"""How further names of contexts end; they count where they hold documents or hits: texts may be names of files."""
+"""How further names of contexts end, unless they begin with "retrieved"; they count where they hold documents or hits:
+texts may be names of files."""
 
 NOT_RETRIEVED: Names = ("expected", "gold", "reference", "ground_truth", "ideal", "irrelevant", "rejected", "discarded")
 """How names begin that do not hold what was retrieved, whatever their end."""
@@ -129,8 +138,9 @@ WEAKLY = _by_bare_name(WEAK)
 def strongly(name: str) -> tuple[FieldName, ...]:
     """The field that a name says it holds."""
     known = STRONGLY.get(bare(name))
-    ends = bare(name).endswith(PASSAGES) and not bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
-    return known or (("retrieved_contexts",) if ends else ())
+    passages = bare(name).endswith(PASSAGES) or bare(name).startswith(_STEPS[0])
+    expected = bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
+    return known or (("retrieved_contexts",) if passages and not expected else ())
 
 
 # Words in names of a text that may be contexts, and in names of a question.
