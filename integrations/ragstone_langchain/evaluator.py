@@ -150,7 +150,8 @@ class RagEvaluator:
     def as_run_evaluator(self) -> "RunEvaluator":
         """Return it as LangSmith's evaluator of runs, for `EvaluatorCallbackHandler` and LangSmith's evaluation.
 
-        Contexts are in the run's outputs or, where they are not, those that its outermost retrievers returned.
+        Contexts are in the run's outputs or, where they are not, what its outermost retrievers and tools returned, as
+        live: of `retriever_tools` their texts.
         """
         # langsmith takes long to import.
         from ragstone_langchain.run_evaluator import RagRunEvaluator
