@@ -51,6 +51,16 @@ PROMPTS: dict[str, tuple[Sequence[str], str, Sequence[str] | None]] = {
     "as JSON in JSON": ([MARKED, *TEXTS], json.dumps(json.dumps([MARKED, B])), [MARKED, B]),
     "as Python writes it": ([MARKED, *TEXTS], repr([{"text": MARKED}, {"text": B}]), [MARKED, B]),
     "as XML": ([MARKED, *TEXTS], f"<doc n='1'>{html.escape(MARKED)}</doc><doc>{B}</doc>", [MARKED, B]),
+    "a short one as XML": (
+        ["Profits & losses of departments", B, C],
+        html.escape("Profits & losses of departments") + B,
+        ["Profits & losses of departments", B],
+    ),
+    "a short one without accents": (
+        ["À Orléans, le café est né", B, C],
+        "A Orleans, le cafe est ne" + B,
+        ["À Orléans, le café est né", B],
+    ),
     "without its tags": ([MARKED, *TEXTS], MARKED.replace("<b>", "").replace("</b>", "") + B, [MARKED, B]),
     "with tags around its words": (TEXTS, B.replace("towns", "<em>towns</em>"), [B]),
     "Chinese, as JSON in ASCII": (CHINESE, json.dumps(CHINESE[:2]), CHINESE[:2]),
@@ -70,6 +80,11 @@ PROMPTS: dict[str, tuple[Sequence[str], str, Sequence[str] | None]] = {
     ),
     "one that has another's header": (HEADED, "\n\n".join(HEADED[:2]), HEADED[:2]),
     "one that overlaps with another": (["a " + A[:400], A[200:], B], "a " + A[:400], ["a " + A[:400]]),
+    "one that another overlaps, but for a word": (
+        ["a " + A[:120], A[60:130], B],
+        "a " + A[:130],
+        ["a " + A[:120], A[60:130]],
+    ),
     "one that is part of another": ([A + B, B, C], A + B, [A + B]),
     "one that is part of another, by itself too": ([A + B, B, C], f"{A + B}\n{B}", [A + B, B]),
     "short ones": (SHORT, "Rivers flow. Towns grow.", SHORT[:2]),
@@ -102,10 +117,13 @@ CALLS: dict[str, tuple[str, Sequence[ModelCall], Sequence[str] | None]] = {
     "a value of its output": (ANSWER, said((TEXTS, "no"), ([B], {"answer": ANSWER, "sources": [1]})), [B]),
     "a value in a fence": (
         "Paris, in France",
-        said((TEXTS, "no"), ([B], '```json\n{"a": ["Paris, in France"]}\n```')),
+        said((TEXTS, "no"), ([B], '```json\n{"a": ["Paris, in France"], "b": 2}\n```')),
         [B],
     ),
     "a tag's text": ("Paris", said((TEXTS, "no"), ([B], "<a>So.</a> <b>Paris</b>")), [B]),
+    "a number among values": ("123456", said((TEXTS, "relevant"), ([B], {"number": 123_456, "unit": "m"})), [B]),
+    "a line of its output": ("Paris", said((TEXTS, "relevant"), ([B], "Paris\nThat is well known.")), [B]),
+    "one of very many calls": (ANSWER, said(*[([A], "no")] * 1_000, ([B], ANSWER)), None),
     "a short one": ("Paris.", said((TEXTS, "relevant"), ([B], "paris")), [B]),
     "a short one that several say": ("Paris", said(([A], "Paris"), ([B], "It is Paris"), ([C], "Parish")), [A, B]),
     "a short one that none ends with": ("Paris", said(([A], "Paris, score 10"), ([B], "Rome, score 90")), None),
@@ -262,7 +280,7 @@ def test_a_text_stands_in_a_prompt_by_a_stretch_of_it_as_a_plain_reference_says(
         "&a" * 20_000,
         "&#" + "9" * 9_000,
         "<" * 50_000,
-        "[" * 50_000,
+        "[" * 50_000 + "]" * 50_000,
         "a " * 9_000,
         "a\n" * 9_000,
     ],
@@ -276,6 +294,9 @@ def test_texts_of_whatever_kind_raise_nothing(text: str) -> None:
 def test_texts_of_blocks_whatever_their_form() -> None:
     content = ["Why?", {"type": "document", "source": {"data": A}}, Sample(response=B), (C,), None, 7]
     assert {"Why?", A, B, C} <= {*texts_in(content)}
+    endless: list[object] = ["Here."]
+    endless.append(endless)
+    assert {*texts_in(endless)} == {"Here."}
 
 
 # --- drafts -----------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def _calls_that_said(answer: str, calls: Sequence[ModelCall]) -> Sequence[ModelC
 
 def _prompts_behind(answering: Sequence[ModelCall], calls: Sequence[ModelCall]) -> Sequence[str]:
     """The plain texts of the prompts of some calls, and of those whose output stands in such a text, and so on back."""
-    others = {call: _outputs(call) for call in calls if call not in answering}
+    others = {call: _outputs(call) for call in calls}
     any_short = any(short for _, short in others.values())
     read: dict[str, str] = {}
     new = {text: _plain(text) for call in answering for text in call.prompt}
