@@ -4,7 +4,7 @@ Live runs, LangSmith's runs and what evaluators are called with are read alike. 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.documents import Document
@@ -103,8 +103,11 @@ def sample_of_run(ended: Ended, about: Mapping[str, Any]) -> Draft | Skipped:
         if "user_input" in found:
             names = ended.answered.conflicts.get("response") or sorted(FORMS.entries(ended.run.output) or ())
             return Skipped("no_answer", tuple(names), likely(ended.answered, "response", FORMS) or "")
-        contexts = found.get("retrieved_contexts")
-        return Skipped("nothing_found" if contexts is None or not contexts.value else "no_question")
+        contexts, asked = found.get("retrieved_contexts"), ended.asked
+        if contexts is None or not contexts.value:
+            return Skipped("nothing_found")
+        names = asked.conflicts.get("user_input") or tuple(asked.unread)
+        return Skipped("no_question", tuple(names), likely(asked, "user_input", FORMS) or "")
     for name, value in about.items():
         given = found[name].value if name in found else None
         found[name] = Found({**value, **given} if given and is_mapping(given) else given or value, "")
@@ -115,7 +118,9 @@ def draft_of_run(fields: FoundFields, ended: Ended) -> Draft:
     """The sample that has these fields, and the turns before its question."""
     if "history" not in fields and (history := _history_of_run(ended, fields)):
         fields = {**fields, "history": Found(history, "")}
-    return draft_of(fields, ended.answered, FORMS)
+    draft = draft_of(fields, ended.answered, FORMS)
+    differ = ended.asked.conflicts.get("user_input", ())
+    return replace(draft, names=(*differ, *draft.names)) if differ else draft
 
 
 # --- earlier turns ---------------------------------------------------------------------------------------------------

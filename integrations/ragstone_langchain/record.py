@@ -39,7 +39,7 @@ ADVICE = ADVICE_FOR_ALL | {
     "no_answer": 'Name it: MonitorHandler(monitor, fields={"response": "NAME"})',
     "no_contexts": "Name them by contexts(...) where they are found, or "
     'MonitorHandler(monitor, fields={"retrieved_contexts": "NAME"})',
-    "no_question": "return the question from fields=",
+    "no_question": 'Name it: MonitorHandler(monitor, fields={"user_input": "NAME"})',
     "nothing_found": "return question, contexts and answer from fields=",
     "only_model": "a model was called outside of any chain: call monitor.submit(Sample(...)) there",
     "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",

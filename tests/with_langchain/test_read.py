@@ -192,6 +192,7 @@ def test_two_answers_that_differ_are_none_and_both_are_named(outputs, names) -> 
 def test_two_questions_that_differ_are_none_and_so_are_contexts_but_for_what_was_searched() -> None:
     asked = {"question": QUESTION, "query": "the novelist of Emma"}
     assert both(asked, ANSWER, FOUND) == (None, FOUND, ANSWER)
+    assert noted(asked, {"answer": ANSWER, "k": 3}).unread == [("question", "query", "k")]
     stated = {"answer": ANSWER, "documents": DOCUMENTS[:1], "chunks": [SECOND]}
     assert both(QUESTION, stated, FOUND) == WHOLE
     with pytest.raises(Unreadable, match=re.escape("outputs['documents'] and outputs['chunks'] differ")):
@@ -394,7 +395,7 @@ def test_no_turn_is_earlier() -> None:
 
 def test_how_a_run_ended_says_whether_it_is_a_sample() -> None:
     assert read(None, SEARCH, error=OSError("down")) == (QUESTION, FOUND, None)
-    assert read({"added": 3}, SEARCH, inputs={"file_path": "x"}) == Skipped("no_question")
+    assert read({"added": 3}, SEARCH, inputs={"file_path": "x"}) == Skipped("no_question", ("file_path",))
     assert read(3, inputs=7) == Skipped("nothing_found")
     asked, answered = [HumanMessage(QUESTION), HumanMessage("Who else?")], [AIMessage(ANSWER), AIMessage("Nobody.")]
     assert read(answered, SEARCH, inputs=asked) == Skipped("no_question"), "of many at once none is the question"
