@@ -30,7 +30,8 @@ def test_a_public_app(make: Any, options: Any, asked: Any, expected: Any) -> Non
     traced = RunCollectorCallbackHandler()
     make().invoke(asked, {"callbacks": [MonitorHandler(monitor, **options), traced]})
     if isinstance(expected, str):
-        assert (monitor.samples, monitor.skipped) == ([], {expected: 1})
+        # Nothing that stands there can be meant, so that nothing is offered.
+        assert (monitor.samples, monitor.skipped, monitor.likely) == ([], {expected: 1}, [])
         return
     question, found, said = parts(monitor.only)
     assert (question, sorted(found), said) == (expected[0], sorted(expected[1]), expected[2])

@@ -73,6 +73,10 @@ question | retrieved_docs documents | filtered_docs documents | answer | year |
 query original_query | retrieved_documents documents | filtered_documents documents | generated_answer | node_trace |
 question | chunks hits | relevant_chunks hits | answer | citation_tags issues |
 query | retrieved_docs texts | final_context texts | answer | retrieval_grade |
+query | retrieved_docs hits | graded_docs hits merged_context text | answer | route |
+question | retrieved_docs hits | ranked_docs hits formatted_context text | answer | |
+original_query | vector_results hits | reranked_results hits final_context text | generated_answer | |
+messages query | retrieved_docs contents | reranked_docs contents context text | final_response | |
 query | documents documents | | draft_answer | critic_verdict current_search_query |
 query | documents texts | | validated_text | is_safe | answer
 question | rag_result text | | answer | last_tool | contexts
@@ -91,7 +95,7 @@ class Row(NamedTuple):
     missing: str
 
     def __str__(self) -> str:
-        return " ".join([*self.asked, self.found[0], *self.chosen[:1], self.answered])
+        return " ".join([*self.asked, self.found[0], *self.chosen[::2], self.answered])
 
 
 def row(line: str) -> Row:
@@ -144,7 +148,7 @@ BESIDE: dict[str, Any] = {
 
 def app(row: Row, search: bool) -> Any:
     """A graph with this state, whose model reads the passages that were chosen."""
-    keys = dict.fromkeys([*row.asked, *row.found[:1], *row.chosen[:1], row.answered, *row.beside], Any)
+    keys = dict.fromkeys([*row.asked, *row.found[:1], *row.chosen[::2], row.answered, *row.beside], Any)
     if "messages" in keys:
         keys["messages"] = Annotated[list[Any], add_messages]
     passages = [FIRST, THIRD, SECOND] if row.chosen else FOUND
@@ -155,7 +159,7 @@ def app(row: Row, search: bool) -> Any:
         return {name: BESIDE.get(name, "x") for name in row.beside} | {row.found[0]: FORMS[row.found[1]](passages)}
 
     def choose(state):
-        return {row.chosen[0]: FORMS[row.chosen[1]](FOUND)} if row.chosen else None
+        return {name: FORMS[form](FOUND) for name, form in zip(row.chosen[::2], row.chosen[1::2], strict=True)}
 
     def answer(state):
         said = says(ANSWER).invoke(f"{JOINED}\n\n{QUESTION}")

@@ -340,11 +340,21 @@ def _told(field: FieldName, held: Sequence[Found]) -> Sequence[Found]:
         return visible or held[:1]
     steps = [final_step(field, each.name.rpartition(".")[2]) for each in visible]
     several = [each for each, step in zip(visible, steps, strict=True) if step == max(steps)]
-    # Passages by themselves say more than the text that they are joined to.
-    passages = [each for each in several if not isinstance(each.raw, str)]
-    first = (passages or several)[0] if field == "retrieved_contexts" else several[0]
+    first = several[0] if field != "retrieved_contexts" else _passages(several, visible, steps)
     same = all(alike(first.value, each.value) for each in several)
     return [first] if same else several
+
+
+def _passages(last: Sequence[Found], held: Sequence[Found], steps: Sequence[int]) -> Found:
+    """Passages by themselves, which say more than the text that they are joined to, be it by a later step."""
+    lists = [each for each in last if not isinstance(each.raw, str)]
+    if lists:
+        return lists[0]
+    for _, each in sorted(zip(steps, held, strict=True), key=lambda pair: -pair[0]):
+        texts = each.value if is_list(each.value) and not isinstance(each.raw, str) else []
+        if texts and all(alike(text, last[0].raw) for text in texts):
+            return each
+    return last[0]
 
 
 _NEVER_SAID = ("history", "id", "metadata")
