@@ -172,7 +172,7 @@ class FirstRow:
             "also has 'my docs', 'k': --field retrieved_contexts='my docs'"
         """
         ways = [self.way(field, name) for field, name in self.may_be.items()]
-        return f"also has {listed([*self.unread])}: {' '.join(ways) or self.any_way()}" if self.unread else ""
+        return f"also has {name_list([*self.unread])}: {' '.join(ways) or self.any_way()}" if self.unread else ""
 
     def any_way(self) -> str:
         """How the user names a key of any field."""
@@ -191,7 +191,7 @@ def naming_of(naming: str, field: str, key: str) -> str:
 _LISTED = 20
 
 
-def listed(names: Sequence[object]) -> str:
+def name_list(names: Sequence[object]) -> str:
     """Names for a message: the first 20, each cut to 40 characters."""
     return ", ".join(repr(name)[:40] for name in names[:_LISTED]) or "(none)"
 

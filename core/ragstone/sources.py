@@ -28,7 +28,7 @@ from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, may
 from ragstone.fields.read import Found, Plain, Read, likely, read, under
 from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, fields_of, is_list, is_mapping
-from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, listed, naming_of
+from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, name_list, naming_of
 
 __all__ = ["SAMPLE_FIELDS", "BadLine", "Row", "RowReader", "SourceError", "rows_of"]
 
@@ -159,7 +159,7 @@ def rows_of(
     if items is not None:
         return (reader.row(number, item, table=True) for number, item in enumerate(items, 1))
     if is_mapping(source):
-        keys = listed(list(source))
+        keys = name_list(list(source))
         raise TypeError(
             f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
         )
@@ -208,7 +208,7 @@ class RowReader:
         Raises:
             SourceError: None does, or one that is named is not there.
         """
-        there = f"the columns are {listed(names)}"
+        there = f"the columns are {name_list(names)}"
         for field, name in self._said.items():
             if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
@@ -290,7 +290,7 @@ class RowReader:
         for field, name in self._said.items():
             value = under(row, name, _CELLS, missing=_CELLS)
             if value is _CELLS:
-                raise ValueError(f"{field}: there is no key {name!r}; the row has {listed(list(row))}")
+                raise ValueError(f"{field}: there is no key {name!r}; the row has {name_list(list(row))}")
             if (value := _python_value(value)) is not None:
                 found[field] = Found(_CELLS.value(field, value), name, value)
         unread = {name: value for name, value in reading.unread.items() if name not in map(_first_name, taken)}
@@ -298,12 +298,12 @@ class RowReader:
 
     def _sample(self, number: int, reading: Read, *, table: bool) -> Sample:
         for field, names in reading.conflicts.items():
-            raise ValueError(f"{field}: {listed(names)} hold different texts; say which with {self._way(field)}")
+            raise ValueError(f"{field}: {name_list(names)} hold different texts; say which with {self._way(field)}")
         values: dict[str, Any] = {"id": str(number)}
         for field, found in reading.found.items():
             values[field] = _field_value(field, found, table=table)
         if not values.keys() - _NO_SAMPLE:
-            names = listed([*reading.unread, *(each.name for each in reading.found.values())])
+            names = name_list([*reading.unread, *(each.name for each in reading.found.values())])
             raise ValueError(
                 f"none of a sample's fields has a value; the row has {names}: {self._ways(reading.unread)}"
             )
@@ -584,7 +584,7 @@ def _list_in(value: Mapping[Any, object], name: str) -> object:
     lists = {key: each for key, each in value.items() if _are_rows(each)}
     if len(lists) > 1:
         raise SourceError(
-            f"{name}: is one object with lists under {listed(list(lists))}; pass the one with the samples, "
+            f"{name}: is one object with lists under {name_list(list(lists))}; pass the one with the samples, "
             f"such as json.load(open(PATH))[{next(iter(lists))!r}]"
         )
     return next(iter(lists.values())) if lists else [value]
@@ -683,7 +683,7 @@ def _folder_rows(path: Path, reader: RowReader) -> Rows:
     splits, state = path / "dataset_dict.json", path / "state.json"
     if splits.is_file():
         parts = as_list(as_dict(json.loads(splits.read_bytes())).get("splits"))
-        raise SourceError(f"{path}: holds the splits {listed(parts)}; name the folder of one of them")
+        raise SourceError(f"{path}: holds the splits {name_list(parts)}; name the folder of one of them")
     if not state.is_file():
         raise SourceError(f"{path}: is a folder; name a file in it, or a folder that Dataset.save_to_disk wrote")
     with ExitStack() as files:

@@ -26,12 +26,12 @@ def with_fields_said(name: str, rows: Rows) -> Rows:
         if isinstance(row, Row):
             if row.first is not None:
                 width = min(_WIDEST, shutil.get_terminal_size((120, 24)).columns)
-                echo("\n".join(_table(name, row, row.first, width)), err=True, needed=False)
+                echo("\n".join(_said_of_row(name, row, row.first, width)), err=True, needed=False)
             break
     return chain(held, rows)
 
 
-def _table(name: str, row: Row, first: FirstRow, width: int) -> Iterator[str]:
+def _said_of_row(name: str, row: Row, first: FirstRow, width: int) -> Iterator[str]:
     """Yield the lines of a row's table, and the options to paste for what is missing."""
     meant = {field: _candidates(field, first) for field in _WANTED if field not in first.found}
     yield printable(f"{name}: the fields by row {row.line}")
