@@ -19,7 +19,7 @@ from ragstone.fields.names import (
     strongly,
 )
 from ragstone.fields.values import alike, is_path, text_of_document
-from ragstone.plain import fields_of, is_list, is_mapping
+from ragstone.plain import as_list, fields_of, is_list, is_mapping
 
 # {"output": {"state": {"messages": ...}}}, and some more.
 _DEPTH = 5
@@ -351,7 +351,7 @@ def _passages(last: Sequence[Found], held: Sequence[Found], steps: Sequence[int]
     if lists:
         return lists[0]
     for _, each in sorted(zip(steps, held, strict=True), key=lambda pair: -pair[0]):
-        texts = each.value if is_list(each.value) and not isinstance(each.raw, str) else []
+        texts = as_list(None if isinstance(each.raw, str) else each.value)
         if texts and all(alike(text, last[0].raw) for text in texts):
             return each
     return last[0]
