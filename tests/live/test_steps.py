@@ -18,18 +18,18 @@ from .test_fork import forks, in_child
 class Gate:
     """A step that waits to be let through, and then submits a sample."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        self.monitor = monitor
+    def __init__(self, monitor: Monitor, name: str) -> None:
+        self.monitor, self.name = monitor, name
         self.begun, self.free = threading.Event(), threading.Event()
 
     def __call__(self) -> None:
         self.begun.set()
         assert self.free.wait(PATIENCE)
-        self.monitor.submit(sample("gate"))
+        self.monitor.submit(sample(self.name))
 
 
-def held(monitor: Monitor) -> Gate:
-    gate = Gate(monitor)
+def held(monitor: Monitor, name: str = "gate") -> Gate:
+    gate = Gate(monitor, name)
     assert monitor.later(gate)
     assert gate.begun.wait(PATIENCE)
     return gate
@@ -85,13 +85,15 @@ def test_a_step_has_the_context_that_it_was_given_in() -> None:
 @pytest.mark.parametrize(("number", "size", "taken"), [(2_000, 10, 999), (10, 6_000_000, 3)])
 def test_no_more_waits_than_is_bounded_in_number_and_size(number: int, size: int, taken: int) -> None:
     with live(sinks=(kept := Kept()), size=5_000) as monitor:
-        gate = held(monitor)
-        assert [monitor.later(submitting(monitor, i), size=size) for i in range(number)].count(True) == taken
-        gate.free.set()
-        assert monitor.flush(PATIENCE)
+        for round_ in range(2):
+            gate = held(monitor, f"gate {round_}")
+            ids = [f"{round_} {i}" for i in range(number)]
+            assert [monitor.later(submitting(monitor, i), size=size) for i in ids].count(True) == taken
+            gate.free.set()
+            assert monitor.flush(PATIENCE)
         # One by itself runs, however much it holds.
         assert monitor.later(submitting(monitor, "large"), size=100_000_000)
-    assert len(kept.ids) == taken + 2
+    assert len(kept.ids) == 2 * taken + 3
 
 
 def test_what_waits_when_the_time_to_close_is_over_is_run_and_counted_and_nothing_after_it() -> None:
@@ -111,12 +113,17 @@ def test_what_waits_when_the_time_to_close_is_over_is_run_and_counted_and_nothin
     assert len(kept.ids) == stats.scored
 
 
-def test_close_waits_for_steps_and_scores_what_they_submit() -> None:
+def test_close_takes_no_more_steps_and_waits_for_those_that_are_there() -> None:
     monitor = live(sinks=(kept := Kept()))
     gate = held(monitor)
     monitor.later(submitting(monitor, 1))
-    threading.Timer(0.1, gate.free.set).start()
-    assert monitor.close(PATIENCE)
+    closing = threading.Thread(target=lambda: monitor.close(PATIENCE))
+    closing.start()
+    taken: list[bool] = []
+    soon(lambda: taken.append(monitor.later(lambda: None)) or not taken[-1])
+    assert len(taken) < 900
+    gate.free.set()
+    closing.join(PATIENCE)
     assert kept.ids == {"sgate", "s1"}
 
 
