@@ -1,6 +1,7 @@
 """evaluate_query_engine: bounded calls, failures that touch no other question, a report."""
 
 import asyncio
+import inspect
 import json
 import threading
 import time
@@ -20,14 +21,16 @@ from ragstone.testing import FakeEmbedder, FakeLLM
 from ragstone_llama_index import (
     LlamaIndexLLM,
     MetricEvaluator,
+    Reading,
     aevaluate_query_engine,
     contexts,
     evaluate_query_engine,
 )
+from ragstone_llama_index.asking import ask
 
 from ..support.waiting import soon  # noqa: TID252
 from .models import Chatting, Completing, Placing, truth
-from .monitored import ANSWER, TEXTS, Answering, Calling, Speaking, engine, memory, retriever
+from .monitored import ANSWER, TEXTS, Answering, Calling, Speaking, engine, memory, retriever, settled
 
 QUESTIONS = [f"Which say word{i}?" for i in range(6)]
 
@@ -274,6 +277,18 @@ def test_apps_of_all_kinds_are_read_as_a_monitor_reads_them(notes, name, way):
     assert (notes.told, set(notes.skipped)) == ([], {"own_run"})  # the monitor beside it takes it for no traffic
 
 
+@pytest.mark.parametrize("name", APPS)
+async def test_a_monitor_reads_them_alike(notes, name):
+    make, found, answer = APPS[name]
+    app = make()
+    response = ask(app, "Who?", Reading(), awaited=isinstance(app, Workflow))
+    response = await response if inspect.isawaitable(response) else response
+    if isinstance(response, StreamingResponse):
+        assert "".join(response.response_gen) == answer
+    await settled()
+    assert notes.told == [("Who?", found, answer)]
+
+
 def test_a_function_that_wants_a_running_loop_is_to_be_async():
     app = lambda question: asyncio.get_running_loop()  # as an agent's `run`  # noqa: E731
     report = sync_way(app, ["Who?"], "response_completeness", FakeLLM(truth))
@@ -290,7 +305,7 @@ def test_the_fields_of_a_workflow_of_other_names():
 
 
 def test_an_evaluation_says_under_which_names_contexts_may_stand():
-    app = lambda question: {"answer": ANSWER, "findings": ["Emma."], "n": 1}  # noqa: E731
+    app = lambda question: {"answer": ANSWER, "findings": [{"text": TEXTS[0]}], "n": 1}  # noqa: E731
     report = sync_way(app, ["Who?"], ["context_relevancy"], FakeLLM(truth))
     assert "row 1 also has 'findings', 'n': fields={'retrieved_contexts': 'findings'}" in str(report)
 

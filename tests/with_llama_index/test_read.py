@@ -153,7 +153,7 @@ def test_where_fields_came_from(name):
 
 
 def test_what_may_be_meant_by_contexts_that_are_missing():
-    draft = draft_of(flow({"answer": ANSWER, "findings": ["A."], "n": 1}))
+    draft = draft_of(flow({"answer": ANSWER, "findings": ["A passage."], "n": 1}))
     assert (draft.names, draft.likely["retrieved_contexts"]) == (("findings", "n"), "findings")
 
 

@@ -305,17 +305,43 @@ def test_an_evaluation_reads_what_the_answering_call_read(answer):
 ONCE = ("retried", "with an evaluation within")  # their async halves are none, or run apart in LlamaIndex 0.14.0
 
 
+# What a response alone does not say: what lay on the way to a text, and which nodes are an inner engine's answers.
+ONLY_WITH_ITS_RUN = (
+    *(
+        "one by one",
+        "reranked by hand",
+        "named",
+        "with an evaluation within",
+        "what failed before",
+        "the slower of two",
+    ),
+    *("an engine that is asked before", "an index node's object", "a graph", "recursive", "sub-questions to a text"),
+    *("a part of what was retrieved", "a part of it, for a draft"),
+)
+
+
+def offline_of(app):
+    report = evaluate_query_engine(app, ["Who?"], "context_relevancy", FakeLLM(truth), progress=False)
+    sample = report.sample(report[0])
+    return sample.user_input, tuple(sample.retrieved_contexts), sample.response
+
+
 @pytest.mark.parametrize("name", QUERIES)
-def test_a_query(notes, name):
+def test_a_query_is_read_alike_live_offline_and_by_its_response(notes, name):
     make, sample = QUERIES[name]
     app = make()
-    assert str(app.query("Who?")) in (sample[2], "Empty Response")
+    response = app.query("Who?")
+    assert str(response) in (sample[2], "Empty Response")
     if name not in ONCE:
         asyncio.run(app.aquery(QueryBundle("Who?")))
     assert notes.told == [sample] * len(notes.told)
     assert len({one.id for one in notes.samples}) == len(notes.told) == (1 if name in ONCE else 2)
     assert notes.skipped == {}
     assert notes.samples[0].metadata["name"] in (f"{type(app).__name__}.query", "query")
+    assert offline_of(make()) == sample
+    alone = MetricEvaluator("context_relevancy", FakeLLM(truth)).evaluate_response("Who?", response)
+    if name not in ONLY_WITH_ITS_RUN:
+        assert (alone.query, tuple(alone.contexts), alone.response) == sample
 
 
 # -------------------------------------------------------------------------------- retrieve, then synthesize
