@@ -1,6 +1,7 @@
 """`preview` on real engines, chat engines, agents and workflows: what it reads and guesses, and who notices nothing."""
 
 import asyncio
+from contextvars import Context
 
 import pytest
 from llama_index.core.agent.workflow import FunctionAgent
@@ -59,8 +60,12 @@ def test_an_app_that_is_read_needs_nothing(case, capsys):
     app, question = WHOLE[case]
     seen = preview(app(), question)
     assert (parts(seen.sample), seen.missing, seen.fields, seen.skipped) == (DONE, (), {}, None)
-    printed = capsys.readouterr().out.splitlines()
-    assert (printed[0].endswith(": a sample"), "paste" in "".join(printed)) == (True, False)
+    printed = capsys.readouterr().out
+    assert (printed.splitlines()[0].endswith(": a sample"), "paste" in printed, "not read" in printed) == (
+        True,
+        False,
+        False,
+    )
     assert kept_by_handlers() == 0
 
 
@@ -109,6 +114,18 @@ def test_of_several_answers_none_is_chosen_and_contexts_that_nobody_sees_are_to_
     printed = capsys.readouterr().out
     for line in ('fields={"response": "answer"}', 'fields={"response": "response"}', "contexts(found)"):
         assert line in printed
+
+
+def test_traffic_that_goes_on_meanwhile_is_none_of_it():
+    def app(question):
+        Context().run(engine().query, "Another user?")
+        return engine().query(question)
+
+    monitor = Noting()
+    instrument(monitor)
+    seen = preview(app, "Who?")
+    uninstrument(monitor)
+    assert ([parts(run.sample) for run in seen.runs], monitor.told) == ([DONE], [("Another user?", TEXTS, ANSWER)])
 
 
 def test_no_monitor_counts_it_and_one_that_is_installed_goes_on():
