@@ -14,7 +14,7 @@ from ragstone.adapters.narrowing import narrowed, with_answer
 from ragstone.adapters.runs import Draft, Run, Skipped
 from ragstone.background import in_daemon
 from ragstone.errors import describe
-from ragstone.sample import FirstRow, Sample, listed
+from ragstone.sample import FirstRow, Sample, name_list
 from ragstone.sources import NAMING
 from ragstone_llama_index.forms import Answers, Streamed, text_or_none
 from ragstone_llama_index.inside import first_argument
@@ -149,7 +149,7 @@ def _why_unanswered(run: Run, draft: Draft) -> str | None:
         return None
     names = names_unanswered(run)
     way = NAMING.format(field="response", key=draft.likely.get("response", "NAME"))
-    return f"stands under no usual name (there were: {listed(names)}); say where: {way}"
+    return f"stands under no usual name (there were: {name_list(names)}); say where: {way}"
 
 
 def _first(draft: Draft) -> FirstRow | None:
