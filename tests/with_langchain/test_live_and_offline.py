@@ -77,6 +77,12 @@ def cutting(query: str) -> str:
     return "\n".join(each.page_content for each in last_two(Searching(texts=(THIRD, *FOUND)).invoke(query)))
 
 
+def stating(asked: Any) -> dict[str, Any]:
+    found = Searching(texts=(THIRD, *FOUND)).invoke(QUESTION)
+    prompt = "\n".join(each.page_content for each in last_two(found))
+    return {"documents": found, "answer": says(ANSWER).invoke(prompt).content}
+
+
 def searching(asked: Any) -> dict[str, str]:
     Searching().invoke(QUESTION)
     return {"answer": ANSWER}
@@ -108,6 +114,7 @@ APPS: dict[str, tuple[Any, ...]] = {
     "an ensemble": (lambda: rag(search=Around(inner=[Searching(texts=(*FOUND, THIRD))], keep=2)), {}, QUESTION, WHOLE),
     "two searches": (lambda: rag(search=TWICE | RunnableLambda(lambda _: [])), {}, QUESTION, (QUESTION, (*FOUND, THIRD), ANSWER)),
     "cut before the prompt": (lambda: rag(search=Searching(texts=(THIRD, *FOUND)) | RunnableLambda(last_two)), {}, QUESTION, WHOLE),
+    "cut before the prompt, and the state has all": (lambda: graph(Asked, stating), {}, {"question": QUESTION}, WHOLE),
     "cut by a tool": (lambda: agent(cutting), {}, ASKED, WHOLE),
     "documents in the outputs": (graded, {}, {"question": QUESTION}, WHOLE),
     "a call that failed after its search": (retried, {}, QUESTION, WHOLE),
