@@ -361,3 +361,5 @@ def test_a_sample_is_narrowed_on_the_monitors_thread_and_stays_whole_where_too_m
     for step in waiting.steps:
         step()  # type: ignore[operator]
     assert [len(each.samples[0].retrieved_contexts) for each in (plain, waiting, full)] == [1, 1, 5]
+    submit(waiting, draft([]))
+    assert waiting.samples[1].retrieved_contexts == tuple(TEXTS)

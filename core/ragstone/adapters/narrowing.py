@@ -10,13 +10,14 @@ from ragstone.adapters.runs import Draft
 def narrowed(draft: Draft) -> Draft:
     """A draft whose contexts are what the answering call read; as it is where that is not known."""
     searched, sample = draft.searched, draft.sample
-    if searched is None:
-        return draft
+    if searched is None or not searched.is_choice:
+        return replace(draft, searched=None)
     found, passed_on = searched.compared or searched.found, searched.passed_on
     read = texts_read(found, searched.calls, sample.response or "", sample.user_input or "", passed_on)
     if read is None:
         return replace(draft, searched=None)
-    kept = [text for text, compared in zip(searched.found, found, strict=True) if compared in read]
+    standing = {*read}
+    kept = [text for text, compared in zip(searched.found, found, strict=True) if compared in standing]
     others = [text for text in read if text not in found]
     source = f"{len(kept)} of {len(found)} that searches returned"
     if others:
@@ -45,7 +46,7 @@ def submit(monitor: Any, draft: Draft) -> None:  # noqa: ANN401 - a monitor, or 
     """
     later = getattr(monitor, "later", None)
     searched = draft.searched
-    if searched is None:
+    if searched is None or not searched.is_choice:
         _hand_over(monitor, draft)
     elif later is None:
         _hand_over_narrowed(monitor, draft)

@@ -92,6 +92,11 @@ class Searched:
     compared: Sequence[str] = ()
 
     @property
+    def is_choice(self) -> bool:
+        """Whether there is anything to choose, and to choose it by."""
+        return bool(self.calls) and len({*self.found, *self.passed_on}) > 1
+
+    @property
     def size(self) -> int:
         """How many characters it holds."""
         prompts = {id(text): len(text) for call in self.calls for text in call.prompt}
