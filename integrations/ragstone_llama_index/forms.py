@@ -1,5 +1,6 @@
 """How LlamaIndex' values are read: responses, messages, nodes and events, wherever they stand."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import UnionType
@@ -14,7 +15,7 @@ from llama_index.core.workflow import Event
 
 from ragstone.fields.names import FieldName
 from ragstone.fields.read import Found, Read, read
-from ragstone.fields.values import text_of_document
+from ragstone.fields.values import is_path, text_of_document
 from ragstone.plain import as_dict, fields_of, is_list, is_mapping
 
 Streamed = StreamingResponse | AsyncStreamingResponse
@@ -41,6 +42,7 @@ _TEXTS: Sequence[tuple[type | UnionType, Callable[[Any], object]]] = (
     (StreamingAgentChatResponse, lambda each: each.response or None),
     (AgentOutput, attrgetter("response.content")),
 )
+_ID = re.compile(r"[0-9a-f-]{32,64}")
 # LlamaIndex' synthesizers say so where there is no answer.
 EMPTY = "Empty Response"
 # Nodes are contexts there; texts may be citations.
@@ -71,7 +73,8 @@ class LlamaIndexForms:
         """A text, or the texts of contexts; of a stream that is yet to be read what stands for its text."""
         if field == "retrieved_contexts":
             sources = sources_in(value)
-            return None if sources is None else [one if isinstance(one, str) else one.get_content() for one in sources]
+            texts = [one if isinstance(one, str) else one.get_content() for one in sources or ()]
+            return None if sources is None or (texts and all(map(_is_reference, texts))) else texts
         text = text_or_none(value)
         return f"{type(value).__name__} {id(value)}" if text is None and isinstance(value, Streams) else text
 
@@ -115,6 +118,11 @@ def text_or_none(value: object) -> str | None:
 def said(text: str) -> str:
     """An answer's text, which is empty where LlamaIndex says in its own words that there is none."""
     return "" if text.strip() == EMPTY else text
+
+
+def _is_reference(text: str) -> bool:
+    """Whether a text is the path of a file or an id of a node, and so no context."""
+    return is_path(text) or _ID.fullmatch(text) is not None
 
 
 def nodes_in(result: object) -> Sequence[Node]:

@@ -201,7 +201,7 @@ def is_begun(response: Streamed) -> bool:
 
 
 def _contexts(run: Run, given: Mapping[str, Found], reading: Reading) -> Found | None:
-    """A run's contexts: said by the user, named by the app, else stated in what it returned, else retrieved."""
+    """A run's contexts: the user's, named by the app, stated in what it returned, retrieved, else what it was given."""
     if (said := given.get("retrieved_contexts")) is not None:
         return said._replace(value=_texts(sources_in(said.raw) or as_list(said.value), reading))
     inside = Inside(run, reading.tools)
@@ -223,6 +223,9 @@ def _contexts(run: Run, given: Mapping[str, Found], reading: Reading) -> Found |
         return Found([*compared], f"searches ({len(compared)})", searched)
     if (lone := output.found.get("retrieved_contexts")) is not None:
         return lone
+    handed = read(run.inputs if run.kind == "workflow" else (), FORMS, ("retrieved_contexts",))
+    if (there := handed.found.get("retrieved_contexts")) and (texts := _texts(sources_in(there.raw) or (), reading)):
+        return Found(texts, f"inputs.{there.name}")
     # What it has, such as images, has no text.
     empty = name if stated else "searches (0)" if inside.searched else ""
     return Found([], empty) if empty else None
@@ -262,9 +265,10 @@ def is_conversation(run: Run | None) -> bool:
 
 def _turns_before_question(run: Run, question: str | None) -> Sequence[Turn]:
     """The turns before a question: those given with it, else those that a model or synthesizer was shown."""
-    given = as_dict(run.inputs).get("chat_history")
-    if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
-        return turns
+    inputs = as_dict(run.inputs)
+    for given in (inputs.get("chat_history"), inputs.get("messages")):
+        if is_list(given) and (turns := turns_before([*given, ChatMessage(question)], question)):
+            return turns
     for each in run.walk() if is_conversation(run) else ():
         if turns := _shown(each, question):
             return turns

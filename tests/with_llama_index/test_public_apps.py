@@ -138,6 +138,19 @@ async def references(ev):
     }
 
 
+async def file_names(ev):
+    return {"answer": await asay(prompt_of(find(LEAVE, LYON))), "documents": ["handbook.pdf", "offices.pdf"]}
+
+
+async def ids(ev):
+    nodes = find(LEAVE, LYON)
+    return {"answer": await asay(prompt_of(nodes)), "nodes": ["0b1f3c52-6d1c-4c3e-9f0a-2a4d5c6b7e8f"] * len(nodes)}
+
+
+async def handed(ev):
+    return await asay(f"{[document.text for document in ev.docs]}")
+
+
 async def small_talk(ev):
     return {"answer": await asay(f"Chat: {ev.query}"), "sources": [], "query_type": "chitchat"}
 
@@ -490,6 +503,9 @@ APPS = {
     # What a workflow returns.
     "kept passages and a trace": (flow(graded), (LEAVE,), DAYS),
     "references without texts": (flow(references), (LEAVE, LYON), DAYS),
+    "names of files": (flow(file_names), (LEAVE, LYON), DAYS),
+    "ids of nodes": (flow(ids), (LEAVE, LYON), DAYS),
+    "documents of the caller's": (flow(handed, docs=[Document(text=LEAVE)], paths=["a.pdf"]), (LEAVE,), DAYS),
     "small talk": (flow(small_talk), (), DAYS),
     "a hypothetical document": (flow(hypothetical), (LEAVE, PARENTS), DAYS),
     "events of one's own": (typed, (LEAVE,), DAYS),

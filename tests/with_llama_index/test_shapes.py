@@ -670,7 +670,8 @@ def test_a_workflow_with_a_memory_or_a_history(notes):
     for question in ("Who?", "And when?"):
         run(Bot(), input=question, memory=kept)
     run(Flow(), query="Now?", gives=ANSWER, chat_history=[{"role": "user", "content": "Before?"}])
-    assert [history(one) for one in notes.samples] == [[], EARLIER, [("user", "Before?")]]
+    run(Flow(), gives=ANSWER, messages=[{"role": "user", "content": text} for text in ("Before?", "Now?")])
+    assert [history(one) for one in notes.samples] == [[], EARLIER, *[[("user", "Before?")]] * 2]
 
 
 def test_few_shot_examples_of_an_engine_are_no_history(notes):
