@@ -208,7 +208,12 @@ def _contexts(run: Run, given: Mapping[str, Found], reading: Reading) -> Found |
     if inside.named:
         return Found([*dict.fromkeys(inside.named)], "contexts(...)")
     stated, name = inside.stated(run, given.get("response"))
-    if texts := _texts(stated, reading):
+    there = None
+    if run.kind == "workflow":
+        there = read(run.inputs, FORMS, ("retrieved_contexts",)).found.get("retrieved_contexts")
+    # What was handed in may be handed back, whatever was searched.
+    handed_back = there is not None and there.value == read_output(run.output).value("retrieved_contexts")
+    if (texts := _texts(stated, reading)) and not handed_back:
         return Found(texts, name)
     output = read_output(run.output)
     if "retrieved_contexts" in output.conflicts:
@@ -221,10 +226,9 @@ def _contexts(run: Run, given: Mapping[str, Found], reading: Reading) -> Found |
     if compared:
         searched = Searched([*compared], inside.calls, compared=[*compared.values()])
         return Found([*compared], f"searches ({len(compared)})", searched)
-    if (lone := output.found.get("retrieved_contexts")) is not None:
+    if (lone := output.found.get("retrieved_contexts")) is not None and not stated:
         return lone
-    handed = read(run.inputs if run.kind == "workflow" else (), FORMS, ("retrieved_contexts",))
-    if (there := handed.found.get("retrieved_contexts")) and (texts := _texts(sources_in(there.raw) or (), reading)):
+    if there is not None and (texts := _texts(sources_in(there.raw) or (), reading)):
         return Found(texts, f"inputs.{there.name}")
     # What it has, such as images, has no text.
     empty = name if stated else "searches (0)" if inside.searched else ""

@@ -140,6 +140,7 @@ READ_FROM = {
     "nothing found": (flow({"data": {"reply": ANSWER}}, None, retrieval()), ("inputs.query", "searches (0)", "data.reply")),
     "a response in it": (flow({"answer": Response(ANSWER, nodes("A."))}), ("inputs.query", "answer.source_nodes", "answer")),
     "a text alone, and none retrieved": (flow({"answer": ANSWER, "context": "A."}), ("inputs.query", "context", "answer")),
+    "handed in and back": (flow({"answer": ANSWER, "documents": ["A text."]}, {"query": "Who?", "documents": ["A text."]}, retrieval("A.")), ("inputs.query", "searches (1)", "answer")),
     "named by the app": (flow(ANSWER, None, Run("3", "named", output=["A."])), ("inputs.query", "contexts(...)", "the output itself")),
     "messages": (flow([ChatMessage("Who?"), ChatMessage(ANSWER, role="assistant")], {"n": 1}), ("messages", None, "messages")),
 }  # fmt: skip
