@@ -175,7 +175,7 @@ def test_phoenix_calls_its_contexts_reference():
 
 
 def test_the_first_row_says_what_was_not_read():
-    first, second = read([{"question": "Q?", "found": ["C."], "score": 1, "answer": "A."}] * 2)
+    first, second = read([{"question": "Q?", "found": ["A novel."], "score": 1, "answer": "A."}] * 2)
     assert first.first.also() == "also has 'found', 'score': fields={'retrieved_contexts': 'found'}"
     assert second.first is None
     # The ideal retrieval of a golden is not offered as what was retrieved.
