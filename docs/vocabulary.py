@@ -21,16 +21,21 @@ def _code(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
+def _by_name(head: str, rows: Mapping[str, str]) -> Iterator[str]:
+    """Yield the lines of a table whose rows begin with a name."""
+    return _table(head, {_code([name]): each for name, each in rows.items()})
+
+
 def _table(head: str, rows: Mapping[str, str]) -> Iterator[str]:
     """Yield the lines of a table of two columns."""
     yield f"| {head} |"
     yield "|---|---|"
     for first, second in rows.items():
-        yield f"| `{first}` | {second} |"
+        yield f"| {first} | {second} |"
 
 
 def _strong() -> Iterator[str]:
-    return _table("field | strong names", {field: _names(each) for field, each in names.STRONG.items()})
+    return _by_name("field | strong names", {field: _names(each) for field, each in names.STRONG.items()})
 
 
 def _names(several: tuple[str, ...]) -> str:
@@ -49,37 +54,39 @@ def _names(several: tuple[str, ...]) -> str:
 
 
 def _endings() -> Iterator[str]:
-    yield "| a further name of contexts | words |"
-    yield "|---|---|"
-    yield f"| ends in, unless it begins with `retrieved` | {_code(names.PASSAGES)} |"
-    yield f"| does not begin with | {_code(names.NOT_RETRIEVED)} |"
+    rows = {
+        "ends in, unless it begins with `retrieved`": _code(names.PASSAGES),
+        "does not begin with": _code(names.NOT_RETRIEVED),
+    }
+    return _table("a further name of contexts | words", rows)
 
 
 def _weak() -> Iterator[str]:
-    return _table("field | weak names", {field: _code(each) for field, each in names.WEAK.items()})
+    return _by_name("field | weak names", {field: _code(each) for field, each in names.WEAK.items()})
 
 
 def _final() -> Iterator[str]:
     rows = {field: _code(f"{each}_" for each in several) for field, several in names.FINAL.items()}
-    return _table("field | it calls itself final by beginning with", rows)
+    return _by_name("field | it calls itself final by beginning with", rows)
 
 
 def _envelopes() -> Iterator[str]:
     rows = {field: _code(each) for field, each in names.ENVELOPES.items()}
-    return _table("field | envelopes", rows)
+    return _by_name("field | envelopes", rows)
 
 
 def _company() -> Iterator[str]:
     rows = {name: _code(each) for name, each in names.UNLESS_BESIDE.items()}
-    return _table("name | not read beside", rows)
+    return _by_name("name | not read beside", rows)
 
 
 def _documents() -> Iterator[str]:
-    yield "| | names |"
-    yield "|---|---|"
-    yield f"| the text of a passage | {_code(names.TEXTS)} |"
-    yield f"| what may hold it | {_code(names.WRAPPERS)} |"
-    yield f"| a text that is to be summed up, in the inputs of an evaluator | {_code(names.ORIGINALS)} |"
+    rows = {
+        "the text of a passage": _code(names.TEXTS),
+        "what may hold it": _code(names.WRAPPERS),
+        "a text that is to be summed up, in the inputs of an evaluator": _code(names.ORIGINALS),
+    }
+    return _table(" | names", rows)
 
 
 _TABLES = {each.__name__[1:]: each for each in (_strong, _endings, _weak, _final, _envelopes, _company, _documents)}

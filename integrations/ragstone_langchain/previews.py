@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _WORDING = Wording(
     handler="MonitorHandler(monitor, fields=FIELDS)",
-    contexts="contexts(FOUND)",
     nothing="No chain, graph or agent ran, but for what ran in a thread of the app's own. "
     "Where the app answers, call: monitor.submit(Sample(...))",
     tools="MonitorHandler(monitor, retriever_tools=TOOLS)",

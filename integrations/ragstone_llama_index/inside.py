@@ -9,7 +9,7 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import ToolOutput
 
 from ragstone.adapters.runs import CANCELLED, Run
-from ragstone.fields.read import Found
+from ragstone.fields.read import Found, Read
 from ragstone.plain import as_dict, as_list
 from ragstone_llama_index.forms import (
     EMPTY,
@@ -79,12 +79,11 @@ class Inside:
             if each.inside:
                 self._note(each)
 
-    def stated(self, run: Run, answer: Found | None = None) -> Stated:
-        """The sources that a run returned, or an answer in its place, and their name."""
+    def stated(self, run: Run, output: Read, answer: Found | None = None) -> Stated:
+        """The sources in what a run returned, as it was read, or in an answer in its place, and their name."""
         if run.kind == "text":
             texts = as_list(as_dict(run.inputs).get("text_chunks"))
             return [text for text in texts if isinstance(text, str)], "inputs.text_chunks"
-        output = read_output(run.output)
         contexts = output.found.get("retrieved_contexts", _NOTHING)
         # A text alone may be what a prompt was given.
         if contexts.value and not isinstance(contexts.raw, str):
@@ -119,7 +118,7 @@ class Inside:
         if run.kind == "retrieval" and run.output is not None:
             return self._without_answers(nodes_in(run.output), run)
         if run.kind in ENTRIES:
-            return self.stated(run)[0] or self.sources(run)
+            return self.stated(run, read_output(run.output))[0] or self.sources(run)
         own = tool_sources(run.output, self._tools) if isinstance(run.output, ToolOutput) else ()
         return self._without_answers(own, run) or self.sources(run)
 

@@ -27,7 +27,6 @@ AppInput = str | Mapping[str, object] | StartEvent
 
 _WORDING = Wording(
     handler="instrument(monitor, fields=FIELDS)",
-    contexts="contexts(FOUND)",
     nothing="No engine, agent or workflow ran, but for what ran in a thread of the app's own. "
     "Where the app answers, call: monitor.submit(Sample(...))",
     tools="instrument(monitor, context_tools=TOOLS)",

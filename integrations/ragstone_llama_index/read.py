@@ -118,7 +118,7 @@ def read_run(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
         answer = None
     found = {
         "user_input": given.get("user_input") or _question(run, output),
-        "retrieved_contexts": _contexts(run, given, reading),
+        "retrieved_contexts": _contexts(run, output, given, reading),
         "response": answer,
     }
     error = {"error": describe(run.error, most=200)} if run.error else {}
@@ -200,22 +200,21 @@ def is_begun(response: Streamed) -> bool:
 # --- contexts -------------------------------------------------------------------------------------
 
 
-def _contexts(run: Run, given: Mapping[str, Found], reading: Reading) -> Found | None:
+def _contexts(run: Run, output: Read, given: Mapping[str, Found], reading: Reading) -> Found | None:
     """A run's contexts: the user's, named by the app, stated in what it returned, retrieved, else what it was given."""
     if (said := given.get("retrieved_contexts")) is not None:
         return said._replace(value=_texts(sources_in(said.raw) or as_list(said.value), reading))
     inside = Inside(run, reading.tools)
     if inside.named:
         return Found([*dict.fromkeys(inside.named)], "contexts(...)")
-    stated, name = inside.stated(run, given.get("response"))
+    stated, name = inside.stated(run, output, given.get("response"))
     there = None
     if run.kind == "workflow":
         there = read(run.inputs, FORMS, ("retrieved_contexts",)).found.get("retrieved_contexts")
     # What was handed in may be handed back, whatever was searched.
-    handed_back = there is not None and there.value == read_output(run.output).value("retrieved_contexts")
+    handed_back = there is not None and there.value == output.value("retrieved_contexts")
     if (texts := _texts(stated, reading)) and not handed_back:
         return Found(texts, name)
-    output = read_output(run.output)
     if "retrieved_contexts" in output.conflicts:
         return None
     sources = inside.sources(run)

@@ -13,9 +13,7 @@ from ragstone.fields.read import PLAIN
 Q, A = "Who wrote Emma?", "Jane Austen wrote it."
 TONE = "friendly and short, if that is possible"
 TEXTS = ["Emma is a novel by Jane Austen.", "It was published in 1815."]
-WORDING = Wording(
-    "Handler(monitor, fields=FIELDS)", "contexts(FOUND)", "Nothing ran.", "Each is a sample.", "Handler(tools=TOOLS)"
-)
+WORDING = Wording("Handler(monitor, fields=FIELDS)", "Nothing ran.", "Each is a sample.", "Handler(tools=TOOLS)")
 READ = {"user_input": "inputs.question", "response": "answer"}
 
 

@@ -23,14 +23,12 @@ class Wording:
 
     Attributes:
         handler: The call that takes fields=, with FIELDS in their stead.
-        contexts: The line that names contexts, with FOUND in the stead of what holds them.
         nothing: What to do where no run was seen.
         several: What to do where there were several.
         tools: The call that takes names of tools that retrieve, with TOOLS in their stead.
     """
 
     handler: str
-    contexts: str = "contexts(FOUND)"
     nothing: str = ""
     several: str = ""
     tools: str = ""
@@ -179,17 +177,14 @@ class Preview:
             f"Nothing in {'what was asked' if wanted == 'user_input' else run.returned} looks like {_NOUNS[wanted]}."
         )
         if wanted == "retrieved_contexts":
-            return f"{nothing} Where the app finds them:", [self._contexts("found")]
+            return f"{nothing} Where the app finds them:", ["contexts(found)"]
         function = f'lambda inputs, output: {{"{wanted}": ...}}'
         return f"{nothing} A function can give it:", [self._handler(function)]
 
     def _paste(self, wanted: str, meant: Candidate) -> str:
         if meant.within:
-            return self._contexts(f"[{meant.within} for each in {meant.name.rpartition('.')[2]}]")
+            return f"contexts([{meant.within} for each in {meant.name.rpartition('.')[2]}])"
         return self._handler({wanted: meant.name})
-
-    def _contexts(self, found: str) -> str:
-        return self.wording.contexts.replace("FOUND", found)
 
     def _handler(self, fields: Mapping[str, str] | str) -> str:
         if not isinstance(fields, str):
