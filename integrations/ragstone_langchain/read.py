@@ -315,18 +315,13 @@ def find_contexts(ended: Ended) -> Found | None:
         return _named_by_app(ended)
     # A graph's output repeats its inputs, and a text alone may be what the prompt was given.
     repeated = given is not None and stated is not None and given.value == stated.value
-    found = texts_of(inside.searches)
-    source = f"searches ({len(found)})"
     if stated is not None and not repeated and not isinstance(stated.raw, str):
-        # What says no more than searches do is narrowed as they are.
-        if [*dict.fromkeys(as_list(stated.value))] != found:
-            return stated
-        source = stated.name
+        return stated
+    found = texts_of(inside.searches)
     if ended.turn and (by_tools := tool_texts(ended.turn)):
         found = [*dict.fromkeys([*found, *by_tools])]
-        source = f"searches ({len(found)})"
     if found:
-        return Found(found, source, Searched(found, inside.calls, texts_of(inside.steps)))
+        return Found(found, f"searches ({len(found)})", Searched(found, inside.calls, texts_of(inside.steps)))
     if passed := passed_on(inside.steps):
         return Found(passed, "steps")
     said = tool_texts(ended.turn, ended.reading.retriever_tools) if ended.turn else None

@@ -114,7 +114,9 @@ APPS: dict[str, tuple[Any, ...]] = {
     "an ensemble": (lambda: rag(search=Around(inner=[Searching(texts=(*FOUND, THIRD))], keep=2)), {}, QUESTION, WHOLE),
     "two searches": (lambda: rag(search=TWICE | RunnableLambda(lambda _: [])), {}, QUESTION, (QUESTION, (*FOUND, THIRD), ANSWER)),
     "cut before the prompt": (lambda: rag(search=Searching(texts=(THIRD, *FOUND)) | RunnableLambda(last_two)), {}, QUESTION, WHOLE),
-    "cut before the prompt, and the state has all": (lambda: graph(Asked, stating), {}, {"question": QUESTION}, WHOLE),
+    "cut before the prompt, and the state says all": (
+        lambda: graph(Asked, stating), {}, {"question": QUESTION}, (QUESTION, (THIRD, *FOUND), ANSWER),
+    ),
     "cut by a tool": (lambda: agent(cutting), {}, ASKED, WHOLE),
     "documents in the outputs": (graded, {}, {"question": QUESTION}, WHOLE),
     "a call that failed after its search": (retried, {}, QUESTION, WHOLE),
