@@ -116,6 +116,9 @@ def test_what_was_not_read_is_named_and_the_one_that_can_be_meant():
     assert likely(several, "response") is None
     asked = read({"question": Q, "search_query": "novel", "lang": "en", "messages": [], "rag_result": JOINED})
     assert likely(asked, "retrieved_contexts") == "rag_result"
+    in_conflict = read({"documents": TEXTS[:1], "web_results": TEXTS[1:], "findings": TEXTS})
+    assert in_conflict.conflicts
+    assert likely(in_conflict, "retrieved_contexts") is None
     # A label is not offered as the answer, nor key words as passages.
     assert likely(read({"answer": A, "search_keywords": ["novel", "emma"]}), "retrieved_contexts") is None
     assert likely(read({"messages": [], "next": "FINISH"}), "response") is None

@@ -156,6 +156,9 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
         >>> likely(read({"question": "Why?", "findings": ["So."], "said": "Thus it is."}), "response")
         'said'
     """
+    # The names that differ can be meant, too.
+    if field in reading.conflicts:
+        return None
     names: list[str] = []
     for name, value in reading.unread.items():
         known = strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS
