@@ -66,8 +66,9 @@ class Monitor:
         sampling: Which samples are scored: `Sampling(rate=0.1, always=["error"])`.
         queue: How many samples may wait, what happens then, and how many threads judge: `Queue(when_full="block")`.
         budget: Limits on the cost of judging in each process: `Budget(calls_per_day=10_000)`.
-        redact: Called on the app's thread with every text of a chosen sample except its id. Its result replaces the
-            text before the sample is queued. If it raises, the sample is dropped.
+        redact: Called with every text of a chosen sample except its id, on the thread that submits it: the app's, or
+            `ragstone-reading` of a run that searched. Its result replaces the text before the sample is queued. If it
+            raises, the sample is dropped.
         outbox: A file that keeps samples until they are scored. If the process is killed, the next one or
             `ragstone live worker` scores the rest. After a judge's failure a sample is retried for about four hours.
         store_text: Whether sinks get the samples' texts. Otherwise they get ids, scores, times and verdicts without

@@ -60,7 +60,7 @@ class Sink(ABC):
         """
 
     def origin(self) -> Mapping[str, str] | None:
-        """Say what the sink must know of where a sample is submitted. Called on the app's thread: be quick."""
+        """Say what the sink must know of where a sample is submitted. Called in the app's context: be quick."""
         return None
 
     def close(self) -> None:  # noqa: B027 - may be left as it is
