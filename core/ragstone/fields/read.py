@@ -142,11 +142,9 @@ def read(value: object, forms: Forms = PLAIN, fields: Sequence[FieldName] = FIEL
 
 def _has_lists(entries: Mapping[str, object], forms: Forms, but: str) -> bool:
     """Whether something else in entries may be contexts."""
-    for name, value in entries.items():
-        is_other = name != but and is_list(value) and bare(name) not in _CONVERSATIONS
-        if is_other and may_hold("retrieved_contexts", name) and forms.value("retrieved_contexts", value):
-            return True
-    return False
+    others = [name for name in entries if name != but and bare(name) not in _CONVERSATIONS]
+    lists = [entries[name] for name in others if is_list(entries[name]) and may_hold("retrieved_contexts", name)]
+    return any(forms.value("retrieved_contexts", each) for each in lists)
 
 
 def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
@@ -156,11 +154,10 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
         >>> likely(read({"question": "Why?", "findings": ["So."], "said": "Thus it is."}), "response")
         'said'
     """
-    # The names that differ can be meant, too.
-    if field in reading.conflicts:
-        return None
     names: list[str] = []
-    for name, value in reading.unread.items():
+    # The names that differ can be meant, too.
+    unread: Mapping[str, object] = {} if field in reading.conflicts else reading.unread
+    for name, value in unread.items():
         known = strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS
         is_text = isinstance(value, str)
         if known or value is None or _are_labels(value) or not may_hold(field, name, text=is_text):
@@ -168,7 +165,7 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
         if forms.value(field, value):
             names.append(name)
     if field == "retrieved_contexts":
-        names = [name for name in names if not isinstance(reading.unread[name], str)] or names
+        names = [name for name in names if not isinstance(unread[name], str)] or names
     return names[0] if len(names) == 1 else None
 
 
