@@ -119,8 +119,10 @@ def draft_of_run(fields: FoundFields, ended: Ended) -> Draft:
     if "history" not in fields and (history := _history_of_run(ended, fields)):
         fields = {**fields, "history": Found(history, "")}
     draft = draft_of(fields, ended.answered, FORMS)
-    differ = ended.asked.conflicts.get("user_input", ())
-    return replace(draft, names=(*differ, *draft.names)) if differ else draft
+    differ = [*ended.asked.conflicts.get("user_input", ())]
+    if "retrieved_contexts" not in draft.read_from:
+        differ += ended.answered.conflicts.get("retrieved_contexts", ())
+    return replace(draft, names=tuple(dict.fromkeys([*differ, *draft.names]))) if differ else draft
 
 
 # --- earlier turns ---------------------------------------------------------------------------------------------------
@@ -317,6 +319,9 @@ def find_contexts(ended: Ended) -> Found | None:
     repeated = given is not None and stated is not None and given.value == stated.value
     if stated is not None and not repeated and not isinstance(stated.raw, str):
         return stated
+    if "retrieved_contexts" in ended.answered.conflicts:
+        # What the app says counts before its searches, and cannot be told.
+        _raise_why_not(ended.answered, "retrieved_contexts", ended.run.output, "outputs")
     found = texts_of(inside.searches)
     if ended.turn and (by_tools := tool_texts(ended.turn)):
         found = [*dict.fromkeys([*found, *by_tools])]

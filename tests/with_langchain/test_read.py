@@ -189,12 +189,12 @@ def test_two_answers_that_differ_are_none_and_both_are_named(outputs, names) -> 
         evaluated(QUESTION, outputs, context=CITED, metric=NeedsAll)
 
 
-def test_two_questions_that_differ_are_none_and_so_are_contexts_but_for_what_was_searched() -> None:
+def test_two_questions_that_differ_are_none_and_so_are_contexts_whatever_was_searched() -> None:
     asked = {"question": QUESTION, "query": "the novelist of Emma"}
     assert both(asked, ANSWER, FOUND) == (None, FOUND, ANSWER)
     assert noted(asked, {"answer": ANSWER, "k": 3}).unread == [("question", "query", "k")]
     stated = {"answer": ANSWER, "documents": DOCUMENTS[:1], "chunks": [SECOND]}
-    assert both(QUESTION, stated, FOUND) == WHOLE
+    assert both(QUESTION, stated, FOUND) == (QUESTION, (), ANSWER)
     with pytest.raises(Unreadable, match=re.escape("outputs['documents'] and outputs['chunks'] differ")):
         evaluated(QUESTION, stated, metric=NeedsAll)
 
