@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ragstone.fields.read import Found
 
 SampleField = Literal["user_input", "retrieved_contexts", "response", "reference"]
+"""The fields that hold texts."""
+IdField = Literal["reference_ids", "retrieved_ids"]
+"""The fields that hold ids of sources."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -40,11 +43,22 @@ def _contexts(value: object) -> object:
 
 
 _Text = Annotated[str, BeforeValidator(_text)]
+_NONE_IS_EMPTY = ("retrieved_contexts", "reference_ids", "retrieved_ids", "history")
 _ROLES = {"human": "user", "ai": "assistant"}
+
+
+def _ids(value: object) -> object:
+    """A list of ids; a whole number is its digits."""
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        value = (value,)
+    return tuple(str(each) if type(each) is int else each for each in cast("Iterable[object]", _contexts(value)))
 
 
 def _role(value: object) -> object:
     return _ROLES.get(value, value) if isinstance(value, str) else value
+
+
+_Ids = Annotated[Sequence[_Text], BeforeValidator(_ids)]
 
 
 class Turn(BaseModel):
@@ -84,6 +98,9 @@ class Sample(BaseModel):
         retrieved_contexts: The retrieved chunks, in order.
         response: What the app answered.
         reference: A right answer, written by a person. Metrics of golden sets compare with it.
+        reference_ids: Ids of the sources that should have been retrieved: of documents or chunks, as the golden set
+            names them. Metrics of ranks compare `retrieved_ids` with them, without a judge.
+        retrieved_ids: Ids of the sources that were retrieved, best first.
         id: Any name for the sample; it comes back with its outcomes.
         history: The turns of the conversation before `user_input`, oldest first: `Turn`s, or mappings of `role` and
             `content`. Metrics that look at the question show them to the judge.
@@ -109,6 +126,8 @@ class Sample(BaseModel):
     retrieved_contexts: Annotated[Sequence[_Text], BeforeValidator(_contexts)] = ()
     response: _Text | None = None
     reference: _Text | None = None
+    reference_ids: _Ids = ()
+    retrieved_ids: _Ids = ()
     id: _Text | None = None
     history: tuple[Turn, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -121,11 +140,7 @@ class Sample(BaseModel):
         fields = cast("Mapping[str, object]", values)
         if unknown := [str(name) for name in fields if name not in FIELDS]:
             raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(FIELDS)}")
-        return {
-            name: value
-            for name, value in fields.items()
-            if value is not None or name not in ("retrieved_contexts", "history")
-        }
+        return {name: value for name, value in fields.items() if value is not None or name not in _NONE_IS_EMPTY}
 
     def texts(self, field: SampleField | Literal["history"]) -> tuple[str, ...]:
         """Return the texts of a field: one for each context or turn, one for the others, none where it is absent."""

@@ -40,11 +40,11 @@ print(*(wing for wing in ("labels", "live", "local") if f"ragstone.{wing}" in sy
 @pytest.mark.parametrize(
     ("program", "most", "wings"),
     [
-        pytest.param("from ragstone.testing import FakeLLM", 800, "", id="fake"),
-        pytest.param(SCORE, 2_650, "", id="score"),
-        pytest.param(EVALUATE, 6_350, "", id="evaluate"),
+        pytest.param("from ragstone.testing import FakeLLM", 820, "", id="fake"),
+        pytest.param(SCORE, 2_700, "", id="score"),
+        pytest.param(EVALUATE, 6_300, "", id="evaluate"),
         pytest.param(SCORE + EVALUATOR, 4_400, "", id="langchain evaluator"),
-        pytest.param(SCORE + HANDLER, 8_000, "live", id="langchain handler"),
+        pytest.param(SCORE + HANDLER, 8_100, "live", id="langchain handler"),
     ],
 )
 def test_what_is_loaded(program, most, wings, tmp_path):

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         compare as compare,
     )
     from ragstone.results.record import Record as Record
-    from ragstone.sources import BadLine as BadLine, Row as Row, SourceError as SourceError, rows_of as rows_of
+    from ragstone.sample import BadLine as BadLine, Row as Row
+    from ragstone.sources.reader import SourceError as SourceError
+    from ragstone.sources.rows import rows_of as rows_of
 else:
     from ragstone._front_door import front_door
 
@@ -42,6 +44,8 @@ else:
             "ragstone.report": "Comparison MetricComparison MetricInfo MetricSummary NotComparableError Report "
             "ResultsError compare",
             "ragstone.results.record": "Record",
-            "ragstone.sources": "BadLine Row SourceError rows_of",
+            "ragstone.sample": "BadLine Row",
+            "ragstone.sources.reader": "SourceError",
+            "ragstone.sources.rows": "rows_of",
         },
     )

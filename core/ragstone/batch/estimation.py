@@ -17,7 +17,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
 from ragstone.sample import BadLine, Sample
-from ragstone.sources import Source, rows_of
+from ragstone.sources.rows import Source, rows_of
 from ragstone.text.plain import text_table
 
 # A flow that asks until it likes an answer would never end here.

@@ -16,7 +16,8 @@ from ragstone.plain import printable
 from ragstone.results.groups import group_name, group_of
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
-from ragstone.sources import Rows, Source, SourceError, rows_of
+from ragstone.sources.reader import Rows, SourceError
+from ragstone.sources.rows import Source, rows_of
 
 # How many rows are read, at most, to tell what fits them.
 _LOOKED_AT = 100

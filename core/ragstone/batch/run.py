@@ -29,7 +29,8 @@ from ragstone.metrics.names import metrics_from
 from ragstone.options import checked
 from ragstone.plain import printable
 from ragstone.sample import Sample
-from ragstone.sources import Source, SourceError
+from ragstone.sources.reader import SourceError
+from ragstone.sources.rows import Source
 
 if TYPE_CHECKING:
     from ragstone.batch.journal import Journal

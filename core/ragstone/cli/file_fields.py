@@ -11,7 +11,7 @@ from ragstone.fields.names import STRONGLY, FieldName, bare, may_hold
 from ragstone.fields.read import PLAIN, Found
 from ragstone.plain import printable
 from ragstone.sample import BadLine, FirstRow, Row, SampleField
-from ragstone.sources import Rows
+from ragstone.sources.reader import Rows
 
 _WANTED: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "response")
 _FURTHER: tuple[FieldName, ...] = ("reference", "history", "id", "metadata")

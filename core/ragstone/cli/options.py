@@ -20,7 +20,7 @@ from ragstone.judge import LLM, Embedder
 from ragstone.metrics import names as metric_names
 from ragstone.metrics.base import Metric, gets_embedder
 from ragstone.metrics.models import judge_of
-from ragstone.sources import PRESETS, SAMPLE_FIELDS
+from ragstone.sources.reader import PRESETS, SAMPLE_FIELDS
 from ragstone.testing.fakes import FakeDecisions
 
 JUDGE_HELP = (

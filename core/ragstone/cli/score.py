@@ -47,7 +47,8 @@ from ragstone.report.statistics import TIE
 from ragstone.report.tables import percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
-from ragstone.sources import SAMPLE_FIELDS, Rows, SourceError, rows_of
+from ragstone.sources.reader import SAMPLE_FIELDS, Rows, SourceError
+from ragstone.sources.rows import rows_of
 
 _NO_SAMPLE = "No sample: the input is empty."
 _POSITIVE = FiniteRange(min=0, min_open=True)

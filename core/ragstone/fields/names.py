@@ -5,8 +5,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Literal, get_args
 
-FieldName = Literal["user_input", "retrieved_contexts", "response", "reference", "history", "id", "metadata"]
+FieldName = Literal[
+    "user_input",
+    "retrieved_contexts",
+    "response",
+    "reference",
+    "reference_ids",
+    "retrieved_ids",
+    "history",
+    "id",
+    "metadata",
+]
 FIELDS: tuple[FieldName, ...] = get_args(FieldName)
+ID_FIELDS: tuple[FieldName, ...] = ("reference_ids", "retrieved_ids")
 Names = tuple[str, ...]
 
 # What apps call passages, and how they came by them, the last step last.
@@ -44,6 +55,15 @@ STRONG: Mapping[FieldName, Names] = {
     "reference": (
         *("reference", "reference_answer", "ground_truth", "ground_truths", "expected_output", "expected_answer"),
         *("gt_answer", "gold_answer"),
+    ),
+    "reference_ids": (
+        *("reference_ids", "reference_context_ids", "expected_ids", "expected_sources", "expected_source_ids"),
+        *("expected_doc_ids", "expected_document_ids", "expected_chunk_ids", "relevant_ids", "relevant_doc_ids"),
+        *("gold_ids", "gold_doc_ids", "gold_chunk_ids", "ground_truth_ids", "ground_truth_doc_ids"),
+    ),
+    "retrieved_ids": (
+        *("retrieved_ids", "retrieved_context_ids", "retrieved_doc_ids", "retrieved_document_ids"),
+        *("retrieved_chunk_ids", "retrieved_source_ids", "retrieved_node_ids", "retrieved_sources"),
     ),
     "history": (*("history", "chat_history", "conversation_history", "message_history", "past_messages", "memory"),),
     "id": ("id",),

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol, cast
 from ragstone.fields.names import (
     ENVELOPES,
     FIELDS,
+    ID_FIELDS,
     STRONG,
     STRONGLY,
     UNLESS_BESIDE,
@@ -18,7 +19,7 @@ from ragstone.fields.names import (
     may_hold,
     strongly,
 )
-from ragstone.fields.values import alike, is_path, text_of_document
+from ragstone.fields.values import alike, ids_in, is_path, text_of_document
 from ragstone.plain import as_list, fields_of, is_list, is_mapping
 
 # {"output": {"state": {"messages": ...}}}, and some more.
@@ -92,10 +93,12 @@ class Plain:
         return {name: each for name, each in value.items() if isinstance(name, str)}
 
     def value(self, field: FieldName, value: object) -> object | None:
-        """A text as it is, or the texts of contexts."""
+        """A text as it is, the texts of contexts, or ids."""
         if field == "retrieved_contexts" and is_list(value):
             texts = [text_of_document(each) for each in value]
             return None if None in texts else texts
+        if field in ID_FIELDS:
+            return ids_in(value)
         is_text = isinstance(value, str)
         return value if is_text or field in ("history", "id", "metadata") else None
 
@@ -357,7 +360,7 @@ def _passages(last: Sequence[Found], held: Sequence[Found], steps: Sequence[int]
     return last[0]
 
 
-_NEVER_SAID = ("history", "id", "metadata")
+_NEVER_SAID = (*ID_FIELDS, "history", "id", "metadata")
 _VISIBLE_IF_LONG = (str, list, tuple)
 
 

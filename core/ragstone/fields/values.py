@@ -43,6 +43,17 @@ def text_of_document(value: object, depth: int = 2) -> str | None:
     return next((text for text in texts_inside if text is not None), None)
 
 
+def ids_in(value: object) -> list[str] | None:
+    """The ids of sources: texts or whole numbers in a list, or one; None where it holds something else.
+
+    Example:
+        >>> ids_in(["returns.md", 7]), ids_in("returns.md"), ids_in([{"id": 7}])
+        (['returns.md', '7'], ['returns.md'], None)
+    """
+    ids = value if is_list(value) else [value]
+    return [str(each) for each in ids] if all(isinstance(each, (str, int)) for each in ids) else None
+
+
 def _entry(value: object, name: str) -> object:
     return value.get(name) if is_mapping(value) else getattr(value, name, None)
 

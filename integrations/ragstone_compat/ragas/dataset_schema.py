@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from ragstone import Report, Sample, Usage
 from ragstone.fields.names import STRONG, STRONGLY, bare
 from ragstone.sample import BadLine
-from ragstone.sources import RowReader
+from ragstone.sources.reader import RowReader
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
 _NOT_READ = frozenset(STRONG["id"] + STRONG["history"] + STRONG["metadata"])

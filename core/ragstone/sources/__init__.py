@@ -1,0 +1,19 @@
+"""What people have becomes rows of samples: lists, tables, files and standard input."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragstone.sample import BadLine as BadLine, Row as Row
+    from ragstone.sources.reader import RowReader as RowReader, SourceError as SourceError
+    from ragstone.sources.rows import rows_of as rows_of
+else:
+    from ragstone._front_door import front_door
+
+    __all__, __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "ragstone.sample": "BadLine Row",
+            "ragstone.sources.reader": "RowReader SourceError",
+            "ragstone.sources.rows": "rows_of",
+        },
+    )

@@ -1,0 +1,141 @@
+"""What stands in a row or a cell: texts, lists of contexts in every form, turns, and what is missing."""
+
+import ast
+import json
+import math
+import re
+from contextlib import suppress
+from numbers import Real
+from typing import Any
+
+from ragstone.fields.names import ID_FIELDS, FieldName, bare
+from ragstone.fields.read import Found, Plain
+from ragstone.fields.values import ids_in, text_of_document
+from ragstone.plain import is_list, is_mapping
+from ragstone.sample import BadLine
+
+# A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]).
+_LIST_BEGINS = re.compile(
+    r"(?:array\(\s*)?\[\s*(?:[bBrRuU]?['\"]|\{\s*['\"]|\[\s*['\"]|None\s*[,\]]|[A-Za-z_][\w.]*\((?:\w+\s*=|['\"\[]))"
+)
+# DeepEval writes the texts of this column with "|" between them.
+_DEEPEVAL_CONTEXTS = "retrievalcontext"
+_NEVER_MISSING = (str, list, dict, int, bool)
+# Roles of turns that the user did not see.
+_SILENT = ("system", "developer", "tool", "function")
+# The syntax tree of a list that Python wrote is 50 times as large as its characters.
+_LONGEST_LITERAL = 1_000_000
+
+
+class _Cells(Plain):
+    """The values of rows and cells: what is missing is none, and a text may be the list of contexts."""
+
+    def value(self, field: FieldName, value: object) -> object | None:
+        """A value of any kind, which the sample refuses where it is no text, so that the row says so."""
+        if isinstance(value, str):
+            return value
+        value = python_value(value)
+        if field == "retrieved_contexts":
+            items = _items(value)
+            if not is_list(items):
+                return value
+            return [each if isinstance(each, str) else _text_or_item(each) for each in items]
+        return None if is_mapping(value) and field not in ("history", "metadata", "id") else value
+
+
+CELLS = _Cells()
+
+
+def _text_or_item(item: object) -> object:
+    text = text_of_document(item)
+    return item if text is None else text
+
+
+def field_value(field: FieldName, found: Found, *, table: bool) -> object:
+    """A field's value as the sample takes it, of what was found in a row."""
+    value = found.value
+    if field in ("user_input", "response"):
+        return value
+    if field == "id":
+        # A column of whole numbers of which one is missing comes as floats.
+        value = int(value) if table and isinstance(value, float) and value.is_integer() else value
+        return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
+    if field in ID_FIELDS:
+        listed = json_value(value) if isinstance(value, str) else value
+        return ids_in(_items(listed if is_list(listed) else value))
+    if field == "history":
+        return _history(value)
+    if field == "metadata":
+        return _metadata(value, found.name)
+    if field == "retrieved_contexts":
+        if not isinstance(value, str):
+            return value
+        items = _contexts_in_cell(value, found.name)
+        return [_text_or_item(each) for each in items] if is_list(items) else items
+    # Of ground_truths there is one.
+    if field == "reference" and is_list(value) and len(value) == 1:
+        return value[0]
+    return value
+
+
+def _items(value: object) -> object:
+    # Pandas reads Parquet into arrays of numpy.
+    return getattr(value, "tolist", lambda: value)()
+
+
+def python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, as in the user's row
+    """A cell's value as Python's own; None where it is missing (NaN, NA, NaT)."""
+    if type(value) in _NEVER_MISSING:
+        return value
+    # What pandas has for nothing.
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    # Numpy's numbers have it.
+    if isinstance(value, Real) and hasattr(value, "item"):
+        scalar: Any = value
+        value = scalar.item()
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _contexts_in_cell(text: str, column: str) -> object:
+    """The contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
+    stripped = text.strip()
+    if stripped.startswith(("[", "(")):
+        if is_list(found := json_value(stripped)):
+            return found
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            found = ast.literal_eval(stripped[:_LONGEST_LITERAL])
+            # Texts that stand side by side, as numpy writes an array, would be one text to Python.
+            if is_list(found) and "".join(repr(found).split()) == "".join(stripped.split()):
+                return found
+    if _LIST_BEGINS.match(stripped):
+        raise ValueError(
+            f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
+            "characters), or is one of numpy's or of objects; write it as JSON (json.dumps)"
+        )
+    return text.split("|") if bare(column) == _DEEPEVAL_CONTEXTS else [text]
+
+
+def _history(value: object) -> object:
+    """The turns that a value holds, which may be JSON text, without those of the system and of tools."""
+    turns = json_value(value) if isinstance(value, str) else _items(value)
+    if not is_list(turns) or not all(map(is_mapping, turns)):
+        raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
+    return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
+
+
+def _metadata(value: object, name: str) -> object:
+    """An object, which may be JSON text; any other value under its name."""
+    found = json_value(value) if isinstance(value, str) else value
+    return found if is_mapping(found) else {name: value}
+
+
+def json_value(text: str | bytes) -> object:
+    """A text's JSON value; a `BadLine` where it has none."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        return BadLine(0, f"not JSON: {error.msg} at column {error.colno}")
+    except (ValueError, RecursionError) as error:
+        # An integer may have too many digits, or brackets may stand in brackets.
+        return BadLine(0, f"not JSON: {str(error)[:100]}")

@@ -1,0 +1,73 @@
+"""Rows of JSON: an object a line, a list of them, or one object that holds the list."""
+
+import codecs
+import io
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import IO, Any, AnyStr
+
+from ragstone.plain import is_list, is_mapping
+from ragstone.sample import name_list
+from ragstone.sources.cells import json_value
+from ragstone.sources.reader import RowReader, Rows, SourceError
+from ragstone.sources.tables import SPLIT
+
+_BLANK_LINES = 1_000_000
+
+
+def lines_of(file: IO[AnyStr], largest: int) -> Iterator[AnyStr]:
+    """Yield a file's lines; none is read that is longer than `largest`."""
+    number = blank = 0
+    while line := file.readline(largest + 1):
+        number += 1
+        blank = blank + 1 if line.isspace() else 0
+        if len(line) > largest:
+            raise SourceError(f"line {number:,} is longer than {largest:,} bytes; {SPLIT}")
+        if blank > _BLANK_LINES:
+            raise SourceError(f"line {number:,} is blank, as are the {_BLANK_LINES:,} before it; take them out")
+        yield line
+
+
+def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
+    """Yield the rows of JSON objects, one a line, or of one list of them. Blank lines are skipped."""
+    blank = codecs.BOM_UTF8 + b" \t\r\n"
+    lines: Iterator[tuple[int, bytes]] = (
+        (number, line.strip()) for number, line in enumerate(lines_of(file, reader.largest), 1) if line.strip(blank)
+    )
+    for number, line in lines:
+        value = json_value(line)
+        if is_mapping(value) and "ragstone_results" in value:
+            raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
+        lines = chain([(number, line)], lines)
+        # It may be the beginning of a list, or hold one.
+        if not is_mapping(value) or not reader.knows(_without_rows(value)):
+            held = list(lines)
+            whole = json_value(b"\n".join(line for _, line in held))
+            if is_mapping(whole):
+                whole = [whole] if reader.knows(_without_rows(whole)) else _list_in(whole, name)
+            if is_list(whole):
+                yield from (reader.row(number, item) for number, item in enumerate(whole, 1))
+                return
+            lines = iter(held)
+        break
+    yield from (reader.row(number, json_value(line)) for number, line in lines)
+
+
+def _without_rows(value: Mapping[Any, object]) -> list[object]:
+    """The names of an object, without those of lists of objects, which may be the rows."""
+    return [name for name, each in value.items() if not _are_rows(each)]
+
+
+def _are_rows(value: object) -> bool:
+    return is_list(value) and bool(value) and all(map(is_mapping, value))
+
+
+def _list_in(value: Mapping[Any, object], name: str) -> object:
+    """Return the one list of objects in an object; the object itself, as the only row, where there is none."""
+    lists = {key: each for key, each in value.items() if _are_rows(each)}
+    if len(lists) > 1:
+        raise SourceError(
+            f"{name}: is one object with lists under {name_list(list(lists))}; pass the one with the samples, "
+            f"such as json.load(open(PATH))[{next(iter(lists))!r}]"
+        )
+    return next(iter(lists.values())) if lists else [value]

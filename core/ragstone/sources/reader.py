@@ -1,0 +1,223 @@
+"""One row becomes a sample, whatever its fields are called, or a bad line that says why."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ragstone.errors import RagstoneError, describe
+from ragstone.fields.names import FIELDS, ID_FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
+from ragstone.fields.read import Found, Read, likely, read, under
+from ragstone.plain import fields_of, is_mapping
+from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, name_list, naming_of
+from ragstone.sources.cells import CELLS, field_value, python_value
+
+SAMPLE_FIELDS = FIELDS
+NAMING = "fields={{{field!r}: {key!r}}}"
+"""How Python names the key of a field."""
+LARGEST = 100_000_000
+"""The bytes of a line, or a row of Parquet or Arrow that are read at most; of a cell of CSV half as many characters."""
+PRESETS: Mapping[str, Mapping[str, str]] = {
+    "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
+}
+"""Fields of rows whose names mean something else than usual, by what they come from."""
+# None of these alone is a sample.
+_NO_SAMPLE = {"id", "history", "metadata", "reference", *ID_FIELDS}
+# What a row that lacks them is asked for.
+_ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference")
+
+Rows = Iterator[Row | BadLine]
+
+
+class SourceError(RagstoneError, ValueError):
+    """A source that holds no samples, or cannot be read; the message says why and what to do.
+
+    Attributes:
+        report: What `evaluate` had scored by then, a `Report`; None elsewhere.
+    """
+
+    report: object = None
+
+
+class RowReader:
+    """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
+
+    def __init__(
+        self, fields: Mapping[str, str] | str | None = None, naming: str = NAMING, largest: int = LARGEST
+    ) -> None:
+        named: object = PRESETS.get(fields, fields) if isinstance(fields, str) else fields or {}
+        if not is_mapping(named):
+            raise TypeError(
+                f"fields: is {type(named).__name__}; pass a mapping such as {{'response': 'output'}}, or one of "
+                f"{', '.join(PRESETS)}"
+            )
+        for field, name in named.items():
+            if field not in SAMPLE_FIELDS:
+                raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
+            if not isinstance(name, str):
+                raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
+        self._said = cast("Mapping[FieldName, str]", named)
+        self._others: Sequence[FieldName] = [field for field in FIELDS if field not in self._said]
+        self._naming = naming
+        self.largest = largest
+        # Of a table of which some columns are not looked at.
+        self._columns: Sequence[object] = ()
+        self._has_first = False
+
+    def columns(self, names: Sequence[object], table: str, *, all_of_them: bool = False) -> list[str]:
+        """The columns of a table that may hold fields of a sample; all of them where none may hold contexts.
+
+        Args:
+            names: The names of its columns.
+            table: What it is called.
+            all_of_them: Whether to look at all where none is known to hold contexts.
+
+        Raises:
+            SourceError: None does, or one that is named is not there.
+        """
+        there = f"the columns are {name_list(names)}"
+        for field, name in self._said.items():
+            if _column(name, names) not in names:
+                raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
+        if not self.knows(names):
+            raise SourceError(f"{table}: no column holds a field of a sample; {there}: {self._ways(names)}")
+        texts = [name for name in names if isinstance(name, str)]
+        meant = {name: _meanings(name) for name in texts}
+        contexts = "retrieved_contexts" in self._said or any("retrieved_contexts" in each for each in meant.values())
+        said = [_column(name, names) for name in self._said.values()]
+        columns = texts if all_of_them and not contexts else [name for name in texts if meant[name] or name in said]
+        if twice := [name for name in columns if Counter(names)[name] > 1]:
+            raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
+        self._columns = names
+        return columns
+
+    def knows(self, names: Iterable[object]) -> bool:
+        """Whether some of these are a sample's fields."""
+        there = [*names]
+        if any(_column(name, there) in there for field, name in self._said.items() if field not in _NO_SAMPLE):
+            return True
+        return any(_meanings(name) - _NO_SAMPLE for name in there if isinstance(name, str))
+
+    def _ways(self, names: Iterable[object]) -> str:
+        """How to say which name holds which field, by the words of the names where only one has them."""
+        # Loaded when first used.
+        from ragstone.adapters.guesses import meant_by_words
+
+        meant: dict[str, list[str]] = {}
+        for name in names:
+            field = meant_by_words(name) if isinstance(name, str) else None
+            if field is not None and may_hold(field, str(name)):
+                meant.setdefault(field, []).append(str(name))
+        ways = [self._way(field, found[0]) for field, found in meant.items() if len(found) == 1]
+        return f"perhaps {' '.join(ways)}" if ways else f"name them with {self._way()}"
+
+    def _way(self, field: str = "FIELD", key: str = "KEY") -> str:
+        return naming_of(self._naming, field, key)
+
+    def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:
+        """Return the row of one item.
+
+        Args:
+            number: Its place, from 1.
+            item: A `Sample`, `Row` or `BadLine`, which stay as they are (a `BadLine` of no line gets this one); a
+                mapping, or an object with fields.
+            table: Whether it is of a table, where numbers may stand for ids.
+        """
+        if not is_mapping(item):
+            if isinstance(item, BadLine):
+                return replace(item, line=item.line or number)
+            if isinstance(item, Row):
+                return item
+            if isinstance(item, Sample):
+                return Row(number, item)
+        try:
+            values = item if is_mapping(item) else fields_of(item)
+            if values is None:
+                return BadLine(number, f"is {type(item).__name__}, not a Sample or a dict")
+            reading = self._read(values)
+            sample = self._sample(number, reading, table=table)
+            first, self._has_first = None if self._has_first else self._says(reading), True
+            return Row(number, sample, first=first)
+        except ValidationError as error:
+            return BadLine(number, first_problem(error))
+        except ValueError as error:
+            return BadLine(number, str(error))
+        except Exception as error:
+            # A user's object may raise anything when it is looked into.
+            return BadLine(number, describe(error, most=200))
+
+    def _read(self, row: Mapping[Any, object]) -> Read:
+        """Read a row: what the user said of it, and the other fields under their usual names."""
+        if not self._said:
+            return read(row, CELLS)
+        taken = [*self._said.values()]
+        free = {name: value for name, value in row.items() if name not in taken}
+        reading = read(free, CELLS, self._others)
+        found: dict[FieldName, Found] = {}
+        for field, name in self._said.items():
+            value = under(row, name, CELLS, missing=CELLS)
+            if value is CELLS:
+                raise ValueError(f"{field}: there is no key {name!r}; the row has {name_list(list(row))}")
+            if (value := python_value(value)) is not None:
+                found[field] = Found(CELLS.value(field, value), name, value)
+        unread = {name: value for name, value in reading.unread.items() if name not in map(first_name, taken)}
+        return replace(reading, found={**reading.found, **found}, unread=unread)
+
+    def _sample(self, number: int, reading: Read, *, table: bool) -> Sample:
+        for field, names in reading.conflicts.items():
+            raise ValueError(f"{field}: {name_list(names)} hold different texts; say which with {self._way(field)}")
+        values: dict[str, Any] = {"id": str(number)}
+        for field, found in reading.found.items():
+            values[field] = field_value(field, found, table=table)
+        if not values.keys() - _NO_SAMPLE:
+            names = name_list([*reading.unread, *(each.name for each in reading.found.values())])
+            raise ValueError(
+                f"none of a sample's fields has a value; the row has {names}: {self._ways(reading.unread)}"
+            )
+        return Sample(**values)
+
+    def _says(self, reading: Read) -> FirstRow:
+        """What a source's first row says of where its fields stand."""
+        unread = dict(reading.unread)
+        for name in map(str, self._columns):
+            if name not in unread and not _is_read(name, reading):
+                unread[name] = None
+        may_be: dict[FieldName, str] = {}
+        for field in _ASKED_FOR:
+            near = [name for name in unread if _is_near(name, field)]
+            meant = likely(reading, field) if field != "reference" else None
+            meant = meant or (near[0] if len(near) == 1 else None)
+            if field not in reading.found and meant is not None:
+                may_be[field] = meant
+        # An entry that may be two fields is neither.
+        once: dict[FieldName, str] = {
+            field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1
+        }
+        return FirstRow(reading.found, unread, once, self._naming)
+
+
+def _meanings(name: str) -> set[str]:
+    return {*strongly(name), *WEAKLY.get(bare(name), ())}
+
+
+def _is_near(name: str, field: FieldName) -> bool:
+    """Whether an unread name is near to one of a field, or ends as those do."""
+    meanings = _meanings(name)
+    by_end = meanings == {field} and bare(name) not in STRONGLY and bare(name) not in WEAKLY
+    return by_end or (not meanings and meant_by(name) == field)
+
+
+def _is_read(name: str, reading: Read) -> bool:
+    return any(name in (each.name, first_name(each.name)) for each in reading.found.values())
+
+
+def first_name(name: str) -> str:
+    """The column that a name with dots begins with."""
+    return name.partition(".")[0]
+
+
+def _column(name: str, names: Sequence[object]) -> str:
+    """The column that holds what a name with dots leads to."""
+    return name if name in names else first_name(name)

@@ -1,0 +1,110 @@
+"""Rows of samples from lists, generators, tables (pandas, polars, Arrow, Hugging Face), files and standard input."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from ragstone.plain import is_list, is_mapping
+from ragstone.sample import Row, Sample, name_list
+from ragstone.sources.reader import LARGEST, NAMING, RowReader, Rows, SourceError
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
+
+Source = Iterable[object] | str | PathLike[str]
+
+
+def rows_of(
+    source: Source,
+    fields: Mapping[str, str] | str | None = None,
+    *,
+    naming: str = NAMING,
+    largest: int = LARGEST,
+) -> Rows:
+    """The rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
+
+    Rows count from 1: lines of a file of JSON lines, else positions (of CSV, records behind the line of names). A
+    sample without an id keeps none; a row of a file or table, or a dict, gets its number. Ids may occur twice.
+
+    Args:
+        source: One of these.
+
+            - Any iterable of `Sample`s, dicts, or objects with such fields (a sample of ragas,
+              a test case of DeepEval). It may have no end.
+            - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table, RecordBatch or RecordBatchReader.
+            - The path of a file: JSON lines, one JSON list, CSV, TSV, Parquet or Arrow (these two need pyarrow), also
+              packed by gzip. The content says which it is.
+            - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
+            - "-": standard input.
+
+            In tables NaN and its like are as good as absent, and a text in the column of contexts is a list of them, as
+            JSON or as Python writes it, or the only one (in DeepEval's `retrieval_context`, "|" stands between them).
+            In CSV an empty cell is absent. A context may be a document (`page_content`, `text`, `content`).
+        fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
+            known names (ragstone's, ragas', DeepEval's). Dots lead inward: "outputs.answer", "inputs.0.text". A row
+            without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
+            rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
+        naming: How the user names a field's key, for messages.
+        largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
+
+    Returns:
+        An iterator. It may wait for a file or for the source. An exception that the source raises comes through.
+
+    Raises:
+        TypeError: The source is no such thing.
+        SourceError: A file cannot be read, none of its first 20 rows is a sample, or a table has no column with a
+            field of a sample; some of it only when the rows are read.
+
+    Example:
+        >>> rows = rows_of([{"question": "Why?", "output": "So."}, "oops"], fields={"response": "output"})
+        >>> next(rows).sample.response
+        'So.'
+        >>> next(rows)
+        BadLine(line=2, problem='is str, not a Sample or a dict')
+    """
+    reader = RowReader(fields, naming, largest)
+    if isinstance(source, (str, PathLike)):
+        path = os.path.expanduser(source)  # noqa: PTH111 - a text with NUL is no path, and is said below
+        if _ADDRESS.match(path):
+            raise SourceError(f"{path[:100]!r}: is an address; download it first, and pass the file's path")
+        if path != "-" and not os.path.exists(path):  # noqa: PTH110
+            raise SourceError(f"{path[:100]!r}: there is no such file; pass the path of one, or a list of samples")
+        # Loaded when first used.
+        from ragstone.sources.files import file_rows
+
+        return file_rows(path, reader)
+    kind = type(source).__name__
+    table: Any = source
+    items: Iterable[object] | None = None
+    # It is Polars'.
+    if hasattr(source, "iter_rows"):
+        items = table.select(reader.columns(table.columns, kind, all_of_them=True)).iter_rows(named=True)
+    elif hasattr(source, "itertuples"):
+        # It is pandas', which is not imported for it.
+        columns = reader.columns(list(table.columns), kind, all_of_them=True)
+        cells = table[columns].itertuples(index=False, name=None)
+        items = (dict(zip(columns, values, strict=True)) for values in cells)
+    elif is_list(names := getattr(getattr(source, "schema", None), "names", None)):
+        batches = table if hasattr(source, "read_next_batch") else [table]
+        batches = table.to_batches() if hasattr(source, "to_batches") else batches
+        from ragstone.sources.tables import arrow_items
+
+        items = arrow_items(batches, reader.columns(names, kind), largest)
+    elif is_list(names := getattr(source, "column_names", None)):
+        reader.columns(names, kind)
+        items = table
+    if items is not None:
+        return (reader.row(number, item, table=True) for number, item in enumerate(items, 1))
+    if is_mapping(source):
+        keys = name_list(list(source))
+        raise TypeError(
+            f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
+        )
+    single = isinstance(source, (Sample, Row, bytes, bytearray)) or hasattr(source, "read")
+    if single or not hasattr(source, "__iter__"):
+        raise TypeError(
+            f"samples: is {kind}; pass a list of Samples or dicts, a generator, a DataFrame, a Dataset, an Arrow "
+            "Table, or the path of a file"
+        )
+    return (reader.row(number, item) for number, item in enumerate(table, 1))
