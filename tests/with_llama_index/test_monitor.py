@@ -453,7 +453,8 @@ def test_what_the_function_declines_or_cannot_read_is_counted(notes):
     assert [str(error) for error in notes.errors] == [
         "fields: the function raised ZeroDivisionError: division by zero",
         "fields: the function returned int; return a Sample or a mapping of its fields",
-        "fields: the function's questoin: write user_input. A sample has user_input, retrieved_contexts, response, reference, history, id, metadata",
+        "fields: the function's questoin: write user_input. A sample has user_input, "
+        "retrieved_contexts, response, reference, reference_ids, retrieved_ids, history, id, metadata",
         "fields: the function's 'user_input' is int, not text",
     ]
     notes.errors.clear()
