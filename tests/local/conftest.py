@@ -53,6 +53,8 @@ def index(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    # A uv of this machine would ask the real one.
+    monkeypatch.setenv("PATH", str(tmp_path))
     return Index(folder)
 
 

