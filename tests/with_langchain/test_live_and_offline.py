@@ -106,13 +106,22 @@ def retried() -> Any:
     return RunnablePassthrough() | (RunnableLambda(search) | answer).with_retry(wait_exponential_jitter=False)
 
 
-TWICE = {"a": Searching(), "b": Searching(texts=(SECOND, THIRD))}
+TWO_SEARCHES = Searching(), Searching(texts=(SECOND, THIRD))
+
+
+def searching_twice(question: str) -> list[Document]:
+    """One search after the other: of two at once, threads decide which is the first."""
+    for search in TWO_SEARCHES:
+        search.invoke(question)
+    return []
+
+
 # An app, the options of reading, what it is asked, and what is read of it.
 APPS: dict[str, tuple[Any, ...]] = {
     "LCEL": (rag, {}, QUESTION, WHOLE),
     "steps pass Documents on": (lambda: rag(search=passing(*FOUND)), {}, QUESTION, WHOLE),
     "an ensemble": (lambda: rag(search=Around(inner=[Searching(texts=(*FOUND, THIRD))], keep=2)), {}, QUESTION, WHOLE),
-    "two searches": (lambda: rag(search=TWICE | RunnableLambda(lambda _: [])), {}, QUESTION, (QUESTION, (*FOUND, THIRD), ANSWER)),
+    "two searches": (lambda: rag(search=RunnableLambda(searching_twice)), {}, QUESTION, (QUESTION, (*FOUND, THIRD), ANSWER)),
     "cut before the prompt": (lambda: rag(search=Searching(texts=(THIRD, *FOUND)) | RunnableLambda(last_two)), {}, QUESTION, WHOLE),
     "cut before the prompt, and the state says all": (
         lambda: graph(Asked, stating), {}, {"question": QUESTION}, (QUESTION, (THIRD, *FOUND), ANSWER),
