@@ -33,8 +33,10 @@ def vector(text: str) -> list[float]:
 
 
 def clean(text: str) -> str:
-    """A text without the paths of the machine that made it."""
-    return re.sub(r'(?<=["\s(=:])/(?:[\w.+-]+/)+', "/app/", text)
+    """A text without what it says of the machine that made it."""
+    text = re.sub(r"""(?<=["\s(=:])\\?/(?:[\w.+-]+\\?/)+""", "/app/", text)
+    text = re.sub(r'(mlflow\.source\.git\.(?:commit|branch)\\?": ?\\?")\w+', r"\1main", text)
+    return re.sub(r'(mlflow\.user\\?": ?\\?")\w+', r"\1user", text)
 
 
 def write(name: str, text: str, noting: Noting, packages: Iterable[str]) -> None:
