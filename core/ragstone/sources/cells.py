@@ -139,3 +139,18 @@ def json_value(text: str | bytes) -> object:
     except (ValueError, RecursionError) as error:
         # An integer may have too many digits, or brackets may stand in brackets.
         return BadLine(0, f"not JSON: {str(error)[:100]}")
+
+
+def values_behind_each_other(text: bytes) -> object:
+    """The list of the JSON values of a text that has several behind each other; a `BadLine` where it is none."""
+    values: list[object] = []
+    rest = text.decode("utf-8-sig", "replace").strip()
+    at, decoder = 0, json.JSONDecoder()
+    try:
+        while at < len(rest):
+            value, at = decoder.raw_decode(rest, at)
+            values.append(value)
+            at += len(rest[at : at + 1_000]) - len(rest[at : at + 1_000].lstrip())
+    except (ValueError, RecursionError) as error:
+        return BadLine(0, f"not JSON: {str(error)[:100]}")
+    return values

@@ -2,15 +2,16 @@
 
 import codecs
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import IO, Any, AnyStr
 
 from ragstone.plain import is_list, is_mapping
-from ragstone.sample import name_list
-from ragstone.sources.cells import json_value
+from ragstone.sample import BadLine, name_list
+from ragstone.sources.cells import json_value, values_behind_each_other
 from ragstone.sources.reader import RowReader, Rows, SourceError
 from ragstone.sources.tables import SPLIT
+from ragstone.sources.trace_spans import holds_spans
 
 _BLANK_LINES = 1_000_000
 
@@ -39,10 +40,19 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
         if is_mapping(value) and "ragstone_results" in value:
             raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
         lines = chain([(number, line)], lines)
+        if holds_spans(value):
+            yield from _rows_of_traces(((n, json_value(each)) for n, each in lines), reader)
+            return
         # It may be the beginning of a list, or hold one.
         if not is_mapping(value) or not reader.knows(_without_rows(value)):
             held = list(lines)
-            whole = json_value(b"\n".join(line for _, line in held))
+            text = b"\n".join(line for _, line in held)
+            whole = json_value(text)
+            # Programs write objects behind each other, each over several lines.
+            whole = values_behind_each_other(text) if isinstance(whole, BadLine) else whole
+            if holds_spans(whole):
+                yield from _rows_of_traces(enumerate(whole if is_list(whole) else [whole], 1), reader, whole=True)
+                return
             if is_mapping(whole):
                 whole = [whole] if reader.knows(_without_rows(whole)) else _list_in(whole, name)
             if is_list(whole):
@@ -51,6 +61,13 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             lines = iter(held)
         break
     yield from (reader.row(number, json_value(line)) for number, line in lines)
+
+
+def _rows_of_traces(items: Iterable[tuple[int, object]], reader: RowReader, *, whole: bool = False) -> Rows:
+    # Loaded when first used.
+    from ragstone.sources.stored_traces import trace_rows
+
+    return trace_rows(items, reader, whole=whole)
 
 
 def _without_rows(value: Mapping[Any, object]) -> list[object]:

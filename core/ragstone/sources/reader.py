@@ -58,9 +58,9 @@ class RowReader:
                 raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
-        self._said = cast("Mapping[FieldName, str]", named)
-        self._others: Sequence[FieldName] = [field for field in FIELDS if field not in self._said]
-        self._naming = naming
+        self.said = cast("Mapping[FieldName, str]", named)
+        self._others: Sequence[FieldName] = [field for field in FIELDS if field not in self.said]
+        self.naming = naming
         self.largest = largest
         # Of a table of which some columns are not looked at.
         self._columns: Sequence[object] = ()
@@ -78,15 +78,15 @@ class RowReader:
             SourceError: None does, or one that is named is not there.
         """
         there = f"the columns are {name_list(names)}"
-        for field, name in self._said.items():
+        for field, name in self.said.items():
             if _column(name, names) not in names:
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
         if not self.knows(names):
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: {self._ways(names)}")
         texts = [name for name in names if isinstance(name, str)]
         meant = {name: _meanings(name) for name in texts}
-        contexts = "retrieved_contexts" in self._said or any("retrieved_contexts" in each for each in meant.values())
-        said = [_column(name, names) for name in self._said.values()]
+        contexts = "retrieved_contexts" in self.said or any("retrieved_contexts" in each for each in meant.values())
+        said = [_column(name, names) for name in self.said.values()]
         columns = texts if all_of_them and not contexts else [name for name in texts if meant[name] or name in said]
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
@@ -96,7 +96,7 @@ class RowReader:
     def knows(self, names: Iterable[object]) -> bool:
         """Whether some of these are a sample's fields."""
         there = [*names]
-        if any(_column(name, there) in there for field, name in self._said.items() if field not in _NO_SAMPLE):
+        if any(_column(name, there) in there for field, name in self.said.items() if field not in _NO_SAMPLE):
             return True
         return any(_meanings(name) - _NO_SAMPLE for name in there if isinstance(name, str))
 
@@ -114,7 +114,7 @@ class RowReader:
         return f"perhaps {' '.join(ways)}" if ways else f"name them with {self._way()}"
 
     def _way(self, field: str = "FIELD", key: str = "KEY") -> str:
-        return naming_of(self._naming, field, key)
+        return naming_of(self.naming, field, key)
 
     def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:
         """Return the row of one item.
@@ -150,13 +150,13 @@ class RowReader:
 
     def _read(self, row: Mapping[Any, object]) -> Read:
         """Read a row: what the user said of it, and the other fields under their usual names."""
-        if not self._said:
+        if not self.said:
             return read(row, CELLS)
-        taken = [*self._said.values()]
+        taken = [*self.said.values()]
         free = {name: value for name, value in row.items() if name not in taken}
         reading = read(free, CELLS, self._others)
         found: dict[FieldName, Found] = {}
-        for field, name in self._said.items():
+        for field, name in self.said.items():
             value = under(row, name, CELLS, missing=CELLS)
             if value is CELLS:
                 raise ValueError(f"{field}: there is no key {name!r}; the row has {name_list(list(row))}")
@@ -195,7 +195,7 @@ class RowReader:
         once: dict[FieldName, str] = {
             field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1
         }
-        return FirstRow(reading.found, unread, once, self._naming)
+        return FirstRow(reading.found, unread, once, self.naming)
 
 
 def _meanings(name: str) -> set[str]:
