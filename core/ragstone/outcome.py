@@ -243,9 +243,15 @@ def verdict_lines(verdict: Verdict, width: int = 100) -> Iterator[str]:
     word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
     yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
     for evidence in verdict.evidence:
-        chunk = "" if evidence.chunk is None else f"[{evidence.chunk}]"
+        # As the page counts contexts.
+        where = evidence.field if evidence.chunk is None else f"context {evidence.chunk + 1}"
         text = "" if evidence.text == verdict.text else f" {printable(evidence.text, width)}"
-        yield f"    [{evidence.field}{chunk} {evidence.start}-{evidence.end}]{text}"
+        yield f"    [{where} {evidence.start}-{evidence.end}]{text}"
+
+
+def _plain(value: float) -> str:
+    """A number with three digits, a count without."""
+    return f"{value:.0f}" if value.is_integer() else f"{value:.3f}"
 
 
 def _uncoloured(text: str, **_: object) -> str:
@@ -269,7 +275,7 @@ def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., s
         if (cause := cause_of(outcome)) is not None:
             yield f"    {printable(cause)}"
         if (parts := shown_parts(outcome)) and full:
-            yield f"    {'  '.join(f'{name} {value:.3f}' for name, value in parts.items())}"
+            yield f"    {'  '.join(f'{name} {_plain(value)}' for name, value in parts.items())}"
         for verdict in outcome.verdicts:
             if full or verdict.lowers_score:
                 first, *places = verdict_lines(verdict)

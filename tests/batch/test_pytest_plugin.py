@@ -34,9 +34,9 @@ def test_a_failure_shows_what_cost_it_and_nothing_else():
         "context_relevancy is 0.333, at least 0.7 is wanted",
         "  The question needs 1 of 3 sentences, from 1 of 1 contexts.",
         "  sentence 2: irrelevant: It rains.",
-        "      [retrieved_contexts[0] 22-31]",
+        "      [context 1 22-31]",
         "  sentence 3: irrelevant: It snows.",
-        "      [retrieved_contexts[0] 32-41]",
+        "      [context 1 32-41]",
     ]
 
 

@@ -36,12 +36,12 @@ def test_the_first_sample_by_default_or_one_by_id_and_metric(run, results, tmp_p
     assert [head.split()[:2] for head in heads(done.stdout)] == [["1", name] for name in GROUPS["rag"]]
     assert done.stdout.splitlines()[:4] == [
         "question: Who wrote book 1?",
-        "context 0: Book 1 is a novel. Ann 1 wrote it.",
-        "context 1: It rains. It snows.",
+        "context 1: Book 1 is a novel. Ann 1 wrote it.",
+        "context 2: It rains. It snows.",
         "response: Ann 1 did.",
     ]
     assert run("explain", results, "--metric", "rag").stdout == done.stdout
-    assert "    sentence 1: relevant: Book 1 is a novel.\n        [retrieved_contexts[0] 0-18]\n" in done.stdout
+    assert "    sentence 1: relevant: Book 1 is a novel.\n        [context 1 0-18]\n" in done.stdout
     one = ("--metric", "context_relevancy")
     assert run("explain", results, "bare", *one).stdout == (
         "response: A.\n"
@@ -110,7 +110,7 @@ def test_lines(monkeypatch):
         "    1 of 2.",
         "    part 0.333",
         f"    claim 1: supported p(supported)=0.99: {('Long ' * 50)[:99]}…",
-        "        [retrieved_contexts[2] 5-9] \\x1b[2J",
+        "        [context 3 5-9] \\x1b[2J",
     ]
     none = Unscored(metric="m", reason="judge_error", detail="E: \x1b[1m\nmore", version="1")
     assert list(evidence_lines("x", none)) == ["x  m  unscored (judge_error): E: \\x1b[1m more"]

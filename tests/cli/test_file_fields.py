@@ -65,9 +65,9 @@ MISSING = {
         "it also has 'context_1', 'context_2': name them with --field FIELD=KEY",
     ),
     "none": (
-        {"expected_sources": ["a.md"], "trace_id": "tr-1"},
-        ["retrieved_contexts missing", "not read: expected_sources, trace_id"],
-        "it also has 'expected_sources', 'trace_id': name them with --field FIELD=KEY",
+        {"gold": ["a.md"], "trace_id": "tr-1"},
+        ["retrieved_contexts missing", "not read: gold, trace_id"],
+        "it also has 'gold', 'trace_id': name them with --field FIELD=KEY",
     ),
 }  # fmt: skip
 

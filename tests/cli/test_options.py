@@ -25,7 +25,7 @@ from .conftest import row
         ("- --judge gpt", "Did you mean '--llm'?"),
         ("- --metrics rag", "Did you mean '--metric'?"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
-        ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, history"),
+        ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, reference_ids"),
         ("- --threshold nan", "--threshold nan: write X or METRIC=X"),
         ("- --threshold 2", "X from -1 to 1"),
         ("- --metric context_relevancy --threshold response_relevancy=0.5", "METRIC one of context_relevancy"),

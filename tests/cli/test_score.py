@@ -74,7 +74,7 @@ def test_fields_are_mapped_and_verdicts_explained(score, rows):
     fields = ("user_input=q", "retrieved_contexts=source", "response=text", "id=key")
     done = score(given, "--explain", "-v", *(arg for field in fields for arg in ("--field", field)))
     assert "k1  response_relevancy  " in done.stdout
-    assert "\n    sentence 1: relevant: One.\n        [retrieved_contexts[0] 0-4]\n" in done.stdout
+    assert "\n    sentence 1: relevant: One.\n        [context 1 0-4]\n" in done.stdout
 
 
 def test_standard_input_and_output_in_utf_8(score, rows):

@@ -7,14 +7,14 @@ from itertools import chain
 from ragstone.adapters.field_table import FieldLine, beginning, field_lines, field_table
 from ragstone.adapters.guesses import Candidate, candidates, guess
 from ragstone.cli.output import echo
-from ragstone.fields.names import STRONGLY, FieldName, bare, may_hold
+from ragstone.fields.names import ID_FIELDS, STRONGLY, FieldName, bare, may_hold
 from ragstone.fields.read import PLAIN, Found
 from ragstone.plain import printable
 from ragstone.sample import BadLine, FirstRow, Row, SampleField
 from ragstone.sources.reader import Rows
 
 _WANTED: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "response")
-_FURTHER: tuple[FieldName, ...] = ("reference", "history", "id", "metadata")
+_FURTHER: tuple[FieldName, ...] = ("reference", *ID_FIELDS, "history", "id", "metadata")
 _WIDEST = 160
 
 

@@ -1,9 +1,11 @@
 """The command's entry: its subcommands, and how errors, a closed pipe, a full disk and Ctrl-C end each of them."""
 
+import difflib
 import errno
 import io
 import sys
 import traceback
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast
@@ -41,7 +43,7 @@ _OPTIONS_ELSEWHERE = {
 }  # fmt: skip
 _COMMANDS_ELSEWHERE = {
     "eval": "score", "evaluate": "score", "help": "--help", "monitor": "live", "run": "score", "test": "score",
-    "version": "--version", "view": "report", "worker": "live worker",
+    "version": "--version", "view": "report",
 }  # fmt: skip
 
 
@@ -73,10 +75,19 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; of one that other libraries have, say what it is called here."""
-        meant = _COMMANDS_ELSEWHERE.get(args[0])
-        if meant:
-            raise click.UsageError(f"No such command '{args[0]}'. Did you mean {meant}?", ctx)
-        return super().resolve_command(ctx, args)
+        if args[0] in (names := self.list_commands(ctx)):
+            return super().resolve_command(ctx, args)
+        meant = _COMMANDS_ELSEWHERE.get(args[0]) or self._near(ctx, args[0], names)
+        raise click.UsageError(f"No such command '{args[0]}'. {meant and f'Did you mean {meant}?'}".rstrip(), ctx)
+
+    def _near(self, ctx: click.Context, name: str, names: Sequence[str]) -> str:
+        """The command whose name is near, also of a group; "" where none is."""
+        known = {each: each for each in names}
+        for group in names:
+            if isinstance(command := self.get_command(ctx, group), click.Group):
+                known |= {each: f"{group} {each}" for each in command.list_commands(ctx) if each not in known}
+        near = difflib.get_close_matches(name, known, n=1)
+        return known[near[0]] if near else ""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
         try:
@@ -136,7 +147,7 @@ def _message(error: OSError) -> str:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="ragstone")
+@click.version_option(__version__, "-V", "--version", prog_name="ragstone")
 def cli() -> None:
     """Score what a RAG app really answers, with evidence."""
 

@@ -75,7 +75,7 @@ def sample_lines(sample: Sample, *, contexts: bool = True) -> Iterator[str]:
         yield f"{turn.role}: {printable(turn.content, _LONGEST)}"
     if sample.user_input:
         yield f"question: {printable(sample.user_input, _LONGEST)}"
-    for number, text in enumerate(sample.retrieved_contexts if contexts else ()):
+    for number, text in enumerate(sample.retrieved_contexts if contexts else (), 1):
         yield f"context {number}: {printable(text, _LONGEST)}"
     if sample.response:
         yield f"response: {printable(sample.response, _LONGEST)}"
