@@ -10,7 +10,7 @@ import pytest
 
 from ragstone import Sample, Verdict
 from ragstone.report import Report
-from ragstone.report.tables import COLUMNS, neutral
+from ragstone.results.frames import FRAME_COLUMNS, neutral
 from ragstone.results.record import Record
 
 from .reports import rich, scored, unscored
@@ -56,7 +56,7 @@ def read_csv(path):
 def test_csv(two, tmp_path):
     two.to_csv(tmp_path / "a.csv")
     rows = read_csv(tmp_path / "a.csv")
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == list(FRAME_COLUMNS)
     assert [row["row"] for row in rows] == ["0", "0", "0", "1"]
     assert [row["value"] for row in rows] == ["0.5", "-0.25", "1.0", ""]
     assert [row["passed"] for row in rows] == ["", "", "True", ""]
@@ -80,7 +80,7 @@ def test_every_form_of_a_formula_is_defused(sign):
 def test_csv_of_any_text(tmp_path):
     text = 'a"b,c\r\n\x00\udcff\u202e;\t'
     Report.of([]).to_csv(tmp_path / "b.csv")
-    assert (tmp_path / "b.csv").read_text().strip() == ",".join(COLUMNS)
+    assert (tmp_path / "b.csv").read_text().strip() == ",".join(FRAME_COLUMNS)
     rich(text).to_csv(tmp_path / "a.csv")
     rows = read_csv(tmp_path / "a.csv")
     assert len(rows) == 12
@@ -90,7 +90,7 @@ def test_csv_of_any_text(tmp_path):
 def test_pandas(two):
     pandas = pytest.importorskip("pandas", reason="pip install pandas")
     frame = two.to_pandas()
-    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame.columns) == list(FRAME_COLUMNS)
     assert frame["value"].tolist() == [0.5, -0.25, 1.0, pandas.NA]
     assert frame["value"].mean() == pytest.approx(1.25 / 3)
     assert frame["passed"].tolist() == [pandas.NA, pandas.NA, True, pandas.NA]
@@ -102,7 +102,7 @@ def test_pandas(two):
 def test_polars_and_parquet(two, tmp_path):
     polars = pytest.importorskip("polars", reason="pip install polars")
     frame = two.to_polars()
-    assert frame.columns == list(COLUMNS)
+    assert frame.columns == list(FRAME_COLUMNS)
     assert frame["value"].to_list() == [0.5, -0.25, 1.0, None]
     assert frame["passed"].to_list() == [None, None, True, None]
     assert Report.of([]).to_polars().schema == frame.schema, "an empty one has the same types"

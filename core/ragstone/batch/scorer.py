@@ -12,7 +12,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.names import metric_class, metrics_from, spread
 from ragstone.options import Count, checked
 from ragstone.plain import is_mapping
-from ragstone.report.tables import COLUMNS, Cell, to_frame, to_rows
+from ragstone.results.frames import FRAME_COLUMNS, NO_SAMPLE, Cell, to_frame, to_rows
 from ragstone.sample import BadLine
 
 _RATES = ("requests_per_minute", "tokens_per_minute", "max_cost")
@@ -56,8 +56,8 @@ class Scorer:
         'row bigint, sample_id strin'
     """
 
-    columns: Mapping[str, str] = COLUMNS
-    spark_schema = ", ".join([f"{name} {_SPARK[kind]}" for name, kind in COLUMNS.items()])
+    columns: Mapping[str, str] = FRAME_COLUMNS
+    spark_schema = ", ".join([f"{name} {_SPARK[kind]}" for name, kind in FRAME_COLUMNS.items()])
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Scorer:
             self._named, **self._models, max_concurrency=self._limits.max_concurrency
         )
         report = evaluate(rows, self._metrics, progress=False, limits=self._limits, **self._options)
-        empty: dict[str, Cell] = dict.fromkeys(COLUMNS)
+        empty: dict[str, Cell] = dict.fromkeys(FRAME_COLUMNS)
         bad = [empty | _no_sample(line) for line in report.bad_rows]
         return to_frame([*to_rows(report.results(samples=True)), *bad])
 
@@ -116,7 +116,7 @@ def _divided(limits: Limits, share: int) -> Limits:
 
 
 def _no_sample(line: BadLine) -> dict[str, Cell]:
-    return {"row": line.line - 1, "sample_id": str(line.line), "unscored": "no_sample", "reason": line.problem}
+    return {"row": line.line - 1, "sample_id": str(line.line), "unscored": NO_SAMPLE, "reason": line.problem}
 
 
 def _rows_of(batch: Any) -> object:  # noqa: ANN401 - of Ray, Arrow or pandas

@@ -35,8 +35,8 @@ markdown_option = click.option("--markdown", is_flag=True, help="Print Markdown,
 
 
 @click.command("compare", short_help="Say which of two systems is better.")
-@click.argument("a", type=click.Path(exists=True, dir_okay=False))
-@click.argument("b", type=click.Path(exists=True, dir_okay=False))
+@click.argument("a", type=click.Path(exists=True))
+@click.argument("b", type=click.Path(exists=True))
 @any_version_option
 @group_option
 @drop_option

@@ -120,7 +120,7 @@ def _means(page: Report, by: Sequence[Facet]) -> dict[str, object]:
 
 
 @click.command(short_help="Print why a sample scored as it did.")
-@click.argument("results", type=click.Path(exists=True, dir_okay=False))
+@click.argument("results", type=click.Path(exists=True))
 @click.argument("sample_id", required=False)
 @click.option("--metric", metavar="NAME", help="Only this metric, or the metrics of this group.")
 @click.option("--json", "as_json", is_flag=True, help="Print each outcome as a line of JSON, as results files have it.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.errors import GroupError
+from ragstone.errors import GroupError, ResultsError
 from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
@@ -25,7 +25,6 @@ from ragstone.report.tables import (
     Tabular,
     cost_cells,
     count,
-    installed,
     interval_of,
     moment,
     money,
@@ -33,11 +32,9 @@ from ragstone.report.tables import (
     number,
     of_groups,
     percent,
-    to_frame,
-    to_rows,
     wide_frame,
-    write_csv,
 )
+from ragstone.results.frames import installed, to_frame, to_rows, write_csv
 from ragstone.results.groups import RowKey, conversation_of, conversations, group_name, group_of
 from ragstone.results.memory import MemoryResults, Results
 from ragstone.results.record import Record, row_of
@@ -488,7 +485,7 @@ class Report(Tabular):
 
 def open_report(source: Location, since: Since = None) -> Report:
     """The report that `Report.load` does, before its records are read."""
-    from ragstone.results.read import ResultsError, open_results
+    from ragstone.results.read import open_results
 
     begin = seconds_since(since, now=time.time())
     results = open_results(source)

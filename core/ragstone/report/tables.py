@@ -1,20 +1,16 @@
-"""Numbers as text, and tables: on a terminal, in a notebook, on a page, in a spreadsheet or data frame."""
+"""Numbers as text, and tables: on a terminal, in a notebook, on a page; a frame with a column for each metric."""
 
-import csv
 import html
-import importlib
-import io
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from ragstone.outcome import Unscored
 from ragstone.plain import printable
 from ragstone.report.aggregates import key_of
 from ragstone.report.statistics import TIE
+from ragstone.results.frames import FRAME_COLUMNS, REAL, Cell, plain_cell, to_frame
+from ragstone.sample import SampleField
 from ragstone.text.plain import text_table
 
 if TYPE_CHECKING:
@@ -34,22 +30,6 @@ _COSTS = {
 }
 FEW_GROUPS = "{}, and fewer than 5 say too little of others"
 _NAME = 100
-
-Cell = str | int | float | bool | None
-# What pandas calls each type: all have a form for what is missing, so none is NaN.
-_TEXT, _COUNT, _REAL, _FLAG = "string", "Int64", "Float64", "boolean"
-COLUMNS: Mapping[str, str] = {
-    "row": _COUNT, "sample_id": _TEXT, "metric": _TEXT, "version": _TEXT, "judge": _TEXT, "setup": _TEXT,
-    "chosen_by": _TEXT, "group": _TEXT,
-    "value": _REAL, "passed": _FLAG, "unscored": _TEXT, "reason": _TEXT, "breakdown": _TEXT, "verdicts": _TEXT,
-    "llm_calls": _COUNT, "embed_calls": _COUNT, "input_tokens": _COUNT, "output_tokens": _COUNT, "seconds": _REAL,
-    "user_input": _TEXT, "retrieved_contexts": _TEXT, "response": _TEXT, "reference": _TEXT,
-}  # fmt: skip
-# As a formula, also behind space, and in the full-width forms that spreadsheets in East Asian languages take.
-_RUN_BY_SPREADSHEETS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-_OBEYED_BY_SPREADSHEETS = ("\t", "\r", "\n")
-_OF_RECORD = ("row", "sample_id", "judge", "setup", "chosen_by", "group")
-_SAMPLE = ("user_input", "retrieved_contexts", "response", "reference")
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -160,79 +140,10 @@ class Tabular(ABC):
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def to_rows(records: "Iterable[Record]") -> Iterator[dict[str, Cell]]:
-    """Yield each record, with its sample, as cells by column; what is a list or a mapping is JSON.
-
-    `unscored` is the word of an `Unscored`, and `reason` its detail; `reason` of a `Score` is its sentence.
-    """
-    row, texts = None, dict[str, object]()
-    for record in records:
-        if (record.row, record.sample_id) != row:
-            row, sample = (record.row, record.sample_id), record.sample
-            texts = (
-                {}
-                if sample is None
-                else {name: None if value in ((), []) else value for name, value in sample.model_dump().items()}
-            )
-        outcome = record.outcome.model_dump()
-        if isinstance(record.outcome, Unscored):
-            outcome |= {"unscored": record.outcome.reason, "reason": record.outcome.detail}
-        cells = {**texts, **outcome, **outcome["usage"], **{name: getattr(record, name) for name in _OF_RECORD}}
-        yield {name: _plain_cell(cells.get(name)) for name in COLUMNS}
-
-
-def _plain_cell(value: object) -> Cell:
-    if value is None or isinstance(value, (int, float)):
-        return value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    # Half characters of UTF-16 are escaped: Arrow cannot hold them.
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def write_csv(path: Path, rows: Iterable[Mapping[str, Cell]]) -> None:
-    """Write a CSV file: UTF-8, a missing value being an empty cell."""
-    from ragstone.results.private_files import replacing
-
-    with replacing(path) as raw:
-        target = io.TextIOWrapper(raw, encoding="utf-8", newline="")
-        table = csv.writer(target)
-        table.writerow(COLUMNS)
-        table.writerows([neutral(row[name]) for name in COLUMNS] for row in rows)
-        target.flush()
-        target.detach()
-
-
-def neutral(cell: Cell) -> Cell:
-    """A cell that no spreadsheet runs: a text that it would gets a ' in front; numbers stay as they are."""
-    if not isinstance(cell, str):
-        return cell
-    # Python 3.10 cannot write it, and many readers end at it.
-    cell = cell.replace("\x00", "\ufffd")
-    bare = cell.lstrip().lstrip("\ufeff").lstrip()
-    runs = cell.startswith(_OBEYED_BY_SPREADSHEETS) or bare.startswith(_RUN_BY_SPREADSHEETS)
-    return f"'{cell}" if runs else cell
-
-
-def installed(module: str, export: str) -> Any:  # noqa: ANN401 - a module that is no dependency
-    """The module that an export needs."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(f"{export} needs {module}, which is not installed: pip install {module}") from error
-
-
-def to_frame(rows: Iterable[Mapping[str, Cell]], columns: Mapping[str, str] = COLUMNS) -> Any:  # noqa: ANN401 - a pandas.DataFrame
-    """A pandas DataFrame of columns of these types; a missing value is NA, never NaN."""
-    pandas = installed("pandas", "to_pandas")
-    kept = list(rows)
-    return pandas.DataFrame(
-        {name: pandas.array([row[name] for row in kept], dtype=kind) for name, kind in columns.items()}
-    )
-
-
 def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, MetricSummary]") -> Any:  # noqa: ANN401 - a pandas.DataFrame
     """A pandas DataFrame with a row for each sample and a column for each metric; a missing value is NA."""
-    kinds = {name: COLUMNS[name] for name in ("row", "sample_id", *_SAMPLE)}
+    fields = get_args(SampleField)
+    kinds = {name: FRAME_COLUMNS[name] for name in ("row", "sample_id", *fields)}
     # A criterion may have the name of a text.
     names = {each.info.key: f"{name} score" if name in kinds else name for name, each in summaries.items()}
     kept: list[dict[str, Cell]] = []
@@ -242,6 +153,6 @@ def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, Metr
         values: dict[str, Cell] = dict.fromkeys(names.values())
         for record in records:
             values[names[key_of(record)]] = record.outcome.value
-        cells = {name: _plain_cell(texts.get(name) or None) for name in _SAMPLE}
+        cells = {name: plain_cell(texts.get(name) or None) for name in fields}
         kept.append({"row": records[0].row, "sample_id": records[0].sample_id, **cells, **values})
-    return to_frame(kept, kinds | dict.fromkeys(names.values(), _REAL))
+    return to_frame(kept, kinds | dict.fromkeys(names.values(), REAL))

@@ -17,9 +17,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.errors import RagstoneError
+from ragstone.errors import ResultsError
 from ragstone.plain import printable
 from ragstone.results.database import Database, Transaction
+from ragstone.results.frame_files import FrameResults, no_results, stamp
 from ragstone.results.memory import Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import (
@@ -45,10 +46,6 @@ _TORN = b"{"
 # How many rows and lines a note names.
 _NAMED = 5
 _READ = [name for name in COLUMNS if name not in ("sample", "watched")]
-
-
-class ResultsError(RagstoneError, ValueError):
-    """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 
 _SCHEMA = results_database(ResultsError)
@@ -92,12 +89,16 @@ def open_results(source: str | os.PathLike[str]) -> Results:
             return DatabaseResults(partial(ServerDatabase, text, _SCHEMA, None))
         except ValueError as error:
             raise ResultsError(str(error)) from None
+    if path.is_dir():
+        return FrameResults(path)
     if not path.is_file():
         problem = "is not a file" if path.exists() else "no such file"
         raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
     with path.open("rb") as file:
-        is_database = file.read(16) == b"SQLite format 3\x00"
-    return DatabaseResults(partial(SqliteFile, path, _SCHEMA, _PATIENCE)) if is_database else FileResults(path)
+        if file.read(16) == b"SQLite format 3\x00":
+            return DatabaseResults(partial(SqliteFile, path, _SCHEMA, _PATIENCE))
+    results = FileResults(path)
+    return results if results.is_lines else FrameResults(path)
 
 
 class FileResults(Results):
@@ -110,14 +111,13 @@ class FileResults(Results):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._stamp = _stamp(self.path)
+        self._stamp = stamp(self.path)
         with self._lines() as lines:
             first = next(lines, b"").strip()
-        if first and first[:1] != b"{":
-            raise self._no_results()
         head: object = None
         with suppress(ValueError, RecursionError):
             head = json.loads(first)
+        self.is_lines = first[:1] in (b"", b"{") and not (isinstance(head, dict) and "sample_id" in head)
         if isinstance(head, dict) and RESULTS_MARK in head:
             self.info = cast("Mapping[str, Any]", head)
             self.name = str(self.info.get("name", ""))
@@ -148,7 +148,7 @@ class FileResults(Results):
                 if since is None or record.submitted_at >= since:
                     yield record
         if bad and not good:
-            raise self._no_results()
+            raise no_results(self.path)
         notes: list[str] = []
         if bad[-1:] == [number]:
             bad.pop()
@@ -159,7 +159,7 @@ class FileResults(Results):
 
     @contextmanager
     def _lines(self) -> Generator[Iterator[bytes], None, None]:
-        if _stamp(self.path) != self._stamp:
+        if stamp(self.path) != self._stamp:
             raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
         with self.path.open("rb") as file:
             packed = file.peek(2)[:2] == b"\x1f\x8b"
@@ -167,12 +167,6 @@ class FileResults(Results):
                 yield _gunzipped(file) if packed else file
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise ResultsError(f"{self.path}: cannot be read: {error}") from error
-
-    def _no_results(self) -> ResultsError:
-        return ResultsError(
-            f"{self.path}: has no results: pass an unchanged file of `ragstone score --out` or Report.to_json; samples "
-            f"are scored first: `ragstone score {self.path}`"
-        )
 
 
 class DatabaseResults(Results):
@@ -281,8 +275,3 @@ def _gunzipped(file: IO[bytes]) -> Iterator[bytes]:
         except EOFError:
             # What is there is read, and that its end is missing shows.
             yield _TORN
-
-
-def _stamp(path: Path) -> tuple[int, int, int, int]:
-    state = path.stat()
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns

@@ -233,7 +233,10 @@ def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record
         outcome = {name: values[name] for name in kind.model_fields if name in values}
         if "verdicts" in outcome:
             known = _texts_by_field(sample)
-            outcome["verdicts"] = [_verdict_fields(each, known) for each in outcome["verdicts"]]
+            # Those of a frame have names already.
+            outcome["verdicts"] = [
+                each if isinstance(each, dict) else _verdict_fields(each, known) for each in outcome["verdicts"]
+            ]
         return _adapter().validate_python({"sample_id": values["id"], "outcome": kind(**outcome), **named})
     except _DAMAGE as error:
         raise ValueError(f"no record: {type(error).__name__}: {error}") from None
