@@ -8,9 +8,11 @@ if TYPE_CHECKING:
     from ragstone.clients import OpenAICompatible as OpenAICompatible
     from ragstone.judge import (
         LLM as LLM,
+        BaseClaimChecker as BaseClaimChecker,
         BaseDecisionModel as BaseDecisionModel,
         BaseEmbedder as BaseEmbedder,
         BaseLLM as BaseLLM,
+        ClaimChecker as ClaimChecker,
         DecisionModel as DecisionModel,
         DecisionReply as DecisionReply,
         DecisionRequest as DecisionRequest,
@@ -42,8 +44,8 @@ else:
             "ragstone._version": "__version__",
             "ragstone.batch.evaluate": "aevaluate evaluate",
             "ragstone.clients": "OpenAICompatible",
-            "ragstone.judge": "LLM BaseDecisionModel BaseEmbedder BaseLLM DecisionModel DecisionReply DecisionRequest "
-            "Embedder LLMReply LLMRequest Question",
+            "ragstone.judge": "LLM BaseClaimChecker BaseDecisionModel BaseEmbedder BaseLLM ClaimChecker DecisionModel "
+            "DecisionReply DecisionRequest Embedder LLMReply LLMRequest Question",
             "ragstone.limits.limits": "Limits",
             "ragstone.live": "Alert Budget Monitor trace_id",
             "ragstone.metrics": " ".join(metrics.__all__),

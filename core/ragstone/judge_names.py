@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _OPENAI_EMBEDDER = "openai:text-embedding-3-small"
 _ENTRY_POINTS = {"llm": "ragstone.judges", "embedder": "ragstone.embedders"}
 # Our own entry points put these names before a model.
-_OURS = {"local", "openai-decisions", "systemone"}
+_OURS = {"checker", "local", "openai-decisions", "systemone"}
 _NAME = re.compile(
     r"(?P<local>local(:(?P<path>.*))?)|openai:(?P<openai>.+)|((?P<model>(?!https?://).+)@)?(?P<url>https?://.*)"
     r"|(?P<entry>[A-Za-z_][\w.]*:[A-Za-z_][\w.]*)"
@@ -152,7 +152,7 @@ def forms() -> str:
     """Return the forms that the name of a judge or an embedder may have."""
     added = "".join(f"{package}:MODEL, " for package in _packages())
     ours = "local, local:PATH, local:hf:OWNER/REPO/FILE.gguf, openai:MODEL, URL, MODEL@URL"
-    return f"{ours}, openai-decisions:MODEL, systemone:URL, {added}or module:function"
+    return f"{ours}, openai-decisions:MODEL, systemone:URL, checker:MODEL@URL, {added}or module:function"
 
 
 def is_entry_point(name: str) -> bool:

@@ -73,9 +73,12 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
 def _judge(spec: str) -> str:
     llm: Judge = connected_llm(spec, max_concurrency=1)
     if isinstance(llm, DecisionModel):
-        asked = DecisionRequest("doctor.ask", {"text": "Water."}, {"1": Question("Is it wet?", ("yes", "no"))})
-        shares = llm.decide(asked).probabilities["1"]
-        return f"{llm.model} decides, {shares and dict(shares)}, and writes no texts: name a --writer, too"
+        question = Question("Does the text say that water is wet?", ("yes", "no"), "Water is wet.")
+        shares = llm.decide(DecisionRequest("doctor.ask", {"text": "Water is wet."}, {"1": question})).probabilities[
+            "1"
+        ]
+        does = "checks claims" if getattr(llm, "claims_only", False) else "decides"
+        return f"{llm.model} {does}, {shares and dict(shares)}, and writes no texts: name a --writer, too"
     request = LLMRequest(
         task="doctor.ask",
         system="Answer the question.",

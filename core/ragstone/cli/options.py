@@ -36,6 +36,7 @@ EMBEDDER_HELP = (
 )
 _PROBE_TIMEOUT = 10.0
 
+_CHECKER = "checker:"
 _DECISIONS = ("openai-decisions:", "systemone:")
 
 
@@ -253,14 +254,14 @@ def _stand_in(option: str, name: str) -> Any:  # noqa: ANN401 - a judge or an em
             return FakeDecisions(lambda _question, _texts: None, model=judge_names.model_of(name))
         return (
             judge_names.make_llm(name)
-            if judge_names.is_local(name)
+            if judge_names.is_local(name) or name.startswith(_CHECKER)
             else judge_names.NullJudge(judge_names.model_of(name))
         )
 
 
 def import_from_here(name: str) -> None:
     """Let a name of the form module:name be found in the current folder too; what is installed goes before it."""
-    if judge_names.is_entry_point(name) and (here := str(Path.cwd())) not in sys.path:
+    if judge_names.is_entry_point(name.removeprefix(_CHECKER)) and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
 
 

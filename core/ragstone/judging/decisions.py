@@ -18,9 +18,9 @@ _ROUNDING = 0.02
 def one_question(
     task: str, texts: Mapping[str, str], instruction: str, item: Mapping[str, str], choices: tuple[str, ...]
 ) -> DecisionRequest:
-    """A request of one question, which has the item fenced behind its instruction."""
+    """A request of one question, which has the item fenced behind its instruction, and bare beside it."""
     question = "\n".join(filter(None, (instruction, fence(item)))).strip()
-    return DecisionRequest(task, texts, {"1": Question(question, choices)})
+    return DecisionRequest(task, texts, {"1": Question(question, choices, sendable("\n".join(item.values())))})
 
 
 def ask_question(request: DecisionRequest) -> Flow[Answer]:
@@ -69,11 +69,15 @@ def _same_texts(round_: Round, most: int) -> list[list[int]]:
 def _numbered_tasks(round_: Round) -> list[tuple[str, int]]:
     """Each request's task, and which of the round's questions of this task it is: the number of its item."""
     asked: Counter[str] = Counter()
+    numbers: dict[int, int] = {}
     names: list[tuple[str, int]] = []
     for request in round_:
-        task = request.task if isinstance(request, DecisionRequest) else ""
-        asked[task] += 1
-        names.append((task, asked[task]))
+        task, question = (request.task, request.questions["1"]) if isinstance(request, DecisionRequest) else ("", None)
+        # The same question is put to each window of a text.
+        if question is None or id(question) not in numbers:
+            asked[task] += 1
+            numbers[id(question)] = asked[task]
+        names.append((task, numbers[id(question)]))
     return names
 
 

@@ -112,6 +112,11 @@ class Asker:
         return not decides(self.llm)
 
     @cached_property
+    def claims_only(self) -> bool:
+        """Whether the judge takes a text and a claim, and no other question."""
+        return getattr(self.llm, "claims_only", False) is True
+
+    @cached_property
     def has_writer(self) -> bool:
         """Whether anybody writes texts: the writer, or the judge."""
         return self.judge_writes or self.writer is not None
@@ -198,6 +203,10 @@ class Asker:
         """
         if isinstance(request, LLMRequest):
             return ask(request, partial(self._read_choice, request))
+        if self.claims_only:
+            from ragstone.judging.checkers import ask_claim
+
+            return ask_claim(request, cast("Any", self.llm).most_tokens)
         from ragstone.judging.decisions import ask_question
 
         return ask_question(request)

@@ -92,6 +92,7 @@ class Metric(Asker, ABC):
         needs_llm: Whether it asks a judge. Without one, `_flow` may return its score without a `yield`.
         needs_embedder: Whether a field `embedder` of None always becomes the embedder of the judge's provider.
             Otherwise only the embedded judge fills it.
+        checks_claims: Whether it asks its judge nothing but whether a text supports an item, as a claim checker says.
         has_expected: Whether `_flow` also passes `_score` an expected value. Without one, scoring is always "count".
         auto_expects: Whether scoring="auto" may use it; False if counting agrees better with people.
         neutral_options: Options that leave the score as it is, or that the version names. Scores under different values
@@ -119,6 +120,7 @@ class Metric(Asker, ABC):
     higher_is_better: ClassVar[bool] = True
     needs_llm: ClassVar[bool] = True
     needs_embedder: ClassVar[bool] = False
+    checks_claims: ClassVar[bool] = False
     follows_history: ClassVar[bool] = False
     neutral_options: ClassVar[Set[str]] = frozenset({"max_characters", "reason", "threshold"})
 
@@ -167,6 +169,11 @@ class Metric(Asker, ABC):
 
     def _check_models(self, models: Models) -> None:
         judge = models.judge
+        if self.claims_only and self.needs_llm and not self.checks_claims:
+            raise ValueError(
+                f"llm: {judge.model!r} is a claim checker, which cannot answer what {self.name} asks; it can judge "
+                "faithfulness, context_recall, citation_support and factual_correctness"
+            )
         if self.judge_writes:
             checked("llm.asking", cast("LLM", judge).asking, Asking)
         elif self.asking == "together":

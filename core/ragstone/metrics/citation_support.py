@@ -119,6 +119,7 @@ class CitationSupport(SplittingMetric):
     asks: ClassVar[str] = "Do the sources that the answer cites say what it says?"
     version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
+    checks_claims: ClassVar[bool] = True
     examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     prompts: ClassVar[Mapping[str, str]] = {"supported": _SUPPORTED, "verdict": IS_SUPPORTED}
 
@@ -196,7 +197,7 @@ class CitationSupport(SplittingMetric):
 
     def _check(self, claims: Sequence[tuple[str, tuple[int, ...]]], contexts: Sequence[str]) -> Flow[list[Answer]]:
         """Ask of each claim whether the contexts of its numbers support it."""
-        if self.asks_one_by_one and self.judge_writes:
+        if self.asks_one_by_one and (self.judge_writes or self.claims_only):
             texts = ["\n".join([contexts[n - 1] for n in group]) for _, group in claims]
             pairs = zip(texts, claims, strict=True)
             alone = [self.ask_word("verdict", {"text": text}, item={"claim": claim}) for text, (claim, _) in pairs]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from ragstone.judging import TEXT, Answer, CannotScore, Flow, distinct, json_form, listing, record
 from ragstone.metrics.asking import WRITTEN, ItemDetails, ask_items, by_map, listed
-from ragstone.metrics.base import ItemKind, Metric
+from ragstone.metrics.base import ItemKind, ItemOrigin, Metric
 from ragstone.metrics.fitted import SUPPORTED, length
 from ragstone.metrics.values import expected_share, least, reworded, share_of, verdicts_of
 from ragstone.outcome import Evidence, Score, Verdict
@@ -63,6 +63,11 @@ class SplittingMetric(Metric):
             # An unknown language is refused here, not at the first sample.
             self.splitter("", self.language)
 
+    @property
+    def has_written_claims(self) -> bool:
+        """Whether claims are written: by a judge that is asked together, or by a claim checker's writer."""
+        return self.writer is not None if self.claims_only else not self.asks_one_by_one
+
     def find_claims(
         self, name: str, sample: Sample, field: Literal["response", "reference"] = "response"
     ) -> Flow[tuple[Claim, ...]]:
@@ -70,7 +75,7 @@ class SplittingMetric(Metric):
 
         A small judge lists claims badly, and a sentence costs no call.
         """
-        if self.asks_one_by_one:
+        if not self.has_written_claims:
             return self.sentence_claims(sample, field)
         return self.ask_json(
             "claims",
@@ -83,10 +88,9 @@ class SplittingMetric(Metric):
 
     def claims_kind(self, kind: str, source: str) -> ItemKind:
         """Return the kind of claims that a person checks against a text: asked one by one, they are sentences."""
-        question = f"Is it supported by the {source}?"
-        if self.asks_one_by_one:
-            return ItemKind(kind, question, ("supported", "unsupported"), "text")
-        return ItemKind(kind, question, CLAIM_WORDS)
+        words = ("supported", "unsupported") if self.asks_one_by_one else CLAIM_WORDS
+        origin: ItemOrigin = "judge" if self.has_written_claims else "text"
+        return ItemKind(kind, f"Is it supported by the {source}?", words, origin)
 
     def sentences(self, sample: Sample, field: SampleField) -> Flow[list[Evidence]]:
         """Return the sentences of a field in order, without the white space around them.
@@ -146,6 +150,7 @@ class SupportedClaims(SplittingMetric):
     """A metric that is the share of a text's claims that the retrieved contexts support."""
 
     has_expected: ClassVar[bool] = True
+    checks_claims: ClassVar[bool] = True
     examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     claims_of: ClassVar[Literal["response", "reference"]]
 

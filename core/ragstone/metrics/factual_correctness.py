@@ -88,6 +88,7 @@ class FactualCorrectness(SplittingMetric):
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True
+    checks_claims: ClassVar[bool] = True
     examples: ClassVar[Mapping[str, str]] = {"verdict": SUPPORT_EXAMPLES}
     prompts: ClassVar[Mapping[str, str]] = {"claims": _CLAIMS, "verdicts": _VERDICTS, "verdict": IS_SUPPORTED}
 
@@ -104,12 +105,12 @@ class FactualCorrectness(SplittingMetric):
 
     def _flow(self, sample: Sample) -> Flow[Score]:
         self._fits(sample, *self.required_fields)
-        if self.asks_one_by_one:
+        if self.has_written_claims:
+            claims = yield from self._list(sample)
+        else:
             claims = yield from both(
                 self.sentence_claims(sample, "response"), self.sentence_claims(sample, "reference")
             )
-        else:
-            claims = yield from self._list(sample)
         if self.asks_one_by_one or sum(map(len, claims)) > MOST_ITEMS:
             checks = yield from both(
                 self.check_claims(claims[0], "reference", sample, "reference"),

@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from inspect import getattr_static
 from typing import Literal, cast
 
-from ragstone.judge import LLM, Embedder, Judge
+from ragstone.judge import LLM, ClaimChecker, Embedder, Judge
 from ragstone.judge_names import RegistryError, make_embedder, make_llm, wrapped
 
 _LLM = ("model", "asking", "generate", "agenerate")
 _DECISIONS = ("model", "most_questions", "decide", "adecide")
+_CHECKER = ("model", "most_claims", "check", "acheck")
 _EMBEDDER = ("model", "embed", "aembed")
 _INSTEAD = (
     "pass its name, or a ragstone {0}: OpenAICompatible of ragstone.clients, Local{0} of ragstone.local, or one of an "
@@ -27,7 +28,17 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
     if isinstance(judge, str):
         with naming(role):
             judge = make_llm(judge, **settings)
-    if not (_has(judge, _LLM) or _has(judge, _DECISIONS)):
+    is_judge = _has(judge, _LLM) or _has(judge, _DECISIONS)
+    names = _CHECKER[1:2] if is_judge else _CHECKER[1:]
+    if any(_has(judge, (name,)) for name in names):
+        if role == "writer":
+            raise TypeError(f"writer: {type(judge).__name__} is a claim checker, which writes no texts; name an LLM")
+        check_members(role, judge, _CHECKER, "ragstone.BaseClaimChecker makes one of a class with check or acheck")
+        # Loaded when first used.
+        from ragstone.judging.checkers import ClaimJudge
+
+        return ClaimJudge(cast("ClaimChecker", judge))
+    if not is_judge:
         _refuse_client(role, judge)
         judge = wrapped(judge, "llm")
     if role == "llm" and decides(judge):

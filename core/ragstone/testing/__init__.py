@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ragstone.testing.assertions import assert_not_worse as assert_not_worse, assert_score as assert_score
     from ragstone.testing.contracts import (
+        ClaimCheckerContract as ClaimCheckerContract,
         DecisionContract as DecisionContract,
         EmbedderContract as EmbedderContract,
         LLMContract as LLMContract,
     )
     from ragstone.testing.fakes import (
+        FakeChecker as FakeChecker,
         FakeDecisions as FakeDecisions,
         FakeEmbedder as FakeEmbedder,
         FakeLLM as FakeLLM,
@@ -23,7 +25,7 @@ else:
         __name__,
         {
             "ragstone.testing.assertions": "assert_not_worse assert_score",
-            "ragstone.testing.contracts": "DecisionContract EmbedderContract LLMContract",
-            "ragstone.testing.fakes": "FakeDecisions FakeEmbedder FakeLLM Reply by_step",
+            "ragstone.testing.contracts": "ClaimCheckerContract DecisionContract EmbedderContract LLMContract",
+            "ragstone.testing.fakes": "FakeChecker FakeDecisions FakeEmbedder FakeLLM Reply by_step",
         },
     )

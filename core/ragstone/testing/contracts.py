@@ -9,10 +9,20 @@ import asyncio
 import copy
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from ragstone.identity import identity_json
-from ragstone.judge import LLM, DecisionModel, DecisionRequest, Embedder, LLMReply, LLMRequest, Question
+from ragstone.judge import (
+    LLM,
+    ClaimChecker,
+    DecisionModel,
+    DecisionRequest,
+    Embedder,
+    LLMReply,
+    LLMRequest,
+    Question,
+)
 from ragstone.judging.reply import as_shares
 
 A = TypeVar("A")
@@ -115,6 +125,37 @@ class DecisionContract:
                     assert shares.keys() == set(question.choices)
                     assert all(0 <= share <= 1 for share in shares.values())
                     assert abs(sum(shares.values()) - 1) < 0.02
+
+
+class ClaimCheckerContract:
+    """Tests that any `ClaimChecker` must pass, whatever it answers. Define `checker`."""
+
+    def checker(self) -> ClaimChecker:
+        """Return the claim checker under test, ready to answer."""
+        raise NotImplementedError
+
+    def test_it_is_a_claim_checker(self) -> None:
+        """It has the protocol's members, a name, room for claims and, if any, an identity that JSON can hold."""
+        checker = self.checker()
+        assert isinstance(checker, ClaimChecker)
+        assert checker.model
+        assert checker.most_claims >= 1
+        assert getattr(checker, "most_tokens", 1) >= 1
+        assert identity_json(checker) == identity_json(checker)
+
+    def test_each_claim_has_its_probability_in_order(self) -> None:
+        """Sync and async, in threads, tasks and loops: one for each claim, from 0 to 1, whatever the other claims."""
+        checker = self.checker()
+        text, claims = "Water is wet. Fire is hot.", ["Water is wet.", "Fire is cold.", "It is late."]
+        most = claims[: checker.most_claims]
+        given = [most, most[::-1], claims[1:2], claims[2:]]
+        sync, asynchronous = partial(checker.check, text), partial(checker.acheck, text)
+        found: dict[str, float] = {}
+        for asked, probabilities in _answers(sync, asynchronous, given):
+            assert len(probabilities) == len(asked)
+            for claim, probability in zip(asked, probabilities, strict=True):
+                assert 0 <= probability <= 1
+                assert abs(probability - found.setdefault(claim, probability)) < 0.01
 
 
 class EmbedderContract:
