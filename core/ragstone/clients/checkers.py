@@ -110,7 +110,8 @@ def make_checker(name: str) -> object:
     value: Any = load_entry_point(name)
     if callable(value) and not _checks(value) and _takes(value, "text", ["claim"]):
         return (_AsyncFunction if inspect.iscoroutinefunction(value) else _Function)(name, value)
-    checker: object = value() if isinstance(value, type) or not _checks(value) else value
+    makes = callable(value) and (isinstance(value, type) or not _checks(value))
+    checker: object = value() if makes else value
     if not _checks(checker):
         raise TypeError(f"{type(checker).__name__} has neither check nor acheck")
     return checker

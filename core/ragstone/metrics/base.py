@@ -414,6 +414,9 @@ class Metric(Asker, ABC):
 
 def gets_embedder(metric: type[Metric], llm: object, *, named: bool) -> bool:
     """Whether a metric needs an embedder, or takes the one that the user named or that goes with the judge."""
+    if getattr(llm, "claims_only", False):
+        # A claim checker judges no metric that embeds; that is said when the metric is made.
+        return False
     return metric.needs_embedder or (hasattr(metric, "embedder") and (named or is_embedded(llm)))
 
 

@@ -30,9 +30,11 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
             judge = make_llm(judge, **settings)
     is_judge = _has(judge, _LLM) or _has(judge, _DECISIONS)
     names = _CHECKER[1:2] if is_judge else _CHECKER[1:]
-    if any(_has(judge, (name,)) for name in names):
-        if role == "writer":
-            raise TypeError(f"writer: {type(judge).__name__} is a claim checker, which writes no texts; name an LLM")
+    is_checker = any(_has(judge, (name,)) for name in names)
+    if role == "writer" and (is_checker or getattr(judge, "claims_only", False)):
+        model: object = getattr(judge, "model", type(judge).__name__)
+        raise TypeError(f"writer: {model!r} is a claim checker, which writes no texts; name an LLM")
+    if is_checker:
         check_members(role, judge, _CHECKER, "ragstone.BaseClaimChecker makes one of a class with check or acheck")
         # Loaded when first used.
         from ragstone.judging.checkers import ClaimJudge
