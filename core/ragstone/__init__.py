@@ -8,11 +8,9 @@ if TYPE_CHECKING:
     from ragstone.clients import OpenAICompatible as OpenAICompatible
     from ragstone.judge import (
         LLM as LLM,
-        BaseClaimChecker as BaseClaimChecker,
         BaseDecisionModel as BaseDecisionModel,
         BaseEmbedder as BaseEmbedder,
         BaseLLM as BaseLLM,
-        ClaimChecker as ClaimChecker,
         DecisionModel as DecisionModel,
         DecisionReply as DecisionReply,
         DecisionRequest as DecisionRequest,
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
         LLMRequest as LLMRequest,
         Question as Question,
     )
+    from ragstone.judging.checkers import BaseClaimChecker as BaseClaimChecker, ClaimChecker as ClaimChecker
     from ragstone.limits.limits import Limits as Limits
     from ragstone.live import Alert as Alert, Budget as Budget, Monitor as Monitor, trace_id as trace_id
     from ragstone.metrics import *  # noqa: F403 - so that a new metric is named in one place
@@ -44,8 +43,9 @@ else:
             "ragstone._version": "__version__",
             "ragstone.batch.evaluate": "aevaluate evaluate",
             "ragstone.clients": "OpenAICompatible",
-            "ragstone.judge": "LLM BaseClaimChecker BaseDecisionModel BaseEmbedder BaseLLM ClaimChecker DecisionModel "
-            "DecisionReply DecisionRequest Embedder LLMReply LLMRequest Question",
+            "ragstone.judge": "LLM BaseDecisionModel BaseEmbedder BaseLLM DecisionModel DecisionReply DecisionRequest "
+            "Embedder LLMReply LLMRequest Question",
+            "ragstone.judging.checkers": "BaseClaimChecker ClaimChecker",
             "ragstone.limits.limits": "Limits",
             "ragstone.live": "Alert Budget Monitor trace_id",
             "ragstone.metrics": " ".join(metrics.__all__),

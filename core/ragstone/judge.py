@@ -1,4 +1,4 @@
-"""What a metric needs from outside: a judge (an `LLM`, a `DecisionModel` or a `ClaimChecker`), and an `Embedder`."""
+"""What a metric needs from outside: a judge, which is an `LLM` or a `DecisionModel`, and an `Embedder`."""
 
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -247,45 +247,6 @@ Judge = LLM | DecisionModel
 
 
 @runtime_checkable
-class ClaimChecker(Protocol):
-    """A model that says how probable it is that a text supports a claim, and answers no other question.
-
-    It can judge Faithfulness, ContextRecall, CitationSupport and FactualCorrectness, as whose `llm` it is given. Both
-    methods must be safe to call from many threads or tasks at once. What an `LLM` may say of itself beside (`identity`,
-    `secrets`, `max_concurrency`, `in_turn`), it may say, too; a model in this process best says `in_turn = True`. It
-    may also have `most_tokens`, 400 where it does not say: of a longer text, it gets overlapping windows of so many
-    tokens by `ragstone.judging.tokens`, and the highest probability counts.
-
-    Attributes:
-        model: A name for logs and cache keys.
-        most_claims: How many claims one call may have; more are put into several.
-
-    Example:
-        >>> from ragstone.testing import FakeChecker
-        >>> isinstance(FakeChecker(0.5), ClaimChecker)
-        True
-    """
-
-    @property
-    def model(self) -> str:
-        """A name for logs and cache keys."""
-        ...
-
-    @property
-    def most_claims(self) -> int:
-        """How many claims one call may have."""
-        ...
-
-    def check(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
-        """Return for each claim the probability that the text supports it, blocking the calling thread."""
-        ...
-
-    async def acheck(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
-        """Return for each claim the probability that the text supports it, on the running event loop."""
-        ...
-
-
-@runtime_checkable
 class Embedder(Protocol):
     """Places texts in a vector space. Both methods must be safe to call concurrently. It may have `secrets`, as an LLM.
 
@@ -362,7 +323,7 @@ class Meter:
         )
 
 
-class _OneOfTwo:
+class OneOfTwo:
     """What the bases share: one of two methods, sync and async, must be there, and serves as the other."""
 
     _methods: tuple[str, str]
@@ -394,7 +355,7 @@ async def _in_thread(call: Callable[[], T]) -> T:
     return await in_daemon(call)
 
 
-class BaseLLM(_OneOfTwo):
+class BaseLLM(OneOfTwo):
     """Gives an LLM with one method the other: define `generate` or `agenerate`, get both.
 
     A sync-only LLM is called from a thread for each call on the async path; a call that was cancelled runs on in its
@@ -424,7 +385,7 @@ class BaseLLM(_OneOfTwo):
         return await _in_thread(lambda: self.generate(request))
 
 
-class BaseDecisionModel(_OneOfTwo):
+class BaseDecisionModel(OneOfTwo):
     """Gives a decision model with one method the other: define `decide` or `adecide`, get both; as `BaseLLM` does.
 
     Example:
@@ -449,33 +410,7 @@ class BaseDecisionModel(_OneOfTwo):
         return await _in_thread(lambda: self.decide(request))
 
 
-class BaseClaimChecker(_OneOfTwo):
-    """Gives a claim checker with one method the other: define `check` or `acheck`, get both; as `BaseLLM` does.
-
-    Example:
-        >>> class Verbatim(BaseClaimChecker):
-        ...     model = "verbatim"
-        ...     def check(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
-        ...         return [float(claim in text) for claim in claims]
-        >>> import asyncio
-        >>> asyncio.run(Verbatim().acheck("Ann ran.", ["Ann ran.", "Bob sat."]))
-        [1.0, 0.0]
-    """
-
-    model: str = "unnamed"
-    most_claims: int = 16
-    _methods = ("check", "acheck")
-
-    def check(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
-        """Check the claims by running `acheck` on a background loop."""
-        return _run(self.acheck(text, claims))
-
-    async def acheck(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
-        """Check the claims by running `check` in a thread."""
-        return await _in_thread(lambda: self.check(text, claims))
-
-
-class BaseEmbedder(_OneOfTwo):
+class BaseEmbedder(OneOfTwo):
     """Gives an embedder with one method the other: define `embed` or `aembed`, get both.
 
     Example:

@@ -1,14 +1,14 @@
-"""The adapter of claim checkers: one is a decision model that answers whether a text supports a question's item."""
+"""Claim checkers, and their adapter: a decision model that answers whether a text supports a question's item."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from numbers import Real
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
-from ragstone.identity import identity_json
-from ragstone.judge import ClaimChecker, DecisionReply, DecisionRequest
+from ragstone.background import begin, in_daemon, result
+from ragstone.judge import DecisionReply, DecisionRequest, OneOfTwo
 from ragstone.judging.flow import Flow
 from ragstone.judging.prompt import tokens
 from ragstone.judging.reply import Answer
@@ -19,6 +19,71 @@ _MOST_TOKENS = 400
 _SAID_OF_ITSELF = frozenset(
     {"base_url", "in_turn", "leave_out", "left_out", "left_out_once", "max_concurrency", "secrets", "tries_again"}
 )
+
+
+@runtime_checkable
+class ClaimChecker(Protocol):
+    """A model that says how probable it is that a text supports a claim, and answers no other question.
+
+    It can judge Faithfulness, ContextRecall, CitationSupport and FactualCorrectness, as whose `llm` it is given. Both
+    methods must be safe to call from many threads or tasks at once. What an `LLM` may say of itself beside (`identity`,
+    `secrets`, `max_concurrency`, `in_turn`), it may say, too; a model in this process best says `in_turn = True`. It
+    may also have `most_tokens`, 400 where it does not say: of a longer text, it gets overlapping windows of so many
+    tokens by `ragstone.judging.tokens`, and the highest probability counts.
+
+    Attributes:
+        model: A name for logs and cache keys.
+        most_claims: How many claims one call may have; more are put into several.
+
+    Example:
+        >>> from ragstone.testing import FakeChecker
+        >>> isinstance(FakeChecker(0.5), ClaimChecker)
+        True
+    """
+
+    @property
+    def model(self) -> str:
+        """A name for logs and cache keys."""
+        ...
+
+    @property
+    def most_claims(self) -> int:
+        """How many claims one call may have."""
+        ...
+
+    def check(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
+        """Return for each claim the probability that the text supports it, blocking the calling thread."""
+        ...
+
+    async def acheck(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
+        """Return for each claim the probability that the text supports it, on the running event loop."""
+        ...
+
+
+class BaseClaimChecker(OneOfTwo):
+    """Gives a claim checker with one method the other: define `check` or `acheck`, get both; as `BaseLLM` does.
+
+    Example:
+        >>> class Verbatim(BaseClaimChecker):
+        ...     model = "verbatim"
+        ...     def check(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
+        ...         return [float(claim in text) for claim in claims]
+        >>> import asyncio
+        >>> asyncio.run(Verbatim().acheck("Ann ran.", ["Ann ran.", "Bob sat."]))
+        [1.0, 0.0]
+    """
+
+    model: str = "unnamed"
+    most_claims: int = 16
+    _methods = ("check", "acheck")
+
+    def check(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
+        """Check the claims by running `acheck` on a background loop."""
+        return result(begin(self.acheck(text, claims)))
+
+    async def acheck(self, text: str, claims: Sequence[str], /) -> Sequence[float]:
+        """Check the claims by running `check` in a thread."""
+        return await in_daemon(lambda: self.check(text, claims))
 
 
 class ClaimJudge:
@@ -49,9 +114,10 @@ class ClaimJudge:
         self.most_tokens: int = checked("most_tokens", getattr(checker, "most_tokens", _MOST_TOKENS), Count)
 
     @property
-    def identity(self) -> str | None:
+    def identity(self) -> Mapping[str, object] | None:
         """Its class and its own identity; None where it declares none."""
-        return None if getattr(self.checker, "identity", None) is None else identity_json(self.checker)
+        own: object = getattr(self.checker, "identity", None)
+        return None if own is None else {"checker": type(self.checker).__qualname__, "identity": own}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever it is there
         if name not in _SAID_OF_ITSELF:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from inspect import getattr_static
 from typing import Literal, cast
 
-from ragstone.judge import LLM, ClaimChecker, Embedder, Judge
+from ragstone.judge import LLM, Embedder, Judge
 from ragstone.judge_names import RegistryError, make_embedder, make_llm, wrapped
 
 _LLM = ("model", "asking", "generate", "agenerate")
@@ -37,7 +37,7 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
     if is_checker:
         check_members(role, judge, _CHECKER, "ragstone.BaseClaimChecker makes one of a class with check or acheck")
         # Loaded when first used.
-        from ragstone.judging.checkers import ClaimJudge
+        from ragstone.judging.checkers import ClaimChecker, ClaimJudge
 
         return ClaimJudge(cast("ClaimChecker", judge))
     if not is_judge:

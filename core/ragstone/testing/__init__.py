@@ -10,8 +10,8 @@ if TYPE_CHECKING:
         EmbedderContract as EmbedderContract,
         LLMContract as LLMContract,
     )
+    from ragstone.testing.fake_checker import FakeChecker as FakeChecker
     from ragstone.testing.fakes import (
-        FakeChecker as FakeChecker,
         FakeDecisions as FakeDecisions,
         FakeEmbedder as FakeEmbedder,
         FakeLLM as FakeLLM,
@@ -26,6 +26,7 @@ else:
         {
             "ragstone.testing.assertions": "assert_not_worse assert_score",
             "ragstone.testing.contracts": "ClaimCheckerContract DecisionContract EmbedderContract LLMContract",
-            "ragstone.testing.fakes": "FakeChecker FakeDecisions FakeEmbedder FakeLLM Reply by_step",
+            "ragstone.testing.fake_checker": "FakeChecker",
+            "ragstone.testing.fakes": "FakeDecisions FakeEmbedder FakeLLM Reply by_step",
         },
     )

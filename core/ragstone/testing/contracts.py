@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from ragstone.identity import identity_json
 from ragstone.judge import (
     LLM,
-    ClaimChecker,
     DecisionModel,
     DecisionRequest,
     Embedder,
@@ -23,6 +22,7 @@ from ragstone.judge import (
     LLMRequest,
     Question,
 )
+from ragstone.judging.checkers import ClaimChecker
 from ragstone.judging.reply import as_shares
 
 A = TypeVar("A")
