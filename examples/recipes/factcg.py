@@ -1,6 +1,6 @@
 """FactCG-DeBERTa-v3-Large (MIT) as a claim checker, by onnxruntime and tokenizers, in the file's own folder.
 
-pip install "optimum[onnxruntime]"
+pip install "optimum-onnx[onnxruntime]"
 optimum-cli export onnx --model yaxili96/FactCG-DeBERTa-v3-Large --task text-classification factcg_model
 ragstone score samples.jsonl --metric faithfulness --llm checker:factcg:FactCG
 """
