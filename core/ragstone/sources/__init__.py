@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ragstone.sample import BadLine as BadLine, Row as Row
     from ragstone.sources.reader import RowReader as RowReader, SourceError as SourceError
-    from ragstone.sources.rows import rows_of as rows_of
+    from ragstone.sources.rows import rows_of as rows_of, traces as traces
 else:
     from ragstone._front_door import front_door
 
@@ -14,6 +14,6 @@ else:
         {
             "ragstone.sample": "BadLine Row",
             "ragstone.sources.reader": "RowReader SourceError",
-            "ragstone.sources.rows": "rows_of",
+            "ragstone.sources.rows": "rows_of traces",
         },
     )

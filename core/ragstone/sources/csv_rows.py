@@ -38,8 +38,7 @@ def csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
         names = [cell.strip() for cell in next(records)]
         columns = reader.columns(names, name, all_of_them=True)
         positions = {column: names.index(column) for column in columns}
-        for number, item in enumerate(_csv_items(records, positions, len(names), passed), 1):
-            yield reader.row(number, item, table=True)
+        yield from reader.rows(_csv_items(records, positions, len(names), passed))
 
 
 def _column_names(line: str, mark: str) -> list[str]:

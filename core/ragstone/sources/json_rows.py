@@ -2,7 +2,7 @@
 
 import codecs
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Any, AnyStr
 
@@ -41,7 +41,7 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
         lines = chain([(number, line)], lines)
         if holds_spans(value):
-            yield from _rows_of_traces(((n, json_value(each)) for n, each in lines), reader)
+            yield from reader.trace_rows((n, json_value(each)) for n, each in lines)
             return
         # It may be the beginning of a list, or hold one.
         if not is_mapping(value) or not reader.knows(_without_rows(value)):
@@ -51,7 +51,7 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             # Programs write objects behind each other, each over several lines.
             whole = values_behind_each_other(text) if isinstance(whole, BadLine) else whole
             if holds_spans(whole):
-                yield from _rows_of_traces(enumerate(whole if is_list(whole) else [whole], 1), reader, whole=True)
+                yield from reader.trace_rows(enumerate(whole if is_list(whole) else [whole], 1), whole=True)
                 return
             if is_mapping(whole):
                 whole = [whole] if reader.knows(_without_rows(whole)) else _list_in(whole, name)
@@ -61,13 +61,6 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             lines = iter(held)
         break
     yield from (reader.row(number, json_value(line)) for number, line in lines)
-
-
-def _rows_of_traces(items: Iterable[tuple[int, object]], reader: RowReader, *, whole: bool = False) -> Rows:
-    # Loaded when first used.
-    from ragstone.sources.stored_traces import trace_rows
-
-    return trace_rows(items, reader, whole=whole)
 
 
 def _without_rows(value: Mapping[Any, object]) -> list[object]:

@@ -1,7 +1,7 @@
 """One row becomes a sample, whatever its fields are called, or a bad line that says why."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -45,7 +45,11 @@ class RowReader:
     """Makes a source's items rows of samples, whatever their fields are called; the arguments are `rows_of`'s."""
 
     def __init__(
-        self, fields: Mapping[str, str] | str | None = None, naming: str = NAMING, largest: int = LARGEST
+        self,
+        fields: Mapping[str, str] | str | None = None,
+        naming: str = NAMING,
+        largest: int = LARGEST,
+        retriever_tools: Collection[str] = (),
     ) -> None:
         named: object = PRESETS.get(fields, fields) if isinstance(fields, str) else fields or {}
         if not is_mapping(named):
@@ -62,9 +66,11 @@ class RowReader:
         self._others: Sequence[FieldName] = [field for field in FIELDS if field not in self.said]
         self.naming = naming
         self.largest = largest
+        self.retriever_tools = retriever_tools
         # Of a table of which some columns are not looked at.
         self._columns: Sequence[object] = ()
         self._has_first = False
+        self._of_traces = False
 
     def columns(self, names: Sequence[object], table: str, *, all_of_them: bool = False) -> list[str]:
         """The columns of a table that may hold fields of a sample; all of them where none may hold contexts.
@@ -77,6 +83,12 @@ class RowReader:
         Raises:
             SourceError: None does, or one that is named is not there.
         """
+        # Loaded when a table comes.
+        from ragstone.sources.trace_spans import holds_spans
+
+        if holds_spans(dict.fromkeys(map(str, names), "")):
+            self._of_traces = True
+            return [*map(str, names)]
         there = f"the columns are {name_list(names)}"
         for field, name in self.said.items():
             if _column(name, names) not in names:
@@ -115,6 +127,19 @@ class RowReader:
 
     def _way(self, field: str = "FIELD", key: str = "KEY") -> str:
         return naming_of(self.naming, field, key)
+
+    def rows(self, items: Iterable[object]) -> Rows:
+        """The rows of a table whose columns were checked, which may be the spans of stored traces."""
+        if not self._of_traces:
+            return (self.row(number, item, table=True) for number, item in enumerate(items, 1))
+        return self.trace_rows(enumerate(items, 1))
+
+    def trace_rows(self, items: Iterable[tuple[int, object]], *, whole: bool = False) -> Rows:
+        """The rows of stored traces: see `TraceReader.rows`."""
+        # Loaded when first used.
+        from ragstone.sources.stored_traces import TraceReader
+
+        return TraceReader(self.said, self.naming, self.retriever_tools).rows(items, whole=whole)
 
     def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:
         """Return the row of one item.

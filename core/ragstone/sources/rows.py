@@ -2,11 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from os import PathLike
 from typing import Any
 
-from ragstone.plain import is_list, is_mapping
+from ragstone.options import checked
+from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import Row, Sample, name_list
 from ragstone.sources.reader import LARGEST, NAMING, RowReader, Rows, SourceError
 
@@ -65,15 +66,7 @@ def rows_of(
     """
     reader = RowReader(fields, naming, largest)
     if isinstance(source, (str, PathLike)):
-        path = os.path.expanduser(source)  # noqa: PTH111 - a text with NUL is no path, and is said below
-        if _ADDRESS.match(path):
-            raise SourceError(f"{path[:100]!r}: is an address; download it first, and pass the file's path")
-        if path != "-" and not os.path.exists(path):  # noqa: PTH110
-            raise SourceError(f"{path[:100]!r}: there is no such file; pass the path of one, or a list of samples")
-        # Loaded when first used.
-        from ragstone.sources.files import file_rows
-
-        return file_rows(path, reader)
+        return _rows_of_file(source, reader)
     kind = type(source).__name__
     table: Any = source
     items: Iterable[object] | None = None
@@ -95,7 +88,7 @@ def rows_of(
         reader.columns(names, kind)
         items = table
     if items is not None:
-        return (reader.row(number, item, table=True) for number, item in enumerate(items, 1))
+        return reader.rows(items)
     if is_mapping(source):
         keys = name_list(list(source))
         raise TypeError(
@@ -108,3 +101,50 @@ def rows_of(
             "Table, or the path of a file"
         )
     return (reader.row(number, item) for number, item in enumerate(table, 1))
+
+
+def traces(
+    source: Iterable[object] | str | PathLike[str],
+    fields: Mapping[str, str] | None = None,
+    *,
+    retriever_tools: Collection[str] = (),
+) -> Rows:
+    """The rows of stored traces, lazily: a `Row` for each run of an app, a `BadLine` for what is no sample.
+
+    Spans are read as live runs are: question and answer of the outermost span, contexts of its searches, as far as the
+    call that answered has read them. docs/traces.md has the forms. The id of a trace is its sample's id, and who asked,
+    and in which conversation, stands in the metadata.
+
+    Args:
+        source: The path of a file of traces; or what a tool's client returns: runs, spans or traces, as mappings or
+            objects with fields.
+        fields: The key by the sample's field, where a span's inputs or outputs have it under no known name. Dots lead
+            inward.
+        retriever_tools: Names of tools whose texts are contexts.
+
+    Raises:
+        SourceError: A file cannot be read, or none of its first 20 traces is a sample.
+        TypeError: The source is no such thing.
+
+    Example:
+        >>> run = {"id": "1", "trace_id": "1", "run_type": "chain", "inputs": {"question": "Who wrote Emma?"}}
+        >>> [row.sample.response for row in traces([{**run, "outputs": {"answer": "Jane Austen."}}])]
+        ['Jane Austen.']
+    """
+    reader = RowReader(fields, retriever_tools=checked("retriever_tools", retriever_tools, frozenset[str]))
+    if isinstance(source, (str, PathLike)):
+        return _rows_of_file(source, reader)
+    items = (each if is_mapping(each) else fields_of(each) or each for each in source)
+    return reader.trace_rows(enumerate(items, 1))
+
+
+def _rows_of_file(name: str | PathLike[str], reader: RowReader) -> Rows:
+    path = os.path.expanduser(name)  # noqa: PTH111 - a text with NUL is no path, and is said below
+    if _ADDRESS.match(path):
+        raise SourceError(f"{path[:100]!r}: is an address; download it first, and pass the file's path")
+    if path != "-" and not os.path.exists(path):  # noqa: PTH110
+        raise SourceError(f"{path[:100]!r}: there is no such file; pass the path of one, or a list of samples")
+    # Loaded when first used.
+    from ragstone.sources.files import file_rows
+
+    return file_rows(path, reader)

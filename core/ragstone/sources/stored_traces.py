@@ -1,6 +1,6 @@
 """Stored traces become rows of samples: their spans are read as the runs of a live app are."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
@@ -15,7 +15,6 @@ from ragstone.fields.names import FieldName, strongly
 from ragstone.fields.read import Found, Read, likely, read
 from ragstone.plain import as_dict, is_list, to_json
 from ragstone.sample import BadLine, FirstRow, Row, SampleField, Turn, name_list, naming_of
-from ragstone.sources.reader import RowReader, Rows
 from ragstone.sources.trace_spans import Span, SpanError, spans_in
 from ragstone.sources.trace_values import FORMS, conversation, dumped, message_in, parsed
 
@@ -42,58 +41,6 @@ _WHY = {
     "no_answer": "what it returned has no answer under a name that says so",
     "no_question": "what it was asked has no question under a name that says so",
 }
-
-
-def trace_rows(
-    items: Iterable[tuple[int, object]],
-    reader: RowReader,
-    retriever_tools: Collection[str] = (),
-    *,
-    whole: bool = False,
-) -> Rows:
-    """Yield the rows of stored traces, in the order in which they begin, counted from 1.
-
-    Args:
-        items: What the lines hold, or the items of a list, each with its number.
-        reader: Has the fields that the user names.
-        retriever_tools: Names of tools whose texts are contexts.
-        whole: Whether all items are in memory, so that a trace's spans may be anywhere among them.
-    """
-    numbers = count(1)
-    kept: dict[str, list[Span]] = {}
-    over: dict[str, None] = {}
-    for line, item in items:
-        try:
-            spans = [*spans_in(item)]
-            problem = item.problem if isinstance(item, BadLine) else "is no span of a trace"
-        except Exception as error:
-            # A damaged record may have anything anywhere.
-            spans, problem = [], describe(error, most=200)
-        if not spans:
-            yield BadLine(next(numbers), f"line {line}: {problem}")
-        for span in spans:
-            if span.trace not in over:
-                kept.setdefault(span.trace, []).append(span)
-        while len(kept) > MOST_OPEN and not whole:
-            trace = next(iter(kept))
-            over[trace] = None
-            if len(over) > _MOST_KNOWN:
-                del over[next(iter(over))]
-            yield from _rows_of_trace(trace, kept.pop(trace), numbers, reader, retriever_tools)
-    for trace, spans in kept.items():
-        yield from _rows_of_trace(trace, spans, numbers, reader, retriever_tools)
-
-
-def _rows_of_trace(
-    trace: str, spans: Sequence[Span], numbers: Iterator[int], reader: RowReader, tools: Collection[str]
-) -> Rows:
-    entries, problem = _entries(spans)
-    for nth, span in enumerate(entries, 1):
-        number, key = next(numbers), trace if nth == 1 else f"{trace}/{nth}"
-        row = _row(number, key, span, reader, tools)
-        yield row if isinstance(row, Row) else BadLine(number, f"trace {key[:100]}: {row}")
-    if not entries:
-        yield BadLine(next(numbers), f"trace {trace[:100]}: {problem}")
 
 
 # --- the tree -----------------------------------------------------------------------------------------------------
@@ -218,63 +165,7 @@ def read_whole(value: object, fields: Sequence[FieldName]) -> Read:
     return Read(found)
 
 
-# --- the sample ---------------------------------------------------------------------------------------------------
-
-
-def _row(number: int, key: str, span: Span, reader: RowReader, tools: Collection[str]) -> Row | str:
-    """The row of a span; or why it is none."""
-    try:
-        inside = _Inside()
-        inside.note(span, tools)
-        draft = _draft(span, inside, reader, key)
-    except Unreadable as problem:
-        return str(problem)
-    except Exception as error:
-        # A damaged trace may have anything anywhere.
-        return describe(error, most=200)
-    if isinstance(draft, Skipped):
-        ways = [naming_of(reader.naming, "response" if draft.reason == "no_answer" else "user_input", draft.likely)]
-        there = f"; it has {name_list(draft.names)}" if draft.names else ""
-        return f"{_WHY[draft.reason]}{there}{f': {ways[0]}' if draft.likely else ''}"
-    draft = narrowed(draft)
-    values = dict(draft.sample)
-    found: Any = {field: Found(values[field], name) for field, name in draft.read_from.items()}
-    likely: Any = draft.likely
-    why = None if span.error is None else str(span.error.args[-1])[:500]
-    return Row(number, draft.sample, why, FirstRow(found, dict.fromkeys(draft.names), likely, reader.naming))
-
-
-def _draft(span: Span, inside: _Inside, reader: RowReader, key: str) -> Draft | Skipped:
-    """Read a span as a live run is read."""
-    asked, answered = read_whole(span.inputs, _ASKED), read_whole(span.output, _ANSWERED)
-    if isinstance(span.error, CANCELLED):
-        return Skipped("cancelled")
-    if inside.waits or (span.error is not None and span.error.args[0] == _WAITING):
-        return Skipped("interrupted")
-    if span.open or (inside.open and span.error is None):
-        return Skipped("never_ended")
-    found: dict[str, Found | None] = {
-        "user_input": _question(asked, answered),
-        "retrieved_contexts": _contexts(asked, answered, inside),
-        "response": None if span.error is not None else answered.found.get("response"),
-    }
-    places = {"outputs": span.output, "inputs": span.inputs, "trace": {"inputs": span.inputs, "outputs": span.output}}
-    for wanted, name in reader.said.items():
-        found[wanted] = by_name(cast("SampleField", wanted), name, places, FORMS)
-    there = {name: each for name, each in found.items() if each is not None}
-    wanted_fields: Sequence[tuple[FieldName, Read, str]] = (
-        ("user_input", asked, "no_question"),
-        ("response", answered, "no_answer"),
-    )
-    for name, reading, reason in wanted_fields:
-        if name not in there and (name == "user_input" or span.error is None):
-            names = reading.conflicts.get(name) or [*reading.unread]
-            return Skipped(reason, tuple(names), likely(reading, name, FORMS) or "")
-    error = {} if span.error is None else {"error": str(span.error.args[-1])[:200]}
-    there = {"id": Found(key, ""), "metadata": Found({**span.metadata, **error}, ""), **there}
-    if "history" not in there and (turns := _history(span, there["user_input"].value, inside)):
-        there["history"] = Found(turns, "earlier turns")
-    return draft_of(there, answered, FORMS)
+# --- the sample --------------------------------------------------------------------------------------------------
 
 
 def _question(asked: Read, answered: Read) -> Found | None:
@@ -314,3 +205,116 @@ def _history(span: Span, question: object, inside: _Inside) -> Sequence[Turn]:
             if turns := spoken[:end][-_LONGEST:]:
                 return [Turn.model_validate({"role": each.role, "content": each.text}) for each in turns]
     return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceReader:
+    """Makes stored traces rows of samples.
+
+    Attributes:
+        said: Names that the user gives fields.
+        naming: How the user names a field's key, for messages.
+        retriever_tools: Names of tools whose texts are contexts.
+    """
+
+    said: Mapping[FieldName, str]
+    naming: str
+    retriever_tools: Collection[str]
+
+    def rows(self, items: Iterable[tuple[int, object]], *, whole: bool = False) -> Iterator[Row | BadLine]:
+        """Yield the rows of traces, in the order in which they begin, counted from 1.
+
+        Args:
+            items: What the lines hold, or the items of a list, each with its number.
+            whole: Whether all items are in memory, so that a trace's spans may be anywhere among them.
+        """
+        numbers = count(1)
+        kept: dict[str, list[Span]] = {}
+        over: dict[str, None] = {}
+        for line, item in items:
+            try:
+                spans = [*spans_in(item)]
+                problem = item.problem if isinstance(item, BadLine) else "is no span of a trace"
+            except Exception as error:
+                # A damaged record may have anything anywhere.
+                spans, problem = [], describe(error, most=200)
+            if not spans:
+                yield BadLine(next(numbers), f"line {line}: {problem}")
+            for span in spans:
+                if span.trace not in over:
+                    kept.setdefault(span.trace, []).append(span)
+            while len(kept) > MOST_OPEN and not whole:
+                trace = next(iter(kept))
+                over[trace] = None
+                if len(over) > _MOST_KNOWN:
+                    del over[next(iter(over))]
+                yield from self._rows_of(trace, kept.pop(trace), numbers)
+        for trace, spans in kept.items():
+            yield from self._rows_of(trace, spans, numbers)
+
+    def _rows_of(self, trace: str, spans: Sequence[Span], numbers: Iterator[int]) -> Iterator[Row | BadLine]:
+        entries, problem = _entries(spans)
+        for nth, span in enumerate(entries, 1):
+            number, key = next(numbers), trace if nth == 1 else f"{trace}/{nth}"
+            row = self._row(number, key, span)
+            yield row if isinstance(row, Row) else BadLine(number, f"trace {key[:100]}: {row}")
+        if not entries:
+            yield BadLine(next(numbers), f"trace {trace[:100]}: {problem}")
+
+    def _row(self, number: int, key: str, span: Span) -> Row | str:
+        """The row of a span; or why it is none."""
+        try:
+            inside = _Inside()
+            inside.note(span, self.retriever_tools)
+            draft = self._draft(span, inside, key)
+        except Unreadable as problem:
+            return str(problem)
+        except Exception as error:
+            # A damaged trace may have anything anywhere.
+            return describe(error, most=200)
+        if isinstance(draft, Skipped):
+            ways = [naming_of(self.naming, "response" if draft.reason == "no_answer" else "user_input", draft.likely)]
+            there = f"; it has {name_list(draft.names)}" if draft.names else ""
+            return f"{_WHY[draft.reason]}{there}{f': {ways[0]}' if draft.likely else ''}"
+        draft = narrowed(draft)
+        values = dict(draft.sample)
+        found: Any = {field: Found(values[field], name) for field, name in draft.read_from.items()}
+        likely: Any = draft.likely
+        why = None if span.error is None else str(span.error.args[-1])[:500]
+        return Row(number, draft.sample, why, FirstRow(found, dict.fromkeys(draft.names), likely, self.naming))
+
+    def _draft(self, span: Span, inside: _Inside, key: str) -> Draft | Skipped:
+        """Read a span as a live run is read."""
+        asked, answered = read_whole(span.inputs, _ASKED), read_whole(span.output, _ANSWERED)
+        if isinstance(span.error, CANCELLED):
+            return Skipped("cancelled")
+        if inside.waits or (span.error is not None and span.error.args[0] == _WAITING):
+            return Skipped("interrupted")
+        if span.open or (inside.open and span.error is None):
+            return Skipped("never_ended")
+        found: dict[str, Found | None] = {
+            "user_input": _question(asked, answered),
+            "retrieved_contexts": _contexts(asked, answered, inside),
+            "response": None if span.error is not None else answered.found.get("response"),
+        }
+        places = {
+            "outputs": span.output,
+            "inputs": span.inputs,
+            "trace": {"inputs": span.inputs, "outputs": span.output},
+        }
+        for wanted, name in self.said.items():
+            found[wanted] = by_name(cast("SampleField", wanted), name, places, FORMS)
+        there = {name: each for name, each in found.items() if each is not None}
+        wanted_fields: Sequence[tuple[FieldName, Read, str]] = (
+            ("user_input", asked, "no_question"),
+            ("response", answered, "no_answer"),
+        )
+        for name, reading, reason in wanted_fields:
+            if name not in there and (name == "user_input" or span.error is None):
+                names = reading.conflicts.get(name) or [*reading.unread]
+                return Skipped(reason, tuple(names), likely(reading, name, FORMS) or "")
+        error = {} if span.error is None else {"error": str(span.error.args[-1])[:200]}
+        there = {"id": Found(key, ""), "metadata": Found({**span.metadata, **error}, ""), **there}
+        if "history" not in there and (turns := _history(span, there["user_input"].value, inside)):
+            there["history"] = Found(turns, "earlier turns")
+        return draft_of(there, answered, FORMS)

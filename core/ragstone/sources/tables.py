@@ -31,9 +31,9 @@ def parquet_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     with _pyarrow(name, "parquet").ParquetFile(file) as table:
         columns = reader.columns(table.schema_arrow.names, name)
         _check_sizes(table.metadata, columns, reader.largest)
-        items = arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader.largest)
-        for number, item in enumerate(items, 1):
-            yield reader.row(number, item, table=True)
+        yield from reader.rows(
+            arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader.largest)
+        )
 
 
 def _check_sizes(footer: Any, columns: Sequence[str], largest: int) -> None:  # noqa: ANN401 - pyarrow's

@@ -11,6 +11,7 @@ from ragstone.adapters.runs import Run
 from ragstone.fields.read import under
 from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
+from ragstone.sources.cells import python_value
 from ragstone.sources.trace_values import parsed, texts_of_call, unpacked
 
 SpanKind = Literal["", "chain", "retriever", "reranker", "tool", "model", "other"]
@@ -163,7 +164,7 @@ def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
         given=_documents(_first(known, _GIVEN)) or (),
     )
     if kind == "model" and span.error is None:
-        read, said = _first(known, _READ), _first(known, _SAID)
+        read, said = _structured(_first(known, _READ)), _structured(_first(known, _SAID))
         span.call = ModelCall(
             texts_of_call(inputs if read is None else read), texts_of_call(output if said is None else said)
         )
@@ -199,7 +200,7 @@ def _attributes(value: object) -> dict[str, Any]:
     """Attributes by their names, what has numbers for names as a list: OTLP has pairs, others flat names or a tree."""
     value = parsed(value)
     pairs = [(as_dict(each).get("key"), _any_value(as_dict(each).get("value"))) for each in as_list(value)]
-    return as_dict(_listed(_tree(dict(pairs) if pairs else as_dict(value), deep=True)))
+    return as_dict(_structured(dict(pairs) if pairs else as_dict(value)))
 
 
 def _any_value(value: object) -> object:
@@ -225,7 +226,7 @@ def _tree(value: Any, *, deep: bool = False) -> Any:  # noqa: ANN401 - of JSON
             if not isinstance(at.get(part), dict):
                 at[part] = {}
             at = at[part]
-        new, old = _tree(each, deep=True) if deep else each, at.get(last)
+        new, old = _tree(each, deep=True) if deep else python_value(each), at.get(last)
         at[last] = {**old, **as_dict(new)} if isinstance(old, dict) else new
     return tree
 
@@ -240,6 +241,11 @@ def _listed(value: Any) -> Any:  # noqa: ANN401 - of JSON
     return entries if isinstance(value, dict) else value
 
 
+def _structured(value: object) -> Any:  # noqa: ANN401 - of JSON
+    """A value, which may be JSON text, with a mapping or a list for each dot in a name."""
+    return _listed(_tree(parsed(value), deep=True))
+
+
 def _first(record: Record, names: Sequence[str]) -> object:
     """What stands under the first of some names that is there, with dots where it is deeper."""
     return next((found for name in names if (found := under(record, name)) is not None), None)
@@ -252,7 +258,7 @@ def _text(record: Record, names: Sequence[str]) -> str:
 
 def _documents(value: object) -> list[str] | None:
     """The texts of documents; None where there is no list of them."""
-    value = parsed(value)
+    value = _structured(value)
     if not is_list(value):
         return None
     texts = [text_of_document(each) for each in value]

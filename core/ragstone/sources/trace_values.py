@@ -1,6 +1,8 @@
 """What stands in stored traces: JSON in texts, serialised objects, messages and documents of every maker."""
 
+import ast
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from ragstone.adapters.answering import texts_in
@@ -24,6 +26,7 @@ _CONTENTS = ("content", "parts", "blocks", "contents")
 # Where the request or the result of a model has what was said.
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
 _MOST_PIECES = 1_000
+_LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
 _BESIDE = {"tags", "metadata", "kwargs"}
 
@@ -42,7 +45,12 @@ def parsed(value: object, mime_type: object = None) -> object:
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"') or mime_type == "text/plain":
         return value
     found = json_value(value)
-    return value if isinstance(found, BadLine) else found
+    if isinstance(found, BadLine):
+        # Frames write lists and mappings as Python does.
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(value.strip()[:_LONGEST_LITERAL])
+        return value
+    return found
 
 
 def unpacked(value: object, mime_type: object = None) -> object:
