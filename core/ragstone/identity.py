@@ -72,6 +72,8 @@ def sample_key(sample: Sample) -> str:
     # These fields came later: without them the key is the former one.
     later: list[object] = [turns] if turns else []
     later += [{"reference": sample.reference}] if sample.reference is not None else []
+    later += [{"reference_ids": [*sample.reference_ids]}] if sample.reference_ids else []
+    later += [{"retrieved_ids": [*sample.retrieved_ids]}] if "retrieved_ids" in sample.model_fields_set else []
     return _key("sample-1", [sample.user_input, contexts, sample.response, *later])
 
 

@@ -142,12 +142,12 @@ class Sample(BaseModel):
             raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(FIELDS)}")
         return {name: value for name, value in fields.items() if value is not None or name not in _NONE_IS_EMPTY}
 
-    def texts(self, field: SampleField | Literal["history"]) -> tuple[str, ...]:
-        """Return the texts of a field: one for each context or turn, one for the others, none where it is absent."""
+    def texts(self, field: SampleField | IdField | Literal["history"]) -> tuple[str, ...]:
+        """Return the texts of a field: of contexts, ids and turns each by itself; none where it is absent."""
         if field == "history":
             return tuple(turn.content for turn in self.history)
-        if field == "retrieved_contexts":
-            return tuple(self.retrieved_contexts)
+        if field in ("retrieved_contexts", "reference_ids", "retrieved_ids"):
+            return tuple(getattr(self, field))
         value: str | None = getattr(self, field)
         return () if value is None else (value,)
 
@@ -155,7 +155,7 @@ class Sample(BaseModel):
         """Return the texts of all fields."""
         fields = (self.user_input, *self.retrieved_contexts, self.response, self.reference)
         turns = [turn.content for turn in self.history]
-        return [text for text in fields if text is not None] + turns
+        return [text for text in fields if text is not None] + [*self.reference_ids, *self.retrieved_ids] + turns
 
     def characters(self) -> int:
         """Return the length of all texts together."""

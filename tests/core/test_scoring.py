@@ -94,7 +94,7 @@ def scaled(by):
     return grading(reply=reply)
 
 
-METRICS = [*metric_names(), "graded"]
+METRICS = [*(name for name in metric_names() if metric_class(name).needs_llm), "graded"]
 
 
 def scored(name, llm):

@@ -10,7 +10,7 @@ from ragstone import ContextRelevancy, Criterion, LLMReply, Sample, evaluate
 from ragstone.judge_names import NullJudge
 from ragstone.labels.drawing import draw_samples
 from ragstone.labels.label_file import items_of, read_labels
-from ragstone.metrics.names import make_metric, metric_names
+from ragstone.metrics.names import make_metric, metric_class, metric_names
 from ragstone.report import MetricInfo, Report
 from ragstone.testing import FakeEmbedder, FakeLLM
 
@@ -42,7 +42,7 @@ def answering(pick, texts=1):
 
 
 @pytest.mark.parametrize("asking", ["together", "one_by_one"])
-@pytest.mark.parametrize("name", [*metric_names(), "criterion"])
+@pytest.mark.parametrize("name", [*(name for name in metric_names() if metric_class(name).needs_llm), "criterion"])
 @pytest.mark.parametrize("pick", [0, -1])
 def test_people_choose_from_the_words_that_the_judge_has(name, asking, pick):
     # A question that the original does not answer with yes is no question of coverage.

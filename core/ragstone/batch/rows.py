@@ -9,6 +9,7 @@ from typing import get_args
 
 from ragstone.background import daemon, in_daemon
 from ragstone.errors import GroupError, describe
+from ragstone.fields.names import ID_FIELDS
 from ragstone.judge_names import NullJudge, RegistryError
 from ragstone.metrics.names import GROUPS, make_metric, metric_names
 from ragstone.outcome import Unscored
@@ -159,7 +160,7 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
 
 
 def _fields_with_text(sample: Sample) -> list[str]:
-    return [name for name in get_args(SampleField) if getattr(sample, name)]
+    return [name for name in (*get_args(SampleField), *ID_FIELDS) if getattr(sample, name)]
 
 
 def _and(words: Sequence[str]) -> str:

@@ -78,6 +78,7 @@ WEAK: Mapping[FieldName, Names] = {
         *("draft_answer", "draft_response", "message", "text", "content"),
     ),
     "reference": ("expected", "target"),
+    "reference_ids": ("chunk_id", "chunk_ids", "doc_id", "doc_ids", "document_id", "document_ids"),
 }
 """Names that may mean something else: they count where nothing else gives the field, and only one of them is there."""
 
@@ -111,9 +112,11 @@ ENVELOPES: Mapping[FieldName, Names] = {
 UNLESS_BESIDE: Mapping[str, Names] = {
     "context": ("expected_output", "retrieval_context"),
     "message": ("status", "success"),
+    **dict.fromkeys(("chunkid", "docid", "documentid"), ("chunk", "passage", "text", "content", "document", "doc")),
 }
 """Names that do not hold their field in the company of others. In DeepEval's goldens and test cases, `context` is what
-should have been retrieved; beside a status, `message` says how it went."""
+should have been retrieved; beside a status, `message` says how it went.
+Beside its text, the id of a chunk or document is that of the row."""
 
 TEXTS: Names = ("page_content", "text", "content", "chunk_text", "passage", "snippet", "chunk", "body")
 """Names of the text of a document, a passage or a search's hit."""

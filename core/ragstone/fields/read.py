@@ -286,7 +286,7 @@ class _Reader:
 
     def _otherwise(self, field: FieldName, plan: _Plan, entries: Mapping[str, object], depth: int) -> Sequence[Found]:
         """What entries hold under no strong name: in a conversation, under a weak name, or inside."""
-        if (said := self._forms.said(field, entries)) is not None:
+        if field not in _NEVER_SAID and (said := self._forms.said(field, entries)) is not None:
             return [Found(said[1], said[0], entries[said[0]])]
         if plan.empty:
             return ()

@@ -55,6 +55,9 @@ def snapshot(sample: Sample, sample_id: str, redact: Redact | None = None) -> Sa
         if not isinstance(sample.retrieved_contexts, (list, tuple)):
             raise TypeError("retrieved_contexts: is not a list of texts")
         fields["retrieved_contexts"] = tuple([text(context) for context in sample.retrieved_contexts])
+    for name in ("reference_ids", "retrieved_ids"):
+        if name in sample.model_fields_set:
+            fields[name] = tuple([text(each) for each in getattr(sample, name)])
     if sample.history:
         turns = [(turn.role, text(turn.content)) for turn in sample.history]
         fields["history"] = tuple([Turn.model_construct(role=role, content=content) for role, content in turns])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ragstone.metrics.faithfulness import Faithfulness as Faithfulness
     from ragstone.metrics.response_completeness import ResponseCompleteness as ResponseCompleteness
     from ragstone.metrics.response_relevancy import ResponseRelevancy as ResponseRelevancy
+    from ragstone.metrics.retrieval_rank import RetrievalRank as RetrievalRank
     from ragstone.metrics.summarization_score import SummarizationScore as SummarizationScore
 else:
     from ragstone._front_door import front_door
@@ -32,6 +33,7 @@ else:
             "ragstone.metrics.faithfulness": "Faithfulness",
             "ragstone.metrics.response_completeness": "ResponseCompleteness",
             "ragstone.metrics.response_relevancy": "ResponseRelevancy",
+            "ragstone.metrics.retrieval_rank": "RetrievalRank",
             "ragstone.metrics.summarization_score": "SummarizationScore",
         },
     )

@@ -18,7 +18,7 @@ from ragstone.metrics.models import JUDGE, WRITER, embedder_of
 from ragstone.options import Count, Flag, checked, checked_fields
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
 from ragstone.plain import is_visible
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import IdField, Sample, SampleField
 from ragstone.text import WINDOW
 
 ItemOrigin = Literal["judge", "text", "given"]
@@ -115,7 +115,7 @@ class Metric(Asker, ABC):
 
     asks: ClassVar[str] = ""
     version: ClassVar[str]
-    required_fields: ClassVar[Sequence[SampleField]]
+    required_fields: ClassVar[Sequence[SampleField | IdField]]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     higher_is_better: ClassVar[bool] = True
     needs_llm: ClassVar[bool] = True
@@ -138,7 +138,7 @@ class Metric(Asker, ABC):
         for fact in ("name", "version", "required_fields"):
             if not hasattr(self, fact):
                 raise TypeError(f"{type(self).__name__}: a metric needs the class attribute {fact}")
-        checked("required_fields", self.required_fields, tuple[SampleField, ...])
+        checked("required_fields", self.required_fields, tuple[SampleField | IdField, ...])
         if not self.lacks_llm:
             # An embedder that cannot be made is refused here, not at the first sample.
             self._check_models(self.models)
@@ -241,7 +241,7 @@ class Metric(Asker, ABC):
         """The field that holds the original of which the response is a summary; None where there is no original."""
         return None
 
-    def judged_by(self, sample: Sample) -> Sequence[SampleField]:  # noqa: ARG002
+    def judged_by(self, sample: Sample) -> Sequence[SampleField | IdField]:  # noqa: ARG002
         """Return the fields that the score of a sample rests on: the required ones, unless the sample decides."""
         return self.required_fields
 
@@ -322,7 +322,7 @@ class Metric(Asker, ABC):
 
     def _follow(self, sample: Sample) -> Flow[Score]:
         """Run the algorithm on the question as it stands alone, and say which that is."""
-        whole: list[SampleField] = [field for field in self.required_fields if field != "retrieved_contexts"]
+        whole: list[SampleField | IdField] = [field for field in self.required_fields if field != "retrieved_contexts"]
         self._fits(sample, *whole)
         # Loaded when first used.
         from ragstone.metrics.history import last_turns, standalone
@@ -350,16 +350,19 @@ class Metric(Asker, ABC):
             return score
         return score.model_copy(update={"reason": f"{score.reason} In the judge's words: {words}"}) if words else score
 
-    def _require(self, sample: Sample, fields: Sequence[SampleField]) -> None:
+    def _require(self, sample: Sample, fields: Sequence[SampleField | IdField]) -> None:
         """Refuse a sample without one of the fields, or with nothing to see in it."""
         for name in fields:
             texts = sample.texts(name)
+            # A search may find nothing.
+            if name == "retrieved_ids" and name in sample.model_fields_set:
+                continue
             if not texts and (name != "retrieved_contexts" or name not in sample.model_fields_set):
                 raise CannotScore("missing_input", f"{name}: is missing; {self.name} needs it")
             if not any(map(is_visible, texts)):
                 raise CannotScore("empty_input", f"{name}: has no visible text; {self.name} needs it")
 
-    def _fits(self, sample: Sample, *fields: SampleField) -> None:
+    def _fits(self, sample: Sample, *fields: SampleField | IdField) -> None:
         """Refuse texts that a later prompt could not hold, before anything is spent."""
         limit = self.input_limit
         for name in fields:

@@ -56,6 +56,9 @@ function textsOf(sample) {
   const contexts = (sample.retrieved_contexts || []).map((text, i) => [i, `context ${i + 1}`, text]);
   const texts = [["user_input", "question", sample.user_input], ...turns, ["response", "answer", sample.response],
     ["reference", "reference", sample.reference], ...contexts];
+  for (const [name, label] of [["reference_ids", "sources that should be retrieved"], ["retrieved_ids", "sources"]]) {
+    if (sample[name]) texts.push([name, label, sample[name].join(", ")]);
+  }
   return texts.filter(([, , text]) => text !== null && text !== undefined);
 }
 
