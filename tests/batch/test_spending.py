@@ -101,12 +101,12 @@ def test_what_a_run_spent_and_what_its_results_are_worth(tmp_path):
     llm = counted()
     report = evaluate(ROWS, ContextRelevancy(llm=llm), **options)
     assert (report.usage.llm_calls, report.spent.llm_calls, len(llm.requests)) == (10, 6, 6)
-    said = "Spent in this run: 6 judge calls, 900 tokens, cost 0.0012; 10 samples, 4 from the journal."
+    said = "Spent in this run: 6 judge calls, 900 tokens, cost 0.0012; 10 samples, 4 of an earlier run."
     assert said in str(report)
     assert said in report.html()
     again = evaluate(ROWS, ContextRelevancy(llm=counted()), **options)
     assert (again.usage.llm_calls, again.spent.llm_calls, again.spent.input_tokens) == (10, 0, 0)
-    assert "Spent in this run: 0 judge calls, 0 tokens, cost 0.0000; 10 samples, 10 from the journal." in str(again)
+    assert "Spent in this run: 0 judge calls, 0 tokens, cost 0.0000; 10 samples, 10 of an earlier run." in str(again)
     again.to_json(path := tmp_path / "results.jsonl")
     loaded = Report.load(path)
     assert (loaded.usage.llm_calls, loaded.spent) == (10, None)

@@ -60,6 +60,9 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
             judges.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
             judge is asked. One run at a time may use it; another one raises `JournalError`.
+        resume: What an earlier run gave, such as one that was interrupted: its report, or the path of its results file.
+            Outcomes of samples with the same id and texts, by the same metric, version, judge and set-up, are not
+            judged again; what failed for a reason outside of the sample is. Nothing is written to it.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Without it, a journal keeps outcomes only. Default: True.
         progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error

@@ -20,6 +20,7 @@ from ragstone.results.record import Record
 from ragstone.sample import Row, Sample
 
 if TYPE_CHECKING:
+    from ragstone.batch.earlier import EarlierOutcomes
     from ragstone.batch.journal import Journal
 
 GIVE_UP_AFTER = 100
@@ -76,6 +77,7 @@ class Evaluations:
         sample_timeout: Seconds that one evaluation of one sample may have calls in flight.
         journal: Where outcomes are looked up before anything is asked, and kept.
         stop_on_give_up: Whether the run ends when no judge is asked any more.
+        earlier: The outcomes of an earlier run, which are looked at first.
 
     Attributes:
         notes: What a judge was asked without, from which sample on, and why.
@@ -94,6 +96,7 @@ class Evaluations:
         journal: "Journal | None" = None,
         *,
         stop_on_give_up: bool = False,
+        earlier: "EarlierOutcomes | None" = None,
     ) -> None:
         self.metrics = metrics
         self.gate = gate
@@ -102,6 +105,7 @@ class Evaluations:
         self._meter = meter
         self._sample_timeout = sample_timeout
         self._journal = journal
+        self._earlier = earlier
         self._stop_on_give_up = stop_on_give_up
         self._setups = [setup_of(metric) for metric in metrics]
         self._metric_keys: dict[tuple[int, frozenset[str]], str] = {}
@@ -132,13 +136,14 @@ class Evaluations:
             JournalError: The journal cannot be read or written.
         """
         row, metric = under_way.row, self.metrics[number]
-        if self._journal is None:
-            outcome = await self._score(under_way, metric)
-        else:
+        sample_id = str(row.line) if row.sample.id is None else row.sample.id
+        outcome = None if self._earlier is None else self._earlier.outcome(sample_id, row.sample, metric)
+        if outcome is None and self._journal is not None:
             outcome = await self._kept(self._journal, under_way, metric)
+        elif outcome is None:
+            outcome = await self._score(under_way, metric)
         judge = metric.judge
         self._note_left_out(judge, f" from sample {row.line} on")
-        sample_id = str(row.line) if row.sample.id is None else row.sample.id
         record = Record(sample_id, outcome, judge.model, row.line - 1, setup=self._setups[number])
         under_way.records[number] = record
         under_way.left -= 1

@@ -20,7 +20,7 @@ from ragstone.results.record import Record, decode, decode_reply, encode, encode
 from ragstone.results.sqlite import SqliteFile
 from ragstone.sample import Sample
 
-__all__ = ["Journal", "JournalError"]
+__all__ = ["Journal", "JournalError", "is_journal"]
 
 T = TypeVar("T")
 _GROUP_SECONDS = 0.05
@@ -216,6 +216,16 @@ class Journal:
         for key, _ in replies:
             self._replies.pop(key, None)
         self._written = time.monotonic()
+
+
+def is_journal(path: Path) -> bool:
+    """Whether a file is a journal, by its first bytes."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(72)
+    # SQLite has an application's id there.
+    return start.startswith(b"SQLite format 3\0") and start[68:] == _SCHEMA.mark.to_bytes(4, "big")
 
 
 def _locked(path: Path) -> FileLock:

@@ -53,7 +53,7 @@ class Recording:
         self._group = group
         self._results = MemoryResults()
         self._bad_rows: list[BadLine] = []
-        self._rows = self._from_journal = 0
+        self._rows = self._not_asked = 0
         # What was there in the first row and was not read.
         self._unread = ""
         # Whether all samples lacked an input, by the metric.
@@ -69,7 +69,7 @@ class Recording:
         if (group := self._group) is not None:
             records = tuple([replace(record, group=group_of(group, record, sample)) for record in records])
         self._rows += 1
-        self._from_journal += not row.asked
+        self._not_asked += not row.asked
         if row.row.first is not None:
             also = row.row.first.also()
             self._unread = f"row {row.row.line} {also}" if also else ""
@@ -101,7 +101,7 @@ class Recording:
             said += [*evaluations.notes, *[f"Gave up: {why}." for why in gave_up]]
             if not (self._rows or self._bad_rows or gate.closed):
                 said.append("samples: held no row; a generator that was used before is empty")
-            if self._from_journal or gate.calls_failed:
+            if self._not_asked or gate.calls_failed:
                 said.append(self._bill(gate))
         self._bad_rows.sort(key=lambda bad: bad.line)
         report = Report(self._results, metrics, bad_rows=self._bad_rows, name=self._name, notes=said)
@@ -130,6 +130,6 @@ class Recording:
             facts += "" if price is None else f", cost {cost_of(price, sent, received):.4f}"
         elif price is not None:
             facts += ", unknown cost"
-        kept = self._from_journal
-        whole = f"; {count(self._rows, 'sample')}, {kept:,} from the journal" if kept else ""
+        kept = self._not_asked
+        whole = f"; {count(self._rows, 'sample')}, {kept:,} of an earlier run" if kept else ""
         return f"Spent in this run: {facts}{whole}. The table says what the results are worth."

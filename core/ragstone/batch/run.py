@@ -33,6 +33,9 @@ from ragstone.sources.reader import SourceError
 from ragstone.sources.rows import Source
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    from ragstone.batch.earlier import EarlierOutcomes
     from ragstone.batch.journal import Journal
     from ragstone.batch.progress import Progress
     from ragstone.batch.spending import Spending
@@ -78,6 +81,7 @@ class BatchRun:
         limits: Limits | None = None,
         price: tuple[float, float] | None = None,
         journal: str | Path | None = None,
+        resume: "Report | str | PathLike[str] | None" = None,
         share_replies: bool = True,
         progress: ProgressChoice = "auto",
         name: str = "",
@@ -98,6 +102,7 @@ class BatchRun:
         self._metrics = [] if metrics is None else self._make(metrics)
         self._rows = RunRows(samples, fields, group)
         self._journal: Path | None = checked("journal", journal, Path | None)
+        self._resume = resume
         self._share_replies = share_replies
         self._stop_on_give_up = stop_on_give_up
         self._recording = Recording(name, price, self._rows.group)
@@ -130,7 +135,7 @@ class BatchRun:
             # It is of a third Ctrl-C, or of a listener's own.
             pass
         report = self.report("The run was ended early: this is what was scored by then.")
-        way_on = "What was scored is in this exception's report."
+        way_on = "What was scored is in this exception's report; evaluate(..., resume=that) goes on from there."
         if self._journal is not None:
             way_on = f"What was judged is in {self._journal}: make the same call again, and it goes on from there."
         raise Interrupted(way_on, report)
@@ -193,6 +198,7 @@ class BatchRun:
                 limits.sample_timeout,
                 journal,
                 stop_on_give_up=self._stop_on_give_up,
+                earlier=None if self._resume is None else _earlier_outcomes(self._resume, metrics),
             )
             with self._bar(gate) as self._recording.bar:
                 self._scheduler = Scheduler(self._rows, self._evaluations, self._recording.add, limits.max_concurrency)
@@ -272,6 +278,13 @@ def _open_journal(path: Path) -> "Journal":
     from ragstone.batch.journal import Journal
 
     return Journal(path)
+
+
+def _earlier_outcomes(source: "Report | str | PathLike[str]", metrics: Sequence[Metric]) -> "EarlierOutcomes":
+    # It is loaded where there was an earlier run.
+    from ragstone.batch.earlier import EarlierOutcomes
+
+    return EarlierOutcomes(source, metrics)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from ragstone.sample import BadLine
 
 _RATES = ("requests_per_minute", "tokens_per_minute", "max_cost")
 _NUMBERS = ("max_concurrency", "max_calls", "max_tokens")
-_NOT_OF_A_BATCH = ("samples", "metrics", "progress", "name", "stop_on_give_up", "journal", "others")
+_NOT_OF_A_BATCH = ("samples", "metrics", "progress", "name", "stop_on_give_up", "journal", "resume", "others")
 _SPARK = {"Int64": "bigint", "Float64": "double", "string": "string", "boolean": "boolean"}
 
 

@@ -15,6 +15,7 @@ from ragstone.cli.options import NotThere, unused
 from ragstone.outcome import Outcome, Unscored, outcome_lines
 from ragstone.plain import printable
 from ragstone.results.private_files import lock_file, open_private, replacing
+from ragstone.results.read import FileResults, merge_results, open_results
 from ragstone.results.record import Record, encode_head, encode_rows
 from ragstone.sample import Sample
 
@@ -102,6 +103,11 @@ def coloured(text: str, **style: Any) -> str:  # noqa: ANN401 - click's
     return text if os.environ.get("NO_COLOR") else click.style(text, **style)
 
 
+def new_name() -> str:
+    """The name of a results file where none is given."""
+    return unused(time.strftime("ragstone-results-%Y%m%d-%H%M%S.jsonl"))
+
+
 class ResultsFile:
     """A results file that is written while a run goes on, by one process at a time: it is locked from now on.
 
@@ -121,7 +127,7 @@ class ResultsFile:
         self._info, self._texts = info, texts
         self.begun = self._new = False
         self.named = out is not None
-        self.out = out or unused(time.strftime("ragstone-results-%Y%m%d-%H%M%S.jsonl"))
+        self.out = out or new_name()
         if out == "-":
             self._file: IO[bytes] = sys.stdout.buffer
             return
@@ -165,6 +171,9 @@ class ResultsFile:
         """The error of a file that cannot be written."""
         return NotThere(f"--out {self.out}: cannot write: {_reason(error, self.out)}")
 
+    def finish(self, *, whole: bool) -> None:
+        """Do what is left to do of a file that is closed, which has all that there will be, or not."""
+
     def close(self) -> None:
         """Close the file; a new one without a record is removed."""
         if self.out == "-":
@@ -172,3 +181,41 @@ class ResultsFile:
         if self._new and not self.begun:
             self._path.unlink(missing_ok=True)
         self._file.close()
+
+
+class ResumedFile(ResultsFile):
+    """The results file of a run that goes on from an earlier one.
+
+    What comes is written to a file beside it, `OUT.part`, and replaces it at the end: nothing is lost if the run is
+    killed. What a killed one left there is joined with the earlier results first.
+
+    Args:
+        out: What --out names; None: the file that is resumed or, where that is a frame or a database, a new one.
+        resume: The earlier results.
+        info: What the first line says of the run.
+
+    Attributes:
+        earlier: All that there is of earlier runs.
+    """
+
+    def __init__(self, out: str | None, resume: str, info: Mapping[str, object]) -> None:
+        self.earlier = Path(resume)
+        target = out or (resume if isinstance(open_results(resume), FileResults) else new_name())
+        super().__init__(f"{target}.part", info, texts=True)
+        self.named, self.out = out is not None, target
+        self._target = Path(os.path.realpath(target))
+        if not self._new and self._path.stat().st_size:
+            before = [self._target] if self._target.is_file() and not self._target.samefile(resume) else []
+            merge_results(self._target, [self.earlier, *before, self._path])
+            self.earlier = self._target
+        self._new = True
+
+    def finish(self, *, whole: bool) -> None:
+        """Put what is there now in the file's place: all that there is, or what earlier runs have beside it."""
+        if not self.begun:
+            return
+        if whole:
+            self._path.replace(self._target)
+        else:
+            merge_results(self._target, [self.earlier, self._path])
+            self._path.unlink()

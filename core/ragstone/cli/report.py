@@ -59,8 +59,9 @@ def make_page(
 ) -> None:
     """Make a page of what was scored.
 
-    SOURCE is a file that `ragstone score --out` wrote, the file of a monitor's SQLiteSink, or the URL of its SQLSink,
-    such as postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
+    SOURCE is a file that `ragstone score --out` wrote, the frame of a Scorer or of Report.to_pandas() (Parquet, JSON
+    lines, CSV, or a folder of such parts), the file of a monitor's SQLiteSink, or the URL of its SQLSink, such as
+    postgresql+psycopg://user@host/name. It is read, never changed. The page is one file that loads nothing:
     scores and their spread, over time where times are known, all samples with what lowered their scores, and slices by
     metadata.
 

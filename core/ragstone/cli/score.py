@@ -13,6 +13,7 @@ from typing import Any, cast
 import click
 
 from ragstone.batch.estimation import estimate
+from ragstone.batch.journal import is_journal
 from ragstone.batch.progress import above_bar
 from ragstone.batch.rows import fitting_group
 from ragstone.batch.run import BatchRun, Interrupted
@@ -35,7 +36,7 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.cli.output import ResultsFile, brief, echo, evidence_lines, sample_lines, write_page
+from ragstone.cli.output import ResultsFile, ResumedFile, brief, echo, evidence_lines, sample_lines, write_page
 from ragstone.errors import JournalError
 from ragstone.judge_names import RegistryError
 from ragstone.limits.limits import Limits
@@ -69,7 +70,7 @@ _SECTIONS = {
         *("max_concurrency", "requests_per_minute", "tokens_per_minute", "max_calls", "max_tokens", "max_cost"),
         *("price", "call_timeout", "sample_timeout", "dry"),
     ),
-    "Runs that go on": ("journal",),
+    "Runs that go on": ("resume", "journal"),
 }
 
 
@@ -160,13 +161,18 @@ _SECTIONS = {
     help="For one sample by one metric, in which its calls are in flight; waiting for their turn is not counted.",
 )
 @click.option(
-    "--journal",
     "--resume",
-    "journal",
+    type=click.Path(exists=True),
+    metavar="RESULTS",
+    help="Go on from a results file of a run that was interrupted or killed: outcomes of the same samples by the same "
+    "metric, version, judge and set-up are not judged again. Without --out the file then has all. Or from a journal.",
+)
+@click.option(
+    "--journal",
     type=click.Path(dir_okay=False),
     metavar="PATH",
     help="Keep every outcome and reply in this file, as they come. A file that exists is resumed: what it has is not "
-    "judged again, so after Ctrl-C, a crash or a kill, run the same command again. --resume is the same option.",
+    "judged again, so after Ctrl-C, a crash or a kill, run the same command again.",
 )
 @click.option(
     "--dry-run",
@@ -212,6 +218,11 @@ def score(
       141  standard output is closed, and neither --out nor
            --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
+    resume: str | None = given["resume"]
+    if resume is not None and is_journal(Path(resume)):
+        given["journal"], resume = resume, None
+    if resume is not None and given["no_texts"]:
+        raise click.UsageError("--no-texts: a file without texts cannot be resumed; leave out --resume or --no-texts")
     _check_files(file, out, report, given)
     mapping = parse_keys("--field", "FIELD", given["fields"], SAMPLE_FIELDS)
     check_one_prints({"--out -": out == "-", "--explain": given["explain"], "--json": given["as_json"]})
@@ -235,24 +246,32 @@ def score(
         ctx.exit(_show_estimate(rows, metrics, price))
     if report is not None:
         check_writable("--report", report, replaced=True)
-    run = BatchRun(
-        rows,
-        metrics,
-        limits=Limits(**{each.name: given[each.name] for each in fields(Limits)}),
-        price=price,
-        journal=given["journal"],
-        group=given["group"],
-        name=title,
-        progress=True,
-        stop_on_give_up=True,
-    )
-    run.total = _count_lines(file)
     printer = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
     info = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-    with contextlib.closing(ResultsFile(out, info, texts=not given["no_texts"])) as printer.results:
+    if resume is None or out == "-":
+        results = ResultsFile(out, info, texts=not given["no_texts"])
+    else:
+        results = ResumedFile(out, resume, info)
+        resume = str(results.earlier)
+    with contextlib.closing(results) as printer.results:
+        run = BatchRun(
+            rows,
+            metrics,
+            limits=Limits(**{each.name: given[each.name] for each in fields(Limits)}),
+            price=price,
+            journal=given["journal"],
+            resume=resume,
+            group=given["group"],
+            name=title,
+            progress=True,
+            stop_on_give_up=True,
+        )
+        run.total = _count_lines(file)
         result, ended = printer.evaluated(run)
+    results.finish(whole=ended is None and not result.gave_up)
     printer.say(to_json(result.figures()) if given["as_json"] else f"\n{result}", err=out == "-")
-    printer.say_where(ended, given["journal"])
+    done = f"{result.aggregates().rows:,}" + ("" if run.total is None else f" of {run.total:,}")
+    printer.say_where(ended, given["journal"], "" if given["no_texts"] or out == "-" else done)
     if report is not None:
         write_page("--report", report, result.html())
         printer.say(f"Report: {report}", err=True)
@@ -411,10 +430,12 @@ class _RunOutput:
         with above_bar(sys.stderr if err else sys.stdout):
             echo(text, err=err, needed=self._print_needed)
 
-    def say_where(self, ended: BaseException | None, journal: str | None) -> None:
-        """Say how to go on after Ctrl-C, and where the results are."""
+    def say_where(self, ended: BaseException | None, journal: str | None, done: str) -> None:
+        """Say how to go on after Ctrl-C, and where the results are, which have so many samples, if they have texts."""
         if isinstance(ended, KeyboardInterrupt):
             on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
+            if done and not on and self.results.begun:
+                on = f" Run again with --resume {self.results.out}: {done} are done."
             self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
         if self.results.begun and not self.results.named:
             self.say(f"Results: {self.results.out}\nNext: ragstone explain {self.results.out}", err=True)

@@ -149,8 +149,9 @@ class Report(Tabular):
         `notes` says so.
 
         Args:
-            source: A file that `ragstone score --out` or `to_json` wrote, a SQLite file of a `Monitor`, or the
-                URL of its `SQLSink`.
+            source: A file that `ragstone score --out` or `to_json` wrote; what `to_pandas` or a `Scorer` gave, as
+                Parquet, JSON lines or CSV, a file or a folder of parts; a SQLite file of a `Monitor`, or the URL of its
+                `SQLSink`.
             since: Leave out samples submitted before: "30m", "24h" or "7d" ago, a timedelta ago, or a date and time
                 (ISO 8601 or a datetime; UTC where it names no zone). None: all.
             group: As for `evaluate`. None: what the records say.
