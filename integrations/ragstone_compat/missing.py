@@ -1,9 +1,15 @@
 """What ragas and DeepEval have and this package has not, what to use in its place, and where their modules are."""
 
 import sys
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache, partial
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any, NoReturn, Union
+
+from ragstone.errors import RagstoneError
 
 _INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(
@@ -31,11 +37,11 @@ _INSTEAD: Mapping[str, str] = {
         "score each answer as an LLMTestCase or a SingleTurnSample; natively, a ragstone.Sample has a history",
     ),
     **dict.fromkeys(
-        ("TestsetGenerator", "multi_context", "reasoning", "simple"),
+        ("TestsetGenerator", "multi_context", "reasoning", "simple", "testset"),
         "ragstone makes no test sets: make one with ragas in an environment of its own, and load its file here",
     ),
     **dict.fromkeys(
-        ("CacheInterface", "DiskCacheBackend"),
+        ("CacheInterface", "DiskCacheBackend", "cache"),
         "natively, ragstone.evaluate(..., journal=PATH) keeps replies and outcomes",
     ),
     **dict.fromkeys(
@@ -44,7 +50,9 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
     **dict.fromkeys(("MultiModalFaithfulness", "MultiModalRelevance"), "ragstone scores texts, not images"),
-    **dict.fromkeys(("PydanticPrompt", "adapt"), "pass instructions= to a metric of ragstone"),
+    **dict.fromkeys(
+        ("Prompt", "PydanticPrompt", "adapt", "optimizers", "prompt"), "pass instructions= to a metric of ragstone"
+    ),
     **dict.fromkeys(
         ("ContextEntityRecall", "IDBasedContextRecall", "NonLLMContextRecall"),
         "use LLMContextRecall: the share of the reference that the contexts support",
@@ -84,26 +92,126 @@ _INSTEAD: Mapping[str, str] = {
     "observe": "score live answers by a ragstone.Monitor",
     "settings": "nothing here needs settings: no telemetry is sent",
 }  # fmt: skip
-"""By the libraries' names. There is nothing for another class."""
+"""By the libraries' names, of classes, functions or modules. There is nothing for another."""
+_ALIKE = 0.9
 
 
-def refuse_name(package: str, name: str) -> object:
-    """Raise the error for a name that a library's package has not, which says what to use in its place."""
-    if name in _INSTEAD or name[0].isupper():
-        raise ImportError(f"{package} has no {name}: {_INSTEAD.get(name, 'ragstone has nothing for it')}", name=package)
-    # Tools ask so for options that a module may have.
-    raise AttributeError(f"{package} has no attribute {name!r}")
+class Missing:
+    """What a library has and this package has not: scripts may import and name it; where it is used, it says so."""
+
+    _sentence = ""
+
+    def __init__(self, sentence: str) -> None:
+        vars(self)["_sentence"] = sentence
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        """Refuse."""
+        raise NotImplementedError(self._sentence)
+
+    # A subclass asks its bases for their entries.
+    __mro_entries__ = __iter__ = __setattr__ = __call__
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(self._sentence)
+
+    def __getitem__(self, _: object) -> "Missing":
+        return self
+
+    def __instancecheck__(self, _: object) -> bool:
+        return False
+
+    __subclasscheck__ = __instancecheck__
+
+    def __or__(self, other: Any) -> Any:  # noqa: ANN401 - of annotations
+        return Union[self, other]  # noqa: UP007
+
+    __ror__ = __or__
+
+    def __repr__(self) -> str:
+        return f"<{self._sentence}>"
 
 
-def register(package: str, modules: Mapping[str, ModuleType], not_there: Iterable[str]) -> None:
+class _MissingModule(ModuleType):
+    """A module of a library's that is not there, or a function of its that was imported from one."""
+
+    def __getattr__(self, name: str) -> object:
+        return missing_name(self.__name__, name)
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        raise NotImplementedError(_sentence(*self.__name__.rsplit(".", 1)))
+
+    def __repr__(self) -> str:
+        return f"<{_sentence(*self.__name__.rsplit('.', 1))}>"
+
+
+class _Finder(MetaPathFinder, Loader):
+    """It is asked last, and finds modules of the library below one package only: no other import sees it."""
+
+    def __init__(self, package: str) -> None:
+        self._below = f"{package}."
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        if not fullname.startswith(self._below):
+            return None
+        parent, name = fullname.rsplit(".", 1)
+        if name.startswith("__"):
+            return None
+        if meant := _misspelt(parent, name):
+            raise ImportError(f"{parent} has no {name}; did you mean {meant}?", name=parent)
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _MissingModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: its names are made when they are imported."""
+
+
+def missing_name(module: str, name: str) -> object:
+    """The placeholder of a name that a module has not, and a library's may have.
+
+    Raises:
+        AttributeError: It is misspelt, or tools ask all modules for such a name. An import goes on to the finder.
+    """
+    known = name in _INSTEAD or name[0].isupper()
+    if not known or _misspelt(module, name):
+        raise AttributeError(_sentence(module, name))
+    return _placeholder(module, name)
+
+
+def register(package: str, modules: Mapping[str, ModuleType]) -> None:
     """Make modules of a package importable by the names that a library has for them, as scripts import from inside.
 
     Args:
         package: The package.
-        modules: The modules by the library's names; what they lack is an error that says what to use.
-        not_there: The library's modules that have no counterpart.
+        modules: The modules by the library's names. What they lack, and any other module, is `Missing`.
     """
-    absent = ModuleType(package)
-    for name, module in {**modules, **dict.fromkeys(not_there, absent)}.items():
+    for name, module in modules.items():
         sys.modules[f"{package}.{name}"] = module
-        vars(module).setdefault("__getattr__", partial(refuse_name, package))
+        vars(module).setdefault("__getattr__", partial(missing_name, module.__name__))
+        # Without it nothing could be imported from below.
+        vars(module).setdefault("__path__", [])
+    sys.meta_path.append(_Finder(package))
+
+
+def _misspelt(module: str, name: str) -> str:
+    """The name of a module that one which nobody knows is nearly the same as, or an empty one."""
+    if name in _INSTEAD or name.startswith("_"):
+        return ""
+    return next(iter(get_close_matches(name, dir(sys.modules[module]), 1, _ALIKE)), "")
+
+
+def _sentence(module: str, name: str) -> str:
+    """What to use in the place of a name, else of the modules that it is in."""
+    instead = "ragstone has nothing for it"
+    for part in f"{module}.{name}".split("."):
+        instead = _INSTEAD.get(part, instead)
+    return f"{module} has no {name}: {instead}"
+
+
+@cache
+def _placeholder(module: str, name: str) -> object:
+    # Nothing here raises it, and what scripts catch has to be an exception.
+    if name.endswith(("Error", "Exception")) or module.endswith((".errors", ".exceptions")):
+        return type(name, (RagstoneError,), {"__module__": module})
+    return Missing(_sentence(module, name))

@@ -275,21 +275,6 @@ def test_a_client_of_another_package_is_refused() -> None:
         llm_factory("any", client=FakeLLM(claims))
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "instead"),
-    [
-        ("metrics", "NoiseSensitivity", "use Faithfulness and ContextPrecision"),
-        ("metrics.collections", "ContextEntityRecall", "use LLMContextRecall"),
-        ("testset.evolutions", "simple, reasoning", "make one with ragas"),
-        ("metrics.base", "MetricType", "a subclass of ragstone.Metric"),
-        ("embeddings", "UnknownEmbeddings", "ragstone has nothing for it"),
-    ],
-)
-def test_what_is_not_there_says_what_to_use(module: str, name: str, instead: str) -> None:
-    with pytest.raises(ImportError, match=re.escape(instead)):
-        exec(f"from ragstone_compat.ragas.{module} import {name}")
-
-
 def test_a_metric_of_ones_own_is_refused_where_it_is_written() -> None:
     with pytest.raises(TypeError, match=r"Exact: a metric of your own is a subclass of ragstone\.Metric"):
 

@@ -4,7 +4,8 @@
     from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval
     from ragstone_compat.deepeval.test_case import LLMTestCase
 
-What is not there is an ImportError that names what to use instead. `deepeval test run` is not there: run `pytest`.
+What is not there can be imported and named; where it is used, it says what to use instead. `deepeval test run` is not
+there: run `pytest`.
 """
 
 import sys
@@ -18,7 +19,7 @@ from ragstone_compat.deepeval import evaluate as _evaluate
 from ragstone_compat.deepeval.evaluate import assert_test as assert_test
 from ragstone_compat.deepeval.evaluate import evaluate as evaluate
 
-__getattr__ = partial(missing.refuse_name, __name__)
+__getattr__ = partial(missing.missing_name, __name__)
 _MODULES = {
     "dataset": dataset,
     "evaluate": _evaluate,
@@ -35,11 +36,7 @@ _MODULES = {
     "test_case": test_case,
     "test_case.llm_test_case": test_case,
 }
-_NOT_THERE = (
-    "integrations", "integrations.langchain", "metrics.dag", "metrics.ragas", "prompt", "red_teaming", "simulator",
-    "synthesizer", "test_run", "tracing", "vulnerability",
-)  # fmt: skip
-missing.register(__name__, _MODULES, _NOT_THERE)
+missing.register(__name__, _MODULES)
 
 
 def login(*_: object, **__: object) -> None:

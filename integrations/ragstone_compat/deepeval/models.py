@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 from ragstone.adapters.chat_models import as_one_text, is_constrained
 from ragstone.clients import OpenAICompatible
 from ragstone.judge import BaseLLM, LLMReply, LLMRequest
-from ragstone_compat.missing import refuse_name
+from ragstone_compat.missing import missing_name
 from ragstone_compat.shared import check_names
 
 _SERVERS: Mapping[str, tuple[str, str]] = {
@@ -32,7 +32,7 @@ _WITHOUT = (
 
 
 def __getattr__(name: str) -> object:
-    return partial(_client, name) if name in _SERVERS else refuse_name("ragstone_compat.deepeval", name)
+    return partial(_client, name) if name in _SERVERS else missing_name(__name__, name)
 
 
 def _client(

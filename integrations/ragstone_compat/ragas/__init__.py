@@ -4,14 +4,24 @@
     from ragstone_compat.ragas.metrics import Faithfulness, answer_relevancy
     from ragstone_compat.ragas.llms import LangchainLLMWrapper
 
-What is not there is an ImportError that names what to use instead.
+What is not there can be imported and named; where it is used, it says what to use instead.
 """
 
 from functools import partial
 
 from ragstone import __version__ as __version__
 from ragstone_compat import missing
-from ragstone_compat.ragas import cost, dataset_schema, embeddings, evaluation, integrations, llms, metrics
+from ragstone_compat.ragas import (
+    cost,
+    dataset_schema,
+    embeddings,
+    evaluation,
+    exceptions,
+    integrations,
+    llms,
+    metrics,
+    run_config,
+)
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset as EvaluationDataset
 from ragstone_compat.ragas.dataset_schema import SingleTurnSample as SingleTurnSample
 from ragstone_compat.ragas.evaluation import aevaluate as aevaluate
@@ -19,7 +29,7 @@ from ragstone_compat.ragas.evaluation import evaluate as evaluate
 from ragstone_compat.ragas.metrics import base
 from ragstone_compat.ragas.run_config import RunConfig as RunConfig
 
-__getattr__ = partial(missing.refuse_name, __name__)
+__getattr__ = partial(missing.missing_name, __name__)
 _METRICS = (
     "answer_correctness", "answer_relevance", "answer_similarity", "aspect_critic", "context_precision",
     "context_recall", "context_relevancy", "factual_correctness", "faithfulness", "simple_criteria", "summarization",
@@ -27,11 +37,6 @@ _METRICS = (
 _COLLECTIONS = (
     "answer_correctness", "answer_relevancy", "context_precision", "context_recall", "factual_correctness",
     "faithfulness", "summary_score",
-)  # fmt: skip
-_NOT_THERE = (
-    "backends", "cache", "callbacks", "experiment", "integrations.helicone", "messages", "optimizers", "prompt",
-    "settings", "testset", "testset.evolutions", "testset.generator", "testset.graph", "testset.synthesizers",
-    "testset.transforms",
 )  # fmt: skip
 _MODULES = {
     **{f"metrics._{name}": metrics for name in _METRICS},
@@ -44,12 +49,14 @@ _MODULES = {
     "embeddings": embeddings,
     "embeddings.base": embeddings,
     "evaluation": evaluation,
+    "exceptions": exceptions,
     "integrations": integrations,
     "llms": llms,
     "llms.base": llms,
     "metrics": metrics,
     "metrics.base": base,
     "metrics.collections": metrics,
+    "run_config": run_config,
     "utils": dataset_schema,
 }
-missing.register(__name__, _MODULES, _NOT_THERE)
+missing.register(__name__, _MODULES)
