@@ -21,7 +21,7 @@ Record = Mapping[str, Any]
 
 _WORDS: Mapping[SpanKind, str] = {
     "chain": "chain agent workflow task invoke_agent invoke_workflow",
-    "retriever": "retriever retrieval",
+    "retriever": "vector_db_retrieve retriever retrieval",
     "reranker": "reranker rerank",
     "tool": "tool execute_tool",
     "model": "llm chat_model generation chat completion text_completion generate_content",
@@ -47,6 +47,7 @@ _OUTPUTS = (
 _FOUND = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents", "output.documents")
 _GIVEN = ("reranker.input_documents",)
 _READ = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", "llm.prompts")
+_INSTRUCTIONS = ("gen_ai.system_instructions",)
 _SAID = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
 _WHO = {
     "user_id": ("user.id", "langfuse.user.id", "userId", "user_id", "mlflow.trace.user"),
@@ -55,6 +56,7 @@ _WHO = {
     "tags": ("tag.tags", "langfuse.trace.tags", "tags"),
 }
 _TRACE = ("trace_id", "traceId")
+_NAME = ("gen_ai.tool.name", "tool.name", "name")
 _ID = ("span_id", "spanId", "id")
 _ABOVE = (
     *("parent_id", "parentSpanId", "parent_span_id", "parentObservationId", "parent_observation_id"),
@@ -146,12 +148,14 @@ def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
     output = unpacked(_first(known, _OUTPUTS), _first(known, ["output.mime_type"]))
     found = _documents(_first(known, _FOUND))
     has_values = inputs is not None or output is not None
-    kind = _KINDS.get(word) or ("retriever" if found is not None else "chain" if has_values else "")
+    kind: SpanKind = _KINDS.get(word) or ("retriever" if found is not None else "chain")
+    if kind == "chain" and not has_values:
+        kind = ""
     key = _text(fields, _ID)
     span = Span(
         key or object(),
         kind,
-        str(fields.get("name") or ""),
+        str(_first(known, _NAME) or ""),
         inputs,
         output,
         _error(fields),
@@ -165,9 +169,8 @@ def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
     )
     if kind == "model" and span.error is None:
         read, said = _structured(_first(known, _READ)), _structured(_first(known, _SAID))
-        span.call = ModelCall(
-            texts_of_call(inputs if read is None else read), texts_of_call(output if said is None else said)
-        )
+        prompt = [_first(known, _INSTRUCTIONS), inputs if read is None else read]
+        span.call = ModelCall(texts_of_call(prompt), texts_of_call(output if said is None else said))
     return span
 
 

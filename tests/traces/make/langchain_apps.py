@@ -1,4 +1,4 @@
-"""Apps of LangChain: a chain that narrows what it found, and an agent with a tool that searches and one that does not."""
+"""Apps of LangChain: a chain that narrows what it found, and an agent with two tools, of which one searches."""
 
 import itertools
 from collections.abc import Callable
