@@ -48,10 +48,6 @@ class GroupError(RagstoneError, ValueError):
     """No row has what `group=` names; the message says what they have."""
 
 
-class ResultsError(RagstoneError, ValueError):
-    """A source that holds no results, or no longer those that it held; the message says why and what to do."""
-
-
 class JournalError(RagstoneError):
     """A journal cannot be read or written; the message says why, what is safe, and what to do.
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 
-from ragstone.errors import ResultsError
 from ragstone.identity import digest_of, sample_digest
 from ragstone.metrics.base import Metric
 from ragstone.metrics.setup import setup_of
@@ -12,6 +11,7 @@ from ragstone.outcome import Outcome, Score
 from ragstone.report.aggregates import Key, key_of
 from ragstone.report.report import Location, Report
 from ragstone.results.record import decode, encode, is_final, json_of
+from ragstone.results.tables import ResultsError
 from ragstone.sample import Sample
 
 

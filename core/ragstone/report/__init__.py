@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ragstone.errors import ResultsError as ResultsError
     from ragstone.report.aggregates import MetricInfo as MetricInfo, MetricSummary as MetricSummary
     from ragstone.report.comparison import (
         Comparison as Comparison,
@@ -12,15 +11,16 @@ if TYPE_CHECKING:
         compare as compare,
     )
     from ragstone.report.report import Report as Report
+    from ragstone.results.tables import ResultsError as ResultsError
 else:
     from ragstone._front_door import front_door
 
     __all__, __getattr__, __dir__ = front_door(
         __name__,
         {
-            "ragstone.errors": "ResultsError",
             "ragstone.report.aggregates": "MetricInfo MetricSummary",
             "ragstone.report.comparison": "Comparison MetricComparison NotComparableError compare",
             "ragstone.report.report": "Report",
+            "ragstone.results.tables": "ResultsError",
         },
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragstone.errors import ResultsError
 from ragstone.judge_names import NullJudge
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.names import make_metric, metric_names
@@ -162,6 +161,8 @@ def by_metric(records: "Iterable[Record]") -> "dict[Key, Record]":
     found: dict[Key, Record] = {}
     for record in records:
         if found.setdefault(key_of(record), record) is not record:
+            from ragstone.results.tables import ResultsError
+
             raise ResultsError(
                 f"row {record.row + 1} ({printable(record.sample_id, 40)}) has two outcomes of "
                 f"{record.outcome.metric}; give each run a results file of its own, and compare them"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 
-from ragstone.errors import GroupError, ResultsError
+from ragstone.errors import GroupError
 from ragstone.outcome import Usage
 from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
@@ -487,6 +487,7 @@ class Report(Tabular):
 def open_report(source: Location, since: Since = None) -> Report:
     """The report that `Report.load` does, before its records are read."""
     from ragstone.results.read import open_results
+    from ragstone.results.tables import ResultsError
 
     begin = seconds_since(since, now=time.time())
     results = open_results(source)

@@ -15,12 +15,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from ragstone.errors import ResultsError
 from ragstone.outcome import Usage
 from ragstone.plain import is_mapping
 from ragstone.results.frames import FRAME_COLUMNS, NO_SAMPLE, TEXT, as_written, installed
 from ragstone.results.memory import Results
 from ragstone.results.record import Record, record_of
+from ragstone.results.tables import ResultsError
 from ragstone.sample import BadLine, Sample, name_list
 from ragstone.sources.cells import json_value, python_value
 

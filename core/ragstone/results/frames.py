@@ -14,8 +14,7 @@ from ragstone.results.record import Record, row_of
 
 Cell = str | int | float | bool | None
 # What pandas calls each type: all have a form for what is missing, so none is NaN.
-TEXT, REAL = "string", "Float64"
-_COUNT, _FLAG = "Int64", "boolean"
+TEXT, REAL, _COUNT, _FLAG = "string", "Float64", "Int64", "boolean"
 FRAME_COLUMNS: Mapping[str, str] = {
     "row": _COUNT, "sample_id": TEXT, "metric": TEXT, "version": TEXT, "judge": TEXT, "setup": TEXT,
     "chosen_by": TEXT, "group": TEXT,
@@ -25,7 +24,7 @@ FRAME_COLUMNS: Mapping[str, str] = {
     "reference_ids": TEXT, "retrieved_ids": TEXT, "history": TEXT, "metadata": TEXT,
     "rate": REAL, "submitted_at": REAL, "run_name": TEXT, "tags": TEXT, "user_id": TEXT, "thread_id": TEXT,
 }  # fmt: skip
-OF_RECORD = (
+_OF_RECORD = (
     "row", "sample_id", "judge", "setup", "chosen_by", "group",
     "rate", "submitted_at", "run_name", "tags", "user_id", "thread_id",
 )  # fmt: skip
@@ -50,7 +49,7 @@ def to_rows(records: Iterable[Record]) -> Iterator[dict[str, Cell]]:
         outcome = record.outcome.model_dump()
         if isinstance(record.outcome, Unscored):
             outcome |= {"unscored": record.outcome.reason, "reason": record.outcome.detail}
-        cells = {**texts, **outcome, **outcome["usage"], **{name: getattr(record, name) for name in OF_RECORD}}
+        cells = {**texts, **outcome, **outcome["usage"], **{name: getattr(record, name) for name in _OF_RECORD}}
         yield {name: plain_cell(cells.get(name)) for name in FRAME_COLUMNS}
 
 
@@ -58,8 +57,8 @@ def plain_cell(value: object) -> Cell:
     """A value as a frame's cell; a list or a mapping as JSON."""
     if value is None or isinstance(value, (int, float)):
         return value
-    text = value if isinstance(value, str) else json.dumps(to_plain(value), ensure_ascii=False)
     # Half characters of UTF-16 are escaped: Arrow cannot hold them.
+    text = value if isinstance(value, str) else json.dumps(to_plain(value), ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode()
 
 

@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.errors import ResultsError
 from ragstone.identity import sample_digest
 from ragstone.plain import printable
 from ragstone.results.database import Database, Transaction
@@ -38,7 +37,7 @@ from ragstone.results.record import (
     row_of,
 )
 from ragstone.results.sqlite import SqliteFile
-from ragstone.results.tables import results_database
+from ragstone.results.tables import ResultsError, results_database
 from ragstone.results.traffic import Feedback
 from ragstone.sample import Sample
 

@@ -1,6 +1,11 @@
-"""What tells a results database from other files; monitors write it and reports read it."""
+"""What tells a results database from other files, and what is raised where a source holds no results."""
 
+from ragstone.errors import RagstoneError
 from ragstone.results.database import DatabaseSchema
+
+
+class ResultsError(RagstoneError, ValueError):
+    """A source that holds no results, or no longer those that it held; the message says why and what to do."""
 
 
 def results_database(error: type[Exception], *tables: str) -> DatabaseSchema:
