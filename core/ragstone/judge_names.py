@@ -57,6 +57,7 @@ _PROVIDERS = {
 }
 """The forms of docs/providers.md by what people call a provider."""
 _MODELS = {
+    "bespoke-minicheck": "checker:{}@http://127.0.0.1:11434/v1 (Ollama)",
     "claude": "langchain:anthropic:{}",
     "gemini": "langchain:google_genai:{}",
     **dict.fromkeys(("deepseek", "gemma", "llama", "mistral", "phi", "qwen"), "{}@http://127.0.0.1:11434/v1 (Ollama)"),

@@ -154,6 +154,7 @@ def test_an_object_or_a_function_of_a_module(name):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
+        ("bespoke-minicheck", "Did you mean checker:bespoke-minicheck@"),
         ("checker:minicheck", "write checker:MODEL@URL or checker:module:name"),
         ("checker:http://127.0.0.1:1", "write checker:MODEL@URL or checker:module:name"),
         ("checker:no_such_module:it", "cannot be loaded"),

@@ -140,6 +140,8 @@ class ClaimJudge:
 
     def _reply(self, request: DecisionRequest, claims: Mapping[str, str], given: object) -> DecisionReply:
         kind = type(given).__name__
+        # Arrays and tensors hold numbers of kinds of their own.
+        given = getattr(given, "tolist", lambda: given)()
         if isinstance(given, (str, bytes, dict)) or not isinstance(given, Iterable):
             raise TypeError(f"{type(self.checker).__name__}: check and acheck must return probabilities, not {kind}")
         values = list(cast("Iterable[object]", given))
