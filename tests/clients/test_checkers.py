@@ -98,9 +98,9 @@ def test_a_run_tries_again_what_the_server_puts_off(served):
         return with_logprobs(body)
 
     server, checker = served(reply)
-    (record,) = evaluate([SAMPLE], Faithfulness(llm=checker), progress=False).results()
-    assert record.outcome.breakdown["supported"] == 1.0
-    assert len(server.bodies) == 4, "each try once: the client's own do not multiply the run's"
+    report = evaluate([SAMPLE], Faithfulness(llm=checker), progress=False)
+    assert next(iter(report.results())).outcome.breakdown["supported"] == 1.0
+    assert report.spent.llm_calls == len(server.bodies) == 4, "the run tries again, not the client"
 
 
 def test_the_command_takes_it_by_name(served, tmp_path):

@@ -175,6 +175,15 @@ def test_of_a_long_text_the_window_that_supports_a_claim_most_counts():
     assert next(iter(capped.results())).outcome.reason == "over_budget"
 
 
+def test_a_claim_is_named_by_its_number_in_whichever_window_it_is_refused():
+    long = " ".join(f"Filler number {i} says nothing of it." for i in range(40))
+    refused = FakeChecker(lambda text, claim: None if claim == "Bob sat." and "number 39" in text else 0.5)
+    refused.most_tokens = 100
+    outcome = Faithfulness(llm=refused).score(Sample(retrieved_contexts=[long], response="Ann ran. Bob sat. Eve won."))
+    assert len(refused.calls) > 2
+    assert outcome.detail == "faithfulness.verdict: the decision model refused question 2"
+
+
 # --- what a checker may do wrong
 
 
@@ -300,13 +309,14 @@ def test_half_a_checker_is_told_of_the_base_class():
 
 
 def test_a_journal_tells_checkers_apart_by_their_identity_and_pays_once(tmp_path):
-    first, other = FakeChecker(0.75, model="a"), FakeChecker(0.25, model="b")
+    first, other = FakeChecker(0.75), FakeChecker(0.25)
+    other.identity = "another"
     options = {"journal": tmp_path / "j.db", "progress": False}
     for _ in range(2):
         (record,) = evaluate([SAMPLE], "faithfulness", llm=first, **options).results()
-        assert (record.outcome.value, record.judge, len(first.calls)) == (0.75, "a", 1)
+        assert (record.outcome.value, record.judge, len(first.calls)) == (0.75, "fake-checker", 1)
     (record,) = evaluate([SAMPLE], "faithfulness", llm=other, **options).results()
-    assert (record.outcome.value, record.judge) == (0.25, "b")
+    assert record.outcome.value == 0.25
 
 
 def test_a_checker_in_this_process_is_asked_in_turn():

@@ -125,7 +125,8 @@ class ClaimJudge:
         return getattr(self.checker, name)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.checker!r})"
+        own = self.model if type(self.checker).__repr__ is object.__repr__ else self.checker
+        return f"{type(self).__name__}({own!r})"
 
     def decide(self, request: DecisionRequest, /) -> DecisionReply:
         """Check the claims of one request, blocking the calling thread."""
