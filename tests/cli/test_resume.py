@@ -130,3 +130,13 @@ def test_in_python_a_report_is_gone_on_from():
         evaluate(samples, ContextRelevancy(llm=llm), progress=False, limits=Limits(max_concurrency=1))
     whole = evaluate(samples, ContextRelevancy(llm=llm), progress=False, resume=caught.value.report)
     assert (len(llm.requests), [record.row for record in whole]) == (6, list(range(6)))
+
+
+def test_a_run_that_gives_up_keeps_what_it_did_not_come_to(score, rows, server, tmp_path):
+    out = tmp_path / "out.jsonl"
+    score(rows(*(row(i, id=f"q{i}") for i in range(40))), *ONE, "--out", out)
+    before = {line["id"]: line["value"] for line in lines(out)}
+    server.reply = lambda body: error(401, "no such key")
+    again = rows(*(row(i, id=f"q{i}") for i in range(90, 100)), *(row(i, id=f"q{i}") for i in range(40)))
+    assert score(again, *ONE, "--resume", out, "--concurrency", "1").exit_code == 1
+    assert {line["id"]: line["value"] for line in lines(out) if "value" in line} == before
