@@ -20,6 +20,8 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("BiasMetric", "DiscreteMetric", "DomainSpecificRubrics", "InstanceRubrics", "InstanceSpecificRubrics",
+         "LabelledRubricsScore", "RankingMetric", "ReferenceFreeRubricsScore", "RubricsScoreWithReference",
+         "RubricsScoreWithoutReference", "labelled_rubrics_score", "reference_free_rubrics_score",
          "MisuseMetric", "NonAdviceMetric", "NumericMetric", "PIILeakageMetric", "PromptAlignmentMetric",
          "RoleViolationMetric", "RubricsScore", "ToxicityMetric", "discrete_metric", "numeric_metric",
          "ranking_metric"),
@@ -28,12 +30,12 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("BleuScore", "CHRFScore", "ChrfScore", "DistanceMeasure", "ExactMatch", "ExactMatchMetric",
-         "JsonCorrectnessMetric", "NonLLMStringSimilarity", "RougeScore", "StringPresence"),
+         "DataCompyScore", "JsonCorrectnessMetric", "NonLLMStringSimilarity", "RougeScore", "StringPresence"),
         "compare texts by an own subclass of ragstone.Metric, whose score needs no judge",
     ),
     **dict.fromkeys(
         ("BaseConversationalMetric", "ConversationSimulator", "ConversationalGEval", "ConversationalGolden",
-         "ConversationalTestCase", "MultiTurnSample", "TurnFaithfulnessMetric", "TurnRelevancyMetric", "messages"),
+         "ConversationalTestCase", "MultiTurnMetric", "MultiTurnSample", "TurnFaithfulnessMetric", "TurnRelevancyMetric", "messages"),
         "score each answer as an LLMTestCase or a SingleTurnSample; natively, a ragstone.Sample has a history",
     ),
     **dict.fromkeys(
@@ -41,7 +43,7 @@ _INSTEAD: Mapping[str, str] = {
         "ragstone makes no test sets: make one with ragas in an environment of its own, and load its file here",
     ),
     **dict.fromkeys(
-        ("CacheInterface", "DiskCacheBackend", "cache"),
+        ("CacheInterface", "DiskCacheBackend", "cache", "cacher"),
         "natively, ragstone.evaluate(..., journal=PATH) keeps replies and outcomes",
     ),
     **dict.fromkeys(
@@ -49,7 +51,25 @@ _INSTEAD: Mapping[str, str] = {
         "use FaithfulnessMetric, with retrieval_context in the place of context",
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
-    **dict.fromkeys(("MultiModalFaithfulness", "MultiModalRelevance"), "ragstone scores texts, not images"),
+    **dict.fromkeys(
+        ("MultiModalFaithfulness", "MultiModalRelevance", "multimodal_faithness", "multimodal_relevance"),
+        "ragstone scores texts, not images",
+    ),
+    **dict.fromkeys(
+        ("BaseMetric", "LLMMetric", "MetricOutputType", "MetricType"),
+        "a metric of your own is a subclass of ragstone.Metric; a question of your own is an AspectCritic",
+    ),
+    **dict.fromkeys(("Experiment", "version_experiment"), "use ragstone.evaluate, whose report is kept by its `save`"),
+    **dict.fromkeys(("DataTable", "Dataset", "backends"), "pass a list of dicts, a DataFrame or a file of rows"),
+    **dict.fromkeys(("FaithfulnesswithHHEM", "FaithulnesswithHHEM"), "use Faithfulness"),
+    **dict.fromkeys(
+        ("noise_sensitivity", "noise_sensitivity_irrelevant", "noise_sensitivity_relevant"),
+        "use faithfulness and context_precision",
+    ),
+    **dict.fromkeys(
+        ("ContextRelevance", "context_relevance"),
+        "use ContextRelevancy: the share of the contexts' sentences that the question needs",
+    ),
     **dict.fromkeys(
         ("Prompt", "PydanticPrompt", "adapt", "optimizers", "prompt"), "pass instructions= to a metric of ragstone"
     ),
@@ -65,20 +85,18 @@ _INSTEAD: Mapping[str, str] = {
     "AnthropicModel": 'pass model="langchain:anthropic:MODEL"',
     "ArenaGEval": "score both apps and compare them by ragstone.compare(report_a, report_b)",
     "CallbackHandler": "use ragstone_langchain.MonitorHandler",
-    "ContextRelevance": "use ContextRelevancy: the share of the contexts' sentences that the question needs",
     "DAGMetric": "write a subclass of ragstone.Metric",
-    "Experiment": "use ragstone.evaluate, whose report is kept by its `save` and compared by ragstone.compare",
-    "FaithfulnesswithHHEM": "use Faithfulness",
     "GoogleEmbeddings": "pass LangchainEmbeddingsWrapper(GoogleGenerativeAIEmbeddings(...)) of langchain_google_genai",
     "GoogleVertexAI": 'pass model="langchain:google_vertexai:MODEL"',
     "HaystackEmbeddingsWrapper": "write a subclass of ragstone.BaseEmbedder with `embed`",
     "HaystackLLMWrapper": "write a subclass of ragstone.BaseLLM with `generate`, and pass it as llm=",
+    **dict.fromkeys(("InstructorBaseRagasLLM", "InstructorLLM"), "use llm_factory(MODEL, client=...)"),
     "LiteLLMEmbeddings": "pass OpenAIEmbeddings(client=OpenAI(base_url=...)) of a LiteLLM proxy",
     "LiteLLMModel": "pass OpenAIModel(MODEL, base_url=...) of a LiteLLM proxy, or a LangChain model",
     "LiteLLMStructuredLLM": "pass llm_factory(MODEL, client=OpenAI(base_url=...)) of a LiteLLM proxy",
-    "MetricType": "a metric of your own is a subclass of ragstone.Metric; a question of your own is an AspectCritic",
     "NoiseSensitivity": "use Faithfulness and ContextPrecision; what each claim rests on is in their verdicts",
     "QuotedSpansAlignment": "use ragstone.CitationSupport",
+    "OCIGenAIWrapper": "pass a LangChain model of OCI in a LangchainLLMWrapper",
     "RagasMetric": "use ragstone_compat.ragas",
     "ResponseGroundedness": "use Faithfulness: the share of the response's claims that the contexts support",
     "Synthesizer": "write Goldens yourself, or take questions that people asked",
@@ -88,7 +106,6 @@ _INSTEAD: Mapping[str, str] = {
     "experiment": "use ragstone.evaluate",
     "helicone_config": "name the proxy's address as base_url of your client",
     "instrument_llama_index": "use ragstone_llama_index.instrument",
-    "noise_sensitivity": "use faithfulness and context_precision",
     "observe": "score live answers by a ragstone.Monitor",
     "settings": "nothing here needs settings: no telemetry is sent",
 }  # fmt: skip
@@ -198,7 +215,8 @@ def _misspelt(module: str, name: str) -> str:
     """The name of a module that one which nobody knows is nearly the same as, or an empty one."""
     if name in _INSTEAD or name.startswith("_"):
         return ""
-    return next(iter(get_close_matches(name, dir(sys.modules[module]), 1, _ALIKE)), "")
+    there = [each for each, value in vars(sys.modules[module]).items() if not isinstance(value, _MissingModule)]
+    return next(iter(get_close_matches(name, there, 1, _ALIKE)), "")
 
 
 def _sentence(module: str, name: str) -> str:

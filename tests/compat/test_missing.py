@@ -46,6 +46,11 @@ def test_what_is_not_there_says_what_to_use(module: str, name: str, instead: str
         there(threshold=0.5)
 
 
+def test_a_missing_module_is_no_other_ones_right_spelling() -> None:
+    for name in ("multi_modal_relevances", "multi_modal_relevance"):
+        import_module(f"ragstone_compat.ragas.metrics.{name}")
+
+
 def test_what_is_not_there_can_be_mentioned() -> None:
     assert not isinstance(3, ContextEntityRecall)
     assert isinstance(3, (ContextEntityRecall, int))

@@ -16,9 +16,11 @@ import pytest
 from ragstone import LLMReply, Score, Unscored
 from ragstone.errors import RagstoneError
 from ragstone.testing import FakeEmbedder, FakeLLM
-from ragstone_compat.ragas import RunConfig, SingleTurnSample, evaluate
+from ragstone_compat.ragas import EvaluationDataset, RunConfig, SingleTurnSample, evaluate
 from ragstone_compat.ragas import integrations as ragas_integrations
 from ragstone_compat.ragas.embeddings import (
+    BaseRagasEmbedding,
+    BaseRagasEmbeddings,
     HuggingfaceEmbeddings,
     LangchainEmbeddingsWrapper,
     OpenAIEmbeddings,
@@ -32,6 +34,8 @@ from ragstone_compat.ragas.metrics import (
     ContextRelevancy,
     FactualCorrectness,
     Faithfulness,
+    MetricWithEmbeddings,
+    MetricWithLLM,
     ResponseRelevancy,
     SemanticSimilarity,
     SingleTurnMetric,
@@ -286,6 +290,53 @@ def test_a_metric_of_ones_own_is_refused_where_it_is_written() -> None:
         class Other(Faithfulness):
             async def _single_turn_ascore(self, sample: SingleTurnSample, callbacks: object) -> float:
                 return 1.0
+
+
+@pytest.mark.parametrize(
+    "bases",
+    [
+        (MetricWithLLM, SingleTurnMetric),
+        (SingleTurnMetric, MetricWithEmbeddings),
+        (MetricWithLLM, MetricWithEmbeddings),
+    ],
+)
+def test_bases_of_a_metric_of_ones_own_can_be_combined(bases: tuple[type, ...]) -> None:
+    assert isinstance(Faithfulness(), bases[0])
+    with pytest.raises(TypeError, match=r"Mine: a metric of your own is a subclass of ragstone\.Metric"):
+        type(SingleTurnMetric)("Mine", bases, {"name": "mine"})
+
+
+class OwnEmbedder(BaseRagasEmbeddings, BaseRagasEmbedding):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, len(text)] for text in texts]
+
+
+def test_what_looks_like_an_embedder_or_a_client_embeds() -> None:
+    looks = SimpleNamespace(embed_documents=OwnEmbedder().embed_documents)
+    replies = SimpleNamespace(
+        create=lambda **request: SimpleNamespace(
+            data=[SimpleNamespace(embedding=each) for each in looks.embed_documents(request["input"])]
+        )
+    )
+    embedders = [
+        OwnEmbedder(),
+        LangchainEmbeddingsWrapper(looks),
+        OpenAIEmbeddings(client=SimpleNamespace(embeddings=replies)),
+    ]
+    scores = [SemanticSimilarity(embeddings=each).single_turn_score(SAMPLE) for each in embedders]
+    assert scores[0] == scores[1] == scores[2] > 0
+    assert LangchainEmbeddingsWrapper(looks).embeddings is looks
+    with pytest.raises(TypeError, match=r"LangchainEmbeddingsWrapper\(init_embeddings"):
+        OpenAIEmbeddings(client=object())
+
+
+def test_what_ragas_objects_hold() -> None:
+    critic = AspectCritic("kind", "Is it kind?")
+    critic.definition += "!"
+    assert critic.definition == "Is it kind?!"
+    assert EvaluationDataset([SAMPLE]).get_sample_type() is SingleTurnSample
+    assert RunConfig(seed=1).rng.integers(9) == np.random.default_rng(1).integers(9)
+    assert (RunConfig(max_retries=2).max_retries, RunConfig().seed) == (2, 42)
 
 
 def test_a_row_that_holds_no_sample_is_refused() -> None:

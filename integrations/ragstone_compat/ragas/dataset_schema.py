@@ -100,6 +100,10 @@ class EvaluationDataset:
         """Write a CSV file by pandas."""
         self.to_pandas().to_csv(path, index=False)
 
+    def get_sample_type(self) -> type[SingleTurnSample]:
+        """Return the class of the samples."""
+        return type(self.samples[0])
+
     def features(self) -> list[str]:
         """Return the names of the fields that the first sample has."""
         return list(self.samples[0].to_dict())

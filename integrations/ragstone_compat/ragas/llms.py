@@ -69,7 +69,12 @@ def llm_factory(
     return of_client(model, client if provider == "openai" else client or provider, base_url)
 
 
-def of_client(model: str, client: object, base_url: str | None = None) -> OpenAICompatible:
+def of_client(
+    model: str,
+    client: object,
+    base_url: str | None = None,
+    way_out: str = 'LangchainLLMWrapper(init_chat_model("PROVIDER:MODEL"))',
+) -> OpenAICompatible:
     """Return a judge or embedder at the server of a client of the package `openai`, or at the default one."""
     if client is None:
         return OpenAICompatible(model, base_url=base_url)
@@ -77,7 +82,7 @@ def of_client(model: str, client: object, base_url: str | None = None) -> OpenAI
         kind = client if isinstance(client, str) else type(client).__name__
         raise TypeError(
             f"client: is {kind}; pass a client of the package openai, as most providers have its API, or "
-            'LangchainLLMWrapper(init_chat_model("PROVIDER:MODEL")) of LangChain in place of this'
+            f"{way_out} of LangChain in place of this"
         )
     return OpenAICompatible(
         model, base_url=str(getattr(client, "base_url", base_url)), api_key=getattr(client, "api_key", None)

@@ -1,5 +1,7 @@
 """`RunConfig`, where ragas has it."""
 
+import numpy
+
 from ragstone_compat.shared import check_names
 
 
@@ -11,7 +13,8 @@ class RunConfig:
         max_retries: Without effect, as are those that are not named: a call that fails is tried again up to five times.
         max_wait: Without effect.
         max_workers: Calls to judges in flight at most.
-        **others: `exception_types`, `log_tenacity`, `seed`, `thread_timeout`: without effect.
+        seed: That of `rng`, which nothing here uses.
+        **others: `exception_types`, `log_tenacity`, `thread_timeout`: without effect.
 
     Raises:
         TypeError: ragas' class has no such option.
@@ -20,10 +23,13 @@ class RunConfig:
     def __init__(
         self,
         timeout: float = 180,
-        max_retries: int = 10,  # noqa: ARG002
-        max_wait: float = 60,  # noqa: ARG002
+        max_retries: int = 10,
+        max_wait: float = 60,
         max_workers: int = 16,
+        seed: int = 42,
         **others: object,
     ) -> None:
-        check_names("RunConfig", others, ("exception_types", "log_tenacity", "seed", "thread_timeout"))
-        self.timeout, self.max_workers = timeout, max_workers
+        check_names("RunConfig", others, ("exception_types", "log_tenacity", "thread_timeout"))
+        self.timeout, self.max_workers, self.seed = timeout, max_workers, seed
+        self.max_retries, self.max_wait = max_retries, max_wait
+        self.rng = numpy.random.default_rng(seed)

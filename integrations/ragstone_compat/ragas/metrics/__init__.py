@@ -137,6 +137,15 @@ class AspectCritic(Metric):
         super().__init__(llm, **options)
         vars(self).update(name=name, question=definition)
 
+    @property
+    def definition(self) -> str:
+        """The question."""
+        return str(vars(self)["question"])
+
+    @definition.setter
+    def definition(self, definition: str) -> None:
+        vars(self)["question"] = definition
+
 
 class SimpleCriteriaScore(AspectCritic):
     """A grade by a definition of your own, a whole number from 0 to 10 (`ragstone.Criterion`)."""

@@ -51,7 +51,30 @@ class _Class(type):
         super().__setattr__(name, value)
 
 
-class Metric(metaclass=_Class):
+class _Base(metaclass=_Class):
+    def __init_subclass__(cls, **facts: Any) -> None:  # noqa: ANN401 - those of the class attributes
+        for fact, value in facts.items():
+            setattr(cls, fact, value)
+        own = not hasattr(cls, "kind") or {"_ascore", "_single_turn_ascore"} & vars(cls).keys()
+        if own and cls.__module__ != __name__:
+            raise TypeError(f"{cls.__name__}: a metric of your own is a subclass of ragstone.Metric")
+        _refuse_prompts(cls, vars(cls))
+
+
+# Scripts combine them as bases, and ask whether a metric is one.
+class SingleTurnMetric(_Base):
+    """What every metric is."""
+
+
+class MetricWithLLM(_Base):
+    """What every metric is."""
+
+
+class MetricWithEmbeddings(_Base):
+    """What every metric is."""
+
+
+class Metric(MetricWithLLM, MetricWithEmbeddings, SingleTurnMetric):
     """A metric by ragas' name.
 
     Args:
@@ -84,13 +107,6 @@ class Metric(metaclass=_Class):
             raise TypeError(f"{name}: asks no judge; name its model as embeddings=")
         self.llm, self.embeddings = llm, embeddings
         vars(self).update({**self.sets, **self.takes, **options})
-
-    def __init_subclass__(cls, **facts: Any) -> None:  # noqa: ANN401 - those of the class attributes
-        for fact, value in facts.items():
-            setattr(cls, fact, value)
-        if not hasattr(cls, "kind") or {"_ascore", "_single_turn_ascore"} & vars(cls).keys():
-            raise TypeError(f"{cls.__name__}: a metric of your own is a subclass of ragstone.Metric")
-        _refuse_prompts(cls, vars(cls))
 
     def __setattr__(self, name: str, value: object) -> None:
         _refuse_prompts(type(self), [name])
@@ -178,9 +194,6 @@ class Metric(metaclass=_Class):
         if math.isnan(result):
             print(f"ragstone: {self.column} is NaN ({outcome.reason}): {result.reason}", file=sys.stderr)
         return result
-
-
-MetricWithLLM = MetricWithEmbeddings = SingleTurnMetric = Metric
 
 
 def unwrapped(model: object) -> object:
