@@ -35,7 +35,8 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("BaseConversationalMetric", "ConversationSimulator", "ConversationalGEval", "ConversationalGolden",
-         "ConversationalTestCase", "MultiTurnMetric", "MultiTurnSample", "TurnFaithfulnessMetric", "TurnRelevancyMetric", "messages"),
+         "ConversationalTestCase", "MultiTurnMetric", "MultiTurnSample", "TurnFaithfulnessMetric",
+         "TurnRelevancyMetric", "messages"),
         "score each answer as an LLMTestCase or a SingleTurnSample; natively, a ragstone.Sample has a history",
     ),
     **dict.fromkeys(
