@@ -30,7 +30,7 @@ class EarlierOutcomes:
 
     def __init__(self, source: Report | Location, metrics: Sequence[Metric]) -> None:
         self._outcomes: dict[str, str] = {}
-        metric_of = {_key(metric): metric for metric in metrics}
+        metric_of = {_metric_facts(metric): metric for metric in metrics}
         report, outcomes, has_texts = source if isinstance(source, Report) else Report.load(source), 0, False
         for record in report.results(samples=True):
             outcomes += 1
@@ -60,7 +60,7 @@ class EarlierOutcomes:
         return outcome
 
 
-def _key(metric: Metric) -> Key:
+def _metric_facts(metric: Metric) -> Key:
     return metric.name, metric.version, metric.judge.model, setup_of(metric)
 
 
@@ -68,4 +68,4 @@ def _digest(sample_id: str, sample: Sample, metric: Metric) -> str:
     """What an outcome is of. What a metric is given in a sample's metadata counts, too."""
     given = None if metric.given_in is None else json_of(sample.metadata.get(metric.given_in))
     ids = list(sample.reference_ids), list(sample.retrieved_ids)
-    return digest_of([sample_id, sample_digest(sample), ids, _key(metric), given])
+    return digest_of([sample_id, sample_digest(sample), ids, _metric_facts(metric), given])

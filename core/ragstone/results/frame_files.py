@@ -79,13 +79,13 @@ class FrameResults(Results):
             if item.get("unscored") == NO_SAMPLE:
                 continue
             try:
-                values, position = _values(item), _position(item)
+                values, position = _cell_values(item), _position(item)
                 if position != before:
-                    sample = _sample(values, position)
+                    sample = _sample_of(values, position)
                     row, before = row + 1 if self._counts_again else position[0], position
                 if not self._has_ids:
                     values["sample_id"] = str(row + 1)
-                record = _record(values, row, sample)
+                record = _record_of(values, row, sample)
             except (KeyError, TypeError, ValueError, RecursionError):
                 damaged.append(where)
                 continue
@@ -197,7 +197,7 @@ def _position(item: Item) -> tuple[int, str]:
     number = 0
     with suppress(ValueError, TypeError, OverflowError):
         number = int(float(item.get("row") or 0))
-    return number, _text(item.get("sample_id")) or ""
+    return number, _cell_text(item.get("sample_id")) or ""
 
 
 def _is_line(position: tuple[int, str]) -> bool:
@@ -205,7 +205,7 @@ def _is_line(position: tuple[int, str]) -> bool:
     return position[1] == str(position[0] + 1)
 
 
-def _text(value: object) -> str | None:
+def _cell_text(value: object) -> str | None:
     """A cell of text, which a tool may have read as a number."""
     value = python_value(value)
     if isinstance(value, float) and value.is_integer():
@@ -213,11 +213,11 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _values(item: Item) -> dict[str, Any]:
+def _cell_values(item: Item) -> dict[str, Any]:
     """The cells of a row that are there, as values."""
     values: dict[str, Any] = {}
     for name, kind in FRAME_COLUMNS.items():
-        value = _text(item.get(name)) if kind == TEXT and name not in _JSON else python_value(item.get(name))
+        value = _cell_text(item.get(name)) if kind == TEXT and name not in _JSON else python_value(item.get(name))
         if isinstance(value, str) and name in _JSON:
             value = json.loads(value)
         if value is not None:
@@ -225,14 +225,14 @@ def _values(item: Item) -> dict[str, Any]:
     return values
 
 
-def _sample(values: Item, position: tuple[int, str]) -> Sample | None:
+def _sample_of(values: Item, position: tuple[int, str]) -> Sample | None:
     """The sample of a row; None where its columns were left out."""
     fields = {name: values[name] for name in Sample.model_fields if name in values}
     named: dict[str, Any] = {} if _is_line(position) else {"id": position[1]}
     return Sample(**{**fields, **named}) if fields else None
 
 
-def _record(values: Item, row: int, sample: Sample | None) -> Record:
+def _record_of(values: Item, row: int, sample: Sample | None) -> Record:
     """The record of a row of cells.
 
     Raises:
