@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from ragstone.fields.names import FIELDS, FieldName, meant_by
+from ragstone.fields.names import FIELDS, FieldName, meant_by, strongly
 
 if TYPE_CHECKING:
     from ragstone.fields.read import Found
@@ -171,12 +171,14 @@ class FirstRow:
         unread: The names that hold no field, and what stands there, as far as it was looked at.
         may_be: Of a field that is missing, the one name that may hold it.
         naming: How the user names a field's key.
+        part: Of a source of several parts, as sheets are, the one that is read.
     """
 
     found: Mapping[FieldName, "Found"]
     unread: Mapping[str, object]
     may_be: Mapping[FieldName, str]
     naming: str
+    part: str = ""
 
     def also(self) -> str:
         """The names that hold no field, and how to say that one does; "" where all do.
@@ -187,7 +189,9 @@ class FirstRow:
             "also has 'my docs', 'k': --field retrieved_contexts='my docs'"
         """
         ways = [self.way(field, name) for field, name in self.may_be.items()]
-        return f"also has {name_list([*self.unread])}: {' '.join(ways) or self.any_way()}" if self.unread else ""
+        # A known name that was not read holds something else beside the others.
+        names = [name for name in self.unread if not strongly(name)]
+        return f"also has {name_list(names)}: {' '.join(ways) or self.any_way()}" if names else ""
 
     def any_way(self) -> str:
         """How the user names a key of any field."""

@@ -15,7 +15,7 @@ from ragstone.adapters.runs import Draft, Run, Skipped
 from ragstone.background import in_daemon
 from ragstone.errors import describe
 from ragstone.sample import FirstRow, Sample, name_list
-from ragstone.sources.reader import NAMING
+from ragstone.sources.base import NAMING
 from ragstone_llama_index.forms import Answers, Streamed, text_or_none
 from ragstone_llama_index.inside import first_argument
 from ragstone_llama_index.read import Reading, is_begun, names_unanswered, read_run

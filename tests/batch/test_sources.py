@@ -128,7 +128,10 @@ class Broken(dict):
         ("text", "is str, not a Sample or a dict"),
         ({}, "none of a sample's fields has a value; the row has (none): name them with fields="),
         ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
-        ({"contexts": [{"score": 1}]}, "retrieved_contexts[0]: is dict"),
+        (
+            {"contexts": [{"score": 1}]},
+            "contexts[0]: is a document with 'score'; its text is read under page_content, text, content",
+        ),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
         ({"contexts": {"C."}}, "retrieved_contexts: is one set; pass a list of texts"),
         ({"response": "A.", "id": True}, "id: is bool, not text (str)"),
@@ -180,7 +183,7 @@ def test_the_first_row_says_what_was_not_read():
     assert second.first is None
     # The ideal retrieval of a golden is not offered as what was retrieved.
     (golden,) = read([{"input": "Q?", "expected_output": "R.", "context": ["C."]}])
-    assert golden.first.also() == "also has 'context': name them with fields={'FIELD': 'KEY'}"
+    assert golden.first.also() == ""
 
 
 @pytest.mark.parametrize(
@@ -262,7 +265,7 @@ def test_history(name, cells):
         ('{"role": "user", "content": "Why?"}', "history: write a list"),
         (TURNS[0], "history: write a list"),
         (["Why?"], "history: write a list"),
-        ([{"role": "bot", "content": "Why?"}], "history[0][role]: Input should be 'user' or 'assistant'"),
+        ([{"role": "critic", "content": "Why?"}], "history[0][role]: Input should be 'user' or 'assistant'"),
         ([*TURNS, {"role": "user", "content": 3}], "history[2][content]: is int, not text (str)"),
         ([{"content": "Why?"}], "history[0][role]: Field required"),
     ],
@@ -353,7 +356,7 @@ def test_a_bad_line_is_named_and_the_next_one_read(file, line, said):
         ("a.csv", gzip.compress(b"question\n" + b" \n" * 1_000_002), "line 1,000,002 is blank"),
         ("a.json", "nonsense", r"a\.json: no sample in its first 1 row\(s\); line 1: not JSON: Expecting value"),
         ("a.jsonl", CSV * 30, r"a\.jsonl: no sample in its first 20 row\(s\); line 1: not JSON: Expecting value"),
-        ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV, Parquet nor Arrow"),
+        ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV, Parquet, Arrow nor .xlsx"),
         ("a.md", "# Title\n", r"a\.md: no column holds a field of a sample; the columns are '# Title': name them with"),
         ("a.csv", "history,id\n[],1\n", "no column holds a field of a sample"),
         ("a.csv", "question,answer,answer\n1,2,3\n", "the column 'answer' is there more than once"),

@@ -39,6 +39,10 @@ FOUND = {
         [f"retrieved_contexts <- contexts, a list in each cell 2 texts: {C}"],
     ),
     "one text": ({"source_documents": C}, [f"retrieved_contexts <- source_documents, one text in each cell 1 text: {C}"]),
+    "several columns": (
+        {"context_2": "It rains.", "context_1": C, "context_3": ""},
+        [f"retrieved_contexts <- context_1, context_2 (2 columns) 2 texts: {C}"],
+    ),
     "further fields": (
         {"docs": [C], "gt_answer": A, "chat_history": [{"role": "user", "content": "Hm?"}], "score": 0.5},
         [f"retrieved_contexts <- docs 1 text: {C}", f"reference <- gt_answer {A}",
@@ -59,10 +63,10 @@ MISSING = {
         "'my docs' may be it: --field retrieved_contexts='my docs'",
     ),
     "several": (
-        {"context_1": C, "context_2": "It rains."},
-        [f"retrieved_contexts ? context_1 1 text: {C}", "? context_2 1 text: It rains.",
+        {"kontext_a": C, "kontext_b": "It rains."},
+        [f"retrieved_contexts ? kontext_a 1 text: {C}", "? kontext_b 1 text: It rains.",
          "If one of them holds retrieved_contexts: --field retrieved_contexts=NAME"],
-        "it also has 'context_1', 'context_2': name them with --field FIELD=KEY",
+        "it also has 'kontext_a', 'kontext_b': name them with --field FIELD=KEY",
     ),
     "none": (
         {"gold": ["a.md"], "trace_id": "tr-1"},
@@ -100,14 +104,40 @@ def test_what_is_not_found_has_its_line_to_paste(written, case):
 def test_what_should_have_been_retrieved_is_not_offered(written):
     done = score(written({"input": Q, "expected_output": A, "context": [C]}))
     assert "retrieved_contexts missing" in table(done)
-    assert "retrieved_contexts=" not in done.output
+    assert "not read: context" in table(done)
+    assert done.stderr.endswith("which is enough for no metric of ragstone\n")
 
 
 def test_columns_of_another_language_are_named_by_their_words(tmp_path):
     path = tmp_path / "pt.csv"
     path.write_text("Perguntas,Respostas,Contexto_1,Contexto_2\nQ?,R.,C.,D.\n", encoding="utf-8")
+    ways = [
+        "--field",
+        "user_input=Perguntas",
+        "--field",
+        "response=Respostas",
+        "--field",
+        "retrieved_contexts=Contexto_*",
+    ]
+    assert score(path).stderr.rstrip().replace("'", "").endswith(f"perhaps {' '.join(ways)}")
+    again = " ".join(score(path, *ways).stderr.split())
+    assert "retrieved_contexts <- Contexto_1, Contexto_2 (2 columns) 2 texts: C." in again
+
+
+PASSAGES = "query_id,query,passage_id,passage,generated_answer\nq1,Q?,p1,C.,A.\nq1,Q?,p2,D.,\nq2,R?,p1,C.,B.\n"
+
+
+def test_a_passage_a_row_is_refused_with_the_option_that_reads_it(tmp_path):
+    path = tmp_path / "b.csv"
+    path.write_text(PASSAGES, encoding="utf-8")
     done = score(path)
-    assert done.stderr.rstrip().endswith("perhaps --field user_input=Perguntas --field response=Respostas")
+    assert done.exit_code == 2
+    assert done.stderr.rstrip().endswith("to score the answer by all of them: --rows-by query_id")
+    done = score(path, "--rows-by", "query_id")
+    assert done.exit_code == 0
+    said = [" ".join(line.split()) for line in done.stderr.splitlines()]
+    assert "retrieved_contexts <- passage 2 texts: C." in said
+    assert {"id <- query_id q1", "not read: passage_id"} <= {*said}
 
 
 def test_names_from_a_file_do_not_command_the_terminal(written):

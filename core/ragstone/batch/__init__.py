@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from ragstone.results.record import Record as Record
     from ragstone.sample import BadLine as BadLine, Row as Row
-    from ragstone.sources.reader import SourceError as SourceError
+    from ragstone.sources.base import SourceError as SourceError
     from ragstone.sources.rows import rows_of as rows_of
 else:
     from ragstone._front_door import front_door
@@ -45,7 +45,7 @@ else:
             "ResultsError compare",
             "ragstone.results.record": "Record",
             "ragstone.sample": "BadLine Row",
-            "ragstone.sources.reader": "SourceError",
+            "ragstone.sources.base": "SourceError",
             "ragstone.sources.rows": "rows_of",
         },
     )

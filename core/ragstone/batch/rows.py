@@ -17,7 +17,7 @@ from ragstone.plain import printable
 from ragstone.results.groups import group_name, group_of
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
-from ragstone.sources.reader import Rows, SourceError
+from ragstone.sources.base import Rows, SourceError
 from ragstone.sources.rows import Source, rows_of
 
 # How many rows are read, at most, to tell what fits them.
@@ -152,7 +152,7 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
             )
     metrics = [make_metric(name, {}, NullJudge(), NullJudge()) for name in metric_names()]
     enough = ", ".join(metric.name for metric in metrics if set(metric.required_fields) <= set(has))
-    also = "" if said is None or not said.unread else f"; it {said.also()}"
+    also = "" if said is None or not said.also() else f"; it {said.also()}"
     raise RegistryError(
         f"none is named, and none of the first {len(seen)} row(s) has retrieved_contexts and response; "
         f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}{also}"

@@ -29,7 +29,7 @@ from ragstone.metrics.names import metrics_from
 from ragstone.options import checked
 from ragstone.plain import printable
 from ragstone.sample import Sample
-from ragstone.sources.reader import SourceError
+from ragstone.sources.base import SourceError
 from ragstone.sources.rows import Source
 
 if TYPE_CHECKING:

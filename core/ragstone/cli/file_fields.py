@@ -11,7 +11,7 @@ from ragstone.fields.names import ID_FIELDS, STRONGLY, FieldName, bare, may_hold
 from ragstone.fields.read import PLAIN, Found
 from ragstone.plain import printable
 from ragstone.sample import BadLine, FirstRow, Row, SampleField
-from ragstone.sources.reader import Rows
+from ragstone.sources.base import Rows
 
 _WANTED: tuple[SampleField, ...] = ("user_input", "retrieved_contexts", "response")
 _FURTHER: tuple[FieldName, ...] = ("reference", *ID_FIELDS, "history", "id", "metadata")
@@ -34,6 +34,7 @@ def with_fields_said(name: str, rows: Rows) -> Rows:
 def _said_of_row(name: str, row: Row, first: FirstRow, width: int) -> Iterator[str]:
     """Yield the lines of a row's table, and the options to paste for what is missing."""
     meant = {field: _candidates(field, first) for field in _WANTED if field not in first.found}
+    name = f"{name}, {first.part}" if first.part else name
     yield printable(f"{name}: the fields by row {row.line}")
     lines = list(chain.from_iterable(_lines(field, row, first, meant.get(field, [])) for field in _WANTED))
     lines += chain.from_iterable(_lines(field, row, first, []) for field in _FURTHER if field in first.found)

@@ -48,7 +48,8 @@ from ragstone.report.statistics import TIE
 from ragstone.report.tables import percent
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
-from ragstone.sources.reader import SAMPLE_FIELDS, Rows, SourceError
+from ragstone.sources.base import Rows, SourceError
+from ragstone.sources.reader import SAMPLE_FIELDS
 from ragstone.sources.rows import rows_of
 
 _NO_SAMPLE = "No sample: the input is empty."
@@ -62,6 +63,7 @@ _SECTIONS = {
         "asking",
         "settings",
         "fields",
+        "rows_by",
         "group",
     ),
     "What comes out": ("out", "no_texts", "report", "explain", "verbose", "as_json"),
@@ -117,6 +119,12 @@ _SECTIONS = {
     "nothing of the mean.",
 )
 @field_option
+@click.option(
+    "--rows-by",
+    metavar="KEY",
+    help="Rows that share the value of this key or column are one sample, each with one of its passages; they have to "
+    "stand together.",
+)
 @group_option
 @click.option(
     "--concurrency",
@@ -226,7 +234,7 @@ def score(
     _check_files(file, out, report, given)
     mapping = parse_keys("--field", "FIELD", given["fields"], SAMPLE_FIELDS)
     check_one_prints({"--out -": out == "-", "--explain": given["explain"], "--json": given["as_json"]})
-    rows = rows_of(file, mapping, naming="--field {field}={key}")
+    rows = rows_of(file, mapping, naming="--field {field}={key}", rows_by=given["rows_by"])
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     title = "standard input" if file == "-" else Path(file).name
     are_named = bool(names)

@@ -54,7 +54,7 @@ STRONG: Mapping[FieldName, Names] = {
     ),
     "reference": (
         *("reference", "reference_answer", "ground_truth", "ground_truths", "expected_output", "expected_answer"),
-        *("gt_answer", "gold_answer"),
+        *("gt_answer", "gold_answer", "expected_response"),
     ),
     "reference_ids": (
         *("reference_ids", "reference_context_ids", "expected_ids", "expected_sources", "expected_source_ids"),
@@ -77,7 +77,7 @@ WEAK: Mapping[FieldName, Names] = {
         *("output", "result", "summary", "generation", "prediction", "completion", "report"),
         *("draft_answer", "draft_response", "message", "text", "content"),
     ),
-    "reference": ("expected", "target"),
+    "reference": ("expected", "target", "targets"),
     "reference_ids": ("chunk_id", "chunk_ids", "doc_id", "doc_ids", "document_id", "document_ids"),
 }
 """Names that may mean something else: they count where nothing else gives the field, and only one of them is there."""
@@ -99,6 +99,7 @@ NOT_RETRIEVED: Names = ("expected", "gold", "reference", "ground_truth", "ideal"
 
 ENVELOPES: Mapping[FieldName, Names] = {
     "user_input": ("data", "state", "value", "values", "body", "payload", "input", "inputs", "request", "kwargs"),
+    "reference": ("expectations", "reference_outputs"),
     **dict.fromkeys(
         ("retrieved_contexts", "response"),
         (
@@ -110,7 +111,7 @@ ENVELOPES: Mapping[FieldName, Names] = {
 """Names of mappings that one looks into."""
 
 UNLESS_BESIDE: Mapping[str, Names] = {
-    "context": ("expected_output", "retrieval_context"),
+    "context": ("expected_output", "retrieval_context", "actual_output"),
     "message": ("status", "success"),
     **dict.fromkeys(("chunkid", "docid", "documentid"), ("chunk", "passage", "text", "content", "document", "doc")),
 }

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ragstone.sample import BadLine as BadLine, Row as Row
-    from ragstone.sources.reader import RowReader as RowReader, SourceError as SourceError
+    from ragstone.sources.base import SourceError as SourceError
+    from ragstone.sources.reader import RowReader as RowReader
     from ragstone.sources.rows import rows_of as rows_of, traces as traces
 else:
     from ragstone._front_door import front_door
@@ -13,7 +14,8 @@ else:
         __name__,
         {
             "ragstone.sample": "BadLine Row",
-            "ragstone.sources.reader": "RowReader SourceError",
+            "ragstone.sources.base": "SourceError",
+            "ragstone.sources.reader": "RowReader",
             "ragstone.sources.rows": "rows_of traces",
         },
     )

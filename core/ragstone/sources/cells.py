@@ -4,15 +4,16 @@ import ast
 import json
 import math
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from numbers import Real
 from typing import Any
 
-from ragstone.fields.names import ID_FIELDS, FieldName, bare
+from ragstone.fields.names import ID_FIELDS, TEXTS, FieldName, bare
 from ragstone.fields.read import Found, Plain
 from ragstone.fields.values import ids_in, text_of_document
 from ragstone.plain import is_list, is_mapping
-from ragstone.sample import BadLine
+from ragstone.sample import BadLine, name_list
 
 # A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]).
 _LIST_BEGINS = re.compile(
@@ -20,9 +21,11 @@ _LIST_BEGINS = re.compile(
 )
 # DeepEval writes the texts of this column with "|" between them.
 _DEEPEVAL_CONTEXTS = "retrievalcontext"
+CONVERSATIONS = ("messages", "conversation", "conversations", "turns")
+"""Bare names of lists of turns."""
+LOGGED = ("request", "input", "inputs", "messages")
+"""Bare names under which loggers keep what went in, as JSON."""
 _NEVER_MISSING = (str, list, dict, int, bool)
-# Roles of turns that the user did not see.
-_SILENT = ("system", "developer", "tool", "function")
 # The syntax tree of a list that Python wrote is 50 times as large as its characters.
 _LONGEST_LITERAL = 1_000_000
 
@@ -40,7 +43,25 @@ class _Cells(Plain):
             if not is_list(items):
                 return value
             return [each if isinstance(each, str) else _text_or_item(each) for each in items]
+        if is_list(value) and value and is_mapping(value[0]) and field in ("user_input", "response"):
+            return _last_said(field, value)
         return None if is_mapping(value) and field not in ("history", "metadata", "id") else value
+
+    def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:
+        """What was said last in a list of messages."""
+        for name in entries:
+            if bare(name) in CONVERSATIONS and isinstance(said := _last_said(field, _items(entries[name])), str):
+                return name, said
+        return None
+
+
+def _last_said(field: FieldName, value: object) -> object:
+    """What was said last in a conversation; anything else as it is."""
+    # Loaded when first used.
+    from ragstone.sources.turns import said_last, turns_in
+
+    turns = turns_in(value)
+    return value if turns is None else said_last(field, turns)
 
 
 CELLS = _Cells()
@@ -68,14 +89,29 @@ def field_value(field: FieldName, found: Found, *, table: bool) -> object:
     if field == "metadata":
         return _metadata(value, found.name)
     if field == "retrieved_contexts":
-        if not isinstance(value, str):
-            return value
-        items = _contexts_in_cell(value, found.name)
-        return [_text_or_item(each) for each in items] if is_list(items) else items
-    # Of ground_truths there is one.
+        return contexts_in(value, found.name)
+    # Of ground_truths and targets there is one.
     if field == "reference" and is_list(value) and len(value) == 1:
-        return value[0]
+        return _text_or_item(value[0])
     return value
+
+
+def contexts_in(value: object, name: str) -> object:
+    """The texts of contexts, of a list or a cell of text.
+
+    Raises:
+        ValueError: One is a document without a text under a usual name.
+    """
+    items = _contexts_in_cell(value, name) if isinstance(value, str) else value
+    if not is_list(items):
+        return items
+    texts = [_text_or_item(each) for each in items]
+    for i, each in enumerate(texts):
+        if is_mapping(each):
+            raise ValueError(
+                f"{name}[{i}]: is a document with {name_list(list(each))}; its text is read under {', '.join(TEXTS)}"
+            )
+    return texts
 
 
 def _items(value: object) -> object:
@@ -121,7 +157,10 @@ def _history(value: object) -> object:
     turns = json_value(value) if isinstance(value, str) else _items(value)
     if not is_list(turns) or not all(map(is_mapping, turns)):
         raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
-    return [turn for turn in turns if is_mapping(turn) and turn.get("role") not in _SILENT]
+    # Loaded when first used.
+    from ragstone.sources.turns import SILENT, turns_in
+
+    return turns_in(turns) or [turn for turn in turns if is_mapping(turn) and turn.get("role") not in SILENT]
 
 
 def _metadata(value: object, name: str) -> object:
@@ -144,9 +183,9 @@ def json_value(text: str | bytes) -> object:
 def values_behind_each_other(text: bytes) -> object:
     """The list of the JSON values of a text that has several behind each other; a `BadLine` where it is none."""
     values: list[object] = []
-    rest = text.decode("utf-8-sig", "replace").strip()
     at, decoder = 0, json.JSONDecoder()
     try:
+        rest = text.decode("utf-8-sig").strip()
         while at < len(rest):
             value, at = decoder.raw_decode(rest, at)
             values.append(value)

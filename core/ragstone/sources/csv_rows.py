@@ -9,9 +9,11 @@ from itertools import chain
 from typing import Any
 
 from ragstone.sample import BadLine
+from ragstone.sources.base import Rows
 from ragstone.sources.cells import json_value
 from ragstone.sources.json_rows import lines_of
-from ragstone.sources.reader import RowReader, Rows
+from ragstone.sources.passages import rows_from
+from ragstone.sources.reader import RowReader
 
 # These begin what spreadsheets save as "Unicode text".
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -38,7 +40,7 @@ def csv_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
         names = [cell.strip() for cell in next(records)]
         columns = reader.columns(names, name, all_of_them=True)
         positions = {column: names.index(column) for column in columns}
-        yield from reader.rows(_csv_items(records, positions, len(names), passed))
+        yield from rows_from(enumerate(_csv_items(records, positions, len(names), passed), 1), reader, table=True)
 
 
 def _column_names(line: str, mark: str) -> list[str]:

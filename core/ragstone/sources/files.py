@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import cast
 
 from ragstone.sample import BadLine, Row
+from ragstone.sources.base import Rows, SourceError
 from ragstone.sources.csv_rows import WIDE, csv_rows
+from ragstone.sources.excel import excel_rows
 from ragstone.sources.json_rows import json_rows
-from ragstone.sources.reader import RowReader, Rows, SourceError
+from ragstone.sources.reader import RowReader
 from ragstone.sources.tables import arrow_rows, folder_rows, parquet_rows
 
 # Where so many rows of a file are no samples, it is something else.
@@ -45,7 +47,7 @@ def _opened_rows(path: str, reader: RowReader, name: str) -> Rows:
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         body = cast("io.BufferedReader", gzip.GzipFile(fileobj=file)) if packed else file
         # These are read from their end.
-        if not file.seekable() and body.peek(6).startswith((b"PAR1", b"ARROW1")):
+        if not file.seekable() and body.peek(6).startswith((b"PAR1", b"ARROW1", b"PK")):
             body = cast("io.BufferedReader", io.BufferedReader(io.BytesIO(body.read())))
         yield from _rows_in(body, reader, name)
 
@@ -81,9 +83,11 @@ def _rows_in(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     # A file begins with the one, a stream, as Hugging Face writes it, with the other.
     if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
         return arrow_rows([file], reader, name)
+    if start.startswith(b"PK\x03\x04"):
+        return excel_rows(file, reader, name)
     is_json = Path(name.lower().removesuffix(".gz")).suffix in (".json", ".jsonl", ".ndjson")
     if is_json or start.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
         return json_rows(file, reader, name)
     if b"\0" in start and start[:2] not in WIDE:
-        raise SourceError(f"{name}: is neither JSON, CSV, Parquet nor Arrow; save a table as CSV")
+        raise SourceError(f"{name}: is neither JSON, CSV, Parquet, Arrow nor .xlsx (not .xls); save a table as CSV")
     return csv_rows(file, reader, name)

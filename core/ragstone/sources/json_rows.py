@@ -8,10 +8,14 @@ from typing import IO, Any, AnyStr
 
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine, name_list
+from ragstone.sources.base import Rows, SourceError
 from ragstone.sources.cells import json_value, values_behind_each_other
-from ragstone.sources.reader import RowReader, Rows, SourceError
+from ragstone.sources.passages import rows_from
+from ragstone.sources.reader import RowReader
+from ragstone.sources.shapes import rows_of_columns
 from ragstone.sources.tables import SPLIT
 from ragstone.sources.trace_spans import holds_spans
+from ragstone.sources.turns import turns_in
 
 _BLANK_LINES = 1_000_000
 
@@ -44,7 +48,8 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             yield from reader.trace_rows((n, json_value(each)) for n, each in lines)
             return
         # It may be the beginning of a list, or hold one.
-        if not is_mapping(value) or not reader.knows(_without_rows(value)):
+        is_row = is_mapping(value) and reader.knows(_without_rows(value)) and _columns_in(value, name) is None
+        if not is_row:
             held = list(lines)
             text = b"\n".join(line for _, line in held)
             whole = json_value(text)
@@ -54,13 +59,27 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
                 yield from reader.trace_rows(enumerate(whole if is_list(whole) else [whole], 1), whole=True)
                 return
             if is_mapping(whole):
-                whole = [whole] if reader.knows(_without_rows(whole)) else _list_in(whole, name)
+                whole, reader = _rows_in(whole, reader, name)
             if is_list(whole):
-                yield from (reader.row(number, item) for number, item in enumerate(whole, 1))
+                yield from rows_from(enumerate(whole, 1), reader)
                 return
             lines = iter(held)
         break
-    yield from (reader.row(number, json_value(line)) for number, line in lines)
+    yield from rows_from(((number, json_value(line)) for number, line in lines), reader)
+
+
+def _rows_in(value: Mapping[Any, object], reader: RowReader, name: str) -> tuple[object, RowReader]:
+    """The rows that one object is or holds, and what reads them."""
+    if (columns := _columns_in(value, name)) is not None:
+        return columns[0], reader.with_fields(columns[1])
+    return [value] if reader.knows(_without_rows(value)) else _list_in(value, name), reader
+
+
+def _columns_in(value: Mapping[Any, object], name: str) -> tuple[list[object], Mapping[str, str]] | None:
+    try:
+        return rows_of_columns(value)
+    except ValueError as error:
+        raise SourceError(f"{name}: {error}") from None
 
 
 def _without_rows(value: Mapping[Any, object]) -> list[object]:
@@ -69,7 +88,7 @@ def _without_rows(value: Mapping[Any, object]) -> list[object]:
 
 
 def _are_rows(value: object) -> bool:
-    return is_list(value) and bool(value) and all(map(is_mapping, value))
+    return is_list(value) and bool(value) and all(map(is_mapping, value)) and turns_in(value) is None
 
 
 def _list_in(value: Mapping[Any, object], name: str) -> object:

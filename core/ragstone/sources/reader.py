@@ -1,24 +1,23 @@
 """One row becomes a sample, whatever its fields are called, or a bad line that says why."""
 
+import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from ragstone.errors import RagstoneError, describe
+from ragstone.errors import describe
 from ragstone.fields.names import FIELDS, ID_FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
 from ragstone.fields.read import Found, Read, likely, read, under
-from ragstone.plain import fields_of, is_mapping
+from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, name_list, naming_of
-from ragstone.sources.cells import CELLS, field_value, python_value
+from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError
+from ragstone.sources.cells import CELLS, LOGGED, field_value, python_value
 
 SAMPLE_FIELDS = FIELDS
-NAMING = "fields={{{field!r}: {key!r}}}"
-"""How Python names the key of a field."""
-LARGEST = 100_000_000
-"""The bytes of a line, or a row of Parquet or Arrow that are read at most; of a cell of CSV half as many characters."""
 PRESETS: Mapping[str, Mapping[str, str]] = {
     "phoenix": {"user_input": "input", "retrieved_contexts": "reference", "response": "output"},
 }
@@ -27,18 +26,6 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 _NO_SAMPLE = {"id", "history", "metadata", "reference", *ID_FIELDS}
 # What a row that lacks them is asked for.
 _ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference")
-
-Rows = Iterator[Row | BadLine]
-
-
-class SourceError(RagstoneError, ValueError):
-    """A source that holds no samples, or cannot be read; the message says why and what to do.
-
-    Attributes:
-        report: What `evaluate` had scored by then, a `Report`; None elsewhere.
-    """
-
-    report: object = None
 
 
 class RowReader:
@@ -50,6 +37,7 @@ class RowReader:
         naming: str = NAMING,
         largest: int = LARGEST,
         retriever_tools: Collection[str] = (),
+        rows_by: str | None = None,
     ) -> None:
         named: object = PRESETS.get(fields, fields) if isinstance(fields, str) else fields or {}
         if not is_mapping(named):
@@ -65,12 +53,24 @@ class RowReader:
         self.said = cast("Mapping[FieldName, str]", named)
         self._others: Sequence[FieldName] = [field for field in FIELDS if field not in self.said]
         self.naming = naming
-        self.largest = largest
+        self.largest, self.rows_by = largest, rows_by
         self.retriever_tools = retriever_tools
-        # Of a table of which some columns are not looked at.
+        # Those of a table that are not looked at.
         self._columns: Sequence[object] = ()
         self._has_first = False
-        self._of_traces = False
+        self.of_traces = False
+        # Of a source of several parts, the one that is read.
+        self.part = ""
+
+    def with_fields(self, fields: Mapping[str, str]) -> "RowReader":
+        """The same reader, which reads further fields from names that the form of the source says hold them."""
+        named = {**fields, **cast("Mapping[str, str]", self.said)}
+        return RowReader(named, self.naming, self.largest, rows_by=self.rows_by)
+
+    def way_by(self, name: str) -> str:
+        """How the user says that rows which share a value are one."""
+        option = self.naming.startswith("--")
+        return f"--rows-by {shlex.quote(name)}" if option else f"evaluate(rows_of(..., rows_by={name!r}), ...)"
 
     def columns(self, names: Sequence[object], table: str, *, all_of_them: bool = False) -> list[str]:
         """The columns of a table that may hold fields of a sample; all of them where none may hold contexts.
@@ -84,31 +84,37 @@ class RowReader:
             SourceError: None does, or one that is named is not there.
         """
         # Loaded when a table comes.
+        from ragstone.sources.shapes import columns_of, is_envelope, is_needed, numbered
         from ragstone.sources.trace_spans import holds_spans
 
         if holds_spans(dict.fromkeys(map(str, names), "")):
-            self._of_traces = True
+            self.of_traces = True
             return [*map(str, names)]
         there = f"the columns are {name_list(names)}"
-        for field, name in self.said.items():
-            if _column(name, names) not in names:
+        by = [("rows_by", self.rows_by)] if self.rows_by else []
+        named: Sequence[tuple[str, str]] = [*self.said.items(), *by]
+        for field, name in named:
+            if not columns_of(name, names):
                 raise SourceError(f"{table}: {field}: there is no column {name!r}; {there}")
-        if not self.knows(names):
+        if not (self.knows(names) or any(map(is_envelope, names))):
             raise SourceError(f"{table}: no column holds a field of a sample; {there}: {self._ways(names)}")
-        texts = [name for name in names if isinstance(name, str)]
-        meant = {name: _meanings(name) for name in texts}
-        contexts = "retrieved_contexts" in self.said or any("retrieved_contexts" in each for each in meant.values())
-        said = [_column(name, names) for name in self.said.values()]
-        columns = texts if all_of_them and not contexts else [name for name in texts if meant[name] or name in said]
+        texts = [name for i, name in enumerate(names) if isinstance(name, str) and (name or not i)]
+        said = [each for _, name in named for each in columns_of(name, names)] + [*numbered(tuple(names))]
+        contexts = "retrieved_contexts" in self.said or any("retrieved_contexts" in _meanings(name) for name in texts)
+        all_of_them = all_of_them and not (contexts or numbered(tuple(names)))
+        columns = [name for name in texts if all_of_them or name in said or _meanings(name) or is_needed(name)]
         if twice := [name for name in columns if Counter(names)[name] > 1]:
             raise SourceError(f"{table}: the column {twice[0]!r} is there more than once; {there}")
-        self._columns = names
+        self._columns = [name for name in names if name not in columns]
         return columns
 
     def knows(self, names: Iterable[object]) -> bool:
         """Whether some of these are a sample's fields."""
+        # Loaded when first used.
+        from ragstone.sources.shapes import columns_of
+
         there = [*names]
-        if any(_column(name, there) in there for field, name in self.said.items() if field not in _NO_SAMPLE):
+        if any(columns_of(name, there) for field, name in self.said.items() if field not in _NO_SAMPLE):
             return True
         return any(_meanings(name) - _NO_SAMPLE for name in there if isinstance(name, str))
 
@@ -116,23 +122,19 @@ class RowReader:
         """How to say which name holds which field, by the words of the names where only one has them."""
         # Loaded when first used.
         from ragstone.adapters.guesses import meant_by_words
+        from ragstone.sources.shapes import one_name
 
         meant: dict[str, list[str]] = {}
         for name in names:
             field = meant_by_words(name) if isinstance(name, str) else None
             if field is not None and may_hold(field, str(name)):
                 meant.setdefault(field, []).append(str(name))
-        ways = [self._way(field, found[0]) for field, found in meant.items() if len(found) == 1]
+        one = {field: alone for field, found in meant.items() if (alone := one_name(found)) is not None}
+        ways = [self._way(field, name) for field, name in one.items()]
         return f"perhaps {' '.join(ways)}" if ways else f"name them with {self._way()}"
 
     def _way(self, field: str = "FIELD", key: str = "KEY") -> str:
         return naming_of(self.naming, field, key)
-
-    def rows(self, items: Iterable[object]) -> Rows:
-        """The rows of a table whose columns were checked, which may be the spans of stored traces."""
-        if not self._of_traces:
-            return (self.row(number, item, table=True) for number, item in enumerate(items, 1))
-        return self.trace_rows(enumerate(items, 1))
 
     def trace_rows(self, items: Iterable[tuple[int, object]], *, whole: bool = False) -> Rows:
         """The rows of stored traces: see `TraceReader.rows`."""
@@ -175,13 +177,21 @@ class RowReader:
 
     def _read(self, row: Mapping[Any, object]) -> Read:
         """Read a row: what the user said of it, and the other fields under their usual names."""
-        if not self.said:
-            return read(row, CELLS)
-        taken = [*self.said.values()]
+        if self.rows_by is None and not self.said and not _may_have_forms(tuple(row)):
+            return self._with_turns(read(row, CELLS))
+        # Loaded when first used.
+        from ragstone.sources.shapes import starred, texts_under, with_columns, without_json
+
+        row = without_json(row)
+        taken = [each for name in self.said.values() for each in (name, *starred(name, row))]
         free = {name: value for name, value in row.items() if name not in taken}
-        reading = read(free, CELLS, self._others)
+        reading = with_columns(free, read(free, CELLS, self._others), self.rows_by, self._others)
+        reading = self._with_turns(reading)
         found: dict[FieldName, Found] = {}
         for field, name in self.said.items():
+            if several := starred(name, row):
+                found[field] = texts_under(several, row)
+                continue
             value = under(row, name, CELLS, missing=CELLS)
             if value is CELLS:
                 raise ValueError(f"{field}: there is no key {name!r}; the row has {name_list(list(row))}")
@@ -189,6 +199,18 @@ class RowReader:
                 found[field] = Found(CELLS.value(field, value), name, value)
         unread = {name: value for name, value in reading.unread.items() if name not in map(first_name, taken)}
         return replace(reading, found={**reading.found, **found}, unread=unread)
+
+    def _with_turns(self, reading: Read) -> Read:
+        """A reading with what is said around its question, where that is the last one of a conversation."""
+        asked = reading.found.get("user_input")
+        if asked is None or not is_list(asked.raw):
+            return reading
+        # Loaded when first used.
+        from ragstone.sources.turns import around
+
+        said = around(asked.raw)
+        found = {field: Found(said[field], asked.name, said[field]) for field in said if field in self._others}
+        return replace(reading, found={**found, **reading.found})
 
     def _sample(self, number: int, reading: Read, *, table: bool) -> Sample:
         for field, names in reading.conflicts.items():
@@ -205,10 +227,12 @@ class RowReader:
 
     def _says(self, reading: Read) -> FirstRow:
         """What a source's first row says of where its fields stand."""
-        unread = dict(reading.unread)
-        for name in map(str, self._columns):
-            if name not in unread and not _is_read(name, reading):
-                unread[name] = None
+        # Loaded when first used.
+        from ragstone.sources.shapes import is_index
+
+        unread = dict.fromkeys(map(str, self._columns)) | {
+            name: value for name, value in reading.unread.items() if not is_index(name, value)
+        }
         may_be: dict[FieldName, str] = {}
         for field in _ASKED_FOR:
             near = [name for name in unread if _is_near(name, field)]
@@ -220,7 +244,7 @@ class RowReader:
         once: dict[FieldName, str] = {
             field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1
         }
-        return FirstRow(reading.found, unread, once, self.naming)
+        return FirstRow(reading.found, unread, once, self.naming, self.part)
 
 
 def _meanings(name: str) -> set[str]:
@@ -234,15 +258,12 @@ def _is_near(name: str, field: FieldName) -> bool:
     return by_end or (not meanings and meant_by(name) == field)
 
 
-def _is_read(name: str, reading: Read) -> bool:
-    return any(name in (each.name, first_name(each.name)) for each in reading.found.values())
-
-
 def first_name(name: str) -> str:
     """The column that a name with dots begins with."""
     return name.partition(".")[0]
 
 
-def _column(name: str, names: Sequence[object]) -> str:
-    """The column that holds what a name with dots leads to."""
-    return name if name in names else first_name(name)
+@lru_cache(maxsize=10_000)
+def _may_have_forms(names: tuple[object, ...]) -> bool:
+    """Whether some names end in a number, or are those under which loggers keep JSON."""
+    return any(isinstance(name, str) and (bare(name)[-1:].isdigit() or bare(name) in LOGGED) for name in names)

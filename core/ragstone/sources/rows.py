@@ -2,14 +2,17 @@
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ragstone.options import checked
 from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import Row, Sample, name_list
-from ragstone.sources.reader import LARGEST, NAMING, RowReader, Rows, SourceError
+from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError
+
+if TYPE_CHECKING:
+    from ragstone.sources.reader import RowReader
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/\\])")
 
@@ -22,6 +25,7 @@ def rows_of(
     *,
     naming: str = NAMING,
     largest: int = LARGEST,
+    rows_by: str | None = None,
 ) -> Rows:
     """The rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
 
@@ -47,6 +51,9 @@ def rows_of(
             without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
             rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user names a field's key, for messages.
+        rows_by: The key or column whose value rows share of which each has one passage of an answer, such as
+            "query_id". They become one sample, with the passages in order, and the value as its id. They have to
+            stand together.
         largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
@@ -64,7 +71,13 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    reader = RowReader(fields, naming, largest)
+    if is_list(source) and fields is None and all(isinstance(each, Sample) for each in source):
+        return (Row(number, each) for number, each in enumerate(cast("Sequence[Sample]", source), 1))
+    # Loaded when first used: samples need no reading.
+    from ragstone.sources.passages import rows_from
+    from ragstone.sources.reader import RowReader
+
+    reader = RowReader(fields, naming, largest, rows_by=rows_by)
     if isinstance(source, (str, PathLike)):
         return _rows_of_file(source, reader)
     kind = type(source).__name__
@@ -88,8 +101,20 @@ def rows_of(
         reader.columns(names, kind)
         items = table
     if items is not None:
-        return reader.rows(items)
+        return rows_from(enumerate(items, 1), reader, table=True)
+    return rows_from(*_items_of(source, reader))
+
+
+def _items_of(source: Iterable[object], reader: "RowReader") -> tuple[Iterable[tuple[int, object]], "RowReader"]:
+    """The numbered items of a list, an iterator or a mapping with lists, and what reads them."""
+    # Loaded when first used.
+    from ragstone.sources.shapes import rows_of_columns
+
+    kind = type(source).__name__
     if is_mapping(source):
+        if (columns_and_names := rows_of_columns(source)) is not None:
+            rows, names = columns_and_names
+            return enumerate(rows, 1), reader.with_fields(names)
         keys = name_list(list(source))
         raise TypeError(
             f"samples: is one {kind} (with {keys}), not a list of them; write [row], or take one of the splits"
@@ -100,7 +125,7 @@ def rows_of(
             f"samples: is {kind}; pass a list of Samples or dicts, a generator, a DataFrame, a Dataset, an Arrow "
             "Table, or the path of a file"
         )
-    return (reader.row(number, item) for number, item in enumerate(table, 1))
+    return enumerate(source, 1), reader
 
 
 def traces(
@@ -131,6 +156,9 @@ def traces(
         >>> [row.sample.response for row in traces([{**run, "outputs": {"answer": "Jane Austen."}}])]
         ['Jane Austen.']
     """
+    # Loaded when first used.
+    from ragstone.sources.reader import RowReader
+
     reader = RowReader(fields, retriever_tools=checked("retriever_tools", retriever_tools, frozenset[str]))
     if isinstance(source, (str, PathLike)):
         return _rows_of_file(source, reader)
@@ -138,7 +166,7 @@ def traces(
     return reader.trace_rows(enumerate(items, 1))
 
 
-def _rows_of_file(name: str | PathLike[str], reader: RowReader) -> Rows:
+def _rows_of_file(name: str | PathLike[str], reader: "RowReader") -> Rows:
     path = os.path.expanduser(name)  # noqa: PTH111 - a text with NUL is no path, and is said below
     if _ADDRESS.match(path):
         raise SourceError(f"{path[:100]!r}: is an address; download it first, and pass the file's path")

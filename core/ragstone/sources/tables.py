@@ -10,7 +10,9 @@ from typing import Any
 
 from ragstone.plain import as_dict, as_list
 from ragstone.sample import name_list
-from ragstone.sources.reader import RowReader, Rows, SourceError
+from ragstone.sources.base import Rows, SourceError
+from ragstone.sources.passages import rows_from
+from ragstone.sources.reader import RowReader
 
 # Rows of Parquet that are unpacked at a time.
 _CHUNK = 16
@@ -31,9 +33,8 @@ def parquet_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     with _pyarrow(name, "parquet").ParquetFile(file) as table:
         columns = reader.columns(table.schema_arrow.names, name)
         _check_sizes(table.metadata, columns, reader.largest)
-        yield from reader.rows(
-            arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader.largest)
-        )
+        items = arrow_items(table.iter_batches(batch_size=_CHUNK, columns=columns), columns, reader.largest)
+        yield from rows_from(enumerate(items, 1), reader, table=True)
 
 
 def _check_sizes(footer: Any, columns: Sequence[str], largest: int) -> None:  # noqa: ANN401 - pyarrow's
@@ -67,15 +68,16 @@ def folder_rows(path: Path, reader: RowReader) -> Rows:
 
 def arrow_rows(files: Sequence[io.BufferedReader], reader: RowReader, name: str) -> Rows:
     """Yield the rows of files or streams of Arrow."""
-    number = 0
     ipc = _pyarrow(name, "ipc")
-    for file in files:
-        is_stream = file.peek(6)[:6] != b"ARROW1"
-        table = ipc.open_stream(file) if is_stream else ipc.open_file(file)
-        batches = table if is_stream else map(table.get_batch, range(table.num_record_batches))
-        for item in arrow_items(batches, reader.columns(table.schema.names, name), reader.largest):
-            number += 1
-            yield reader.row(number, item, table=True)
+
+    def items() -> Iterator[object]:
+        for file in files:
+            is_stream = file.peek(6)[:6] != b"ARROW1"
+            table = ipc.open_stream(file) if is_stream else ipc.open_file(file)
+            batches = table if is_stream else map(table.get_batch, range(table.num_record_batches))
+            yield from arrow_items(batches, reader.columns(table.schema.names, name), reader.largest)
+
+    yield from rows_from(enumerate(items(), 1), reader, table=True)
 
 
 def arrow_items(batches: Iterable[Any], columns: Sequence[str], largest: int) -> Iterator[object]:

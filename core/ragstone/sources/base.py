@@ -1,0 +1,23 @@
+"""What all readers of sources share, without the reading."""
+
+from collections.abc import Iterator
+
+from ragstone.errors import RagstoneError
+from ragstone.sample import BadLine, Row
+
+NAMING = "fields={{{field!r}: {key!r}}}"
+"""How Python names the key of a field."""
+LARGEST = 100_000_000
+"""The bytes of a line, or a row of Parquet or Arrow that are read at most; of a cell of CSV half as many characters."""
+
+Rows = Iterator[Row | BadLine]
+
+
+class SourceError(RagstoneError, ValueError):
+    """A source that holds no samples, or cannot be read; the message says why and what to do.
+
+    Attributes:
+        report: What `evaluate` had scored by then, a `Report`; None elsewhere.
+    """
+
+    report: object = None

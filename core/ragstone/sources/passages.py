@@ -1,0 +1,121 @@
+"""Rows of which each is one passage of an answer: told apart from samples, or made one by what they share."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ragstone.fields.names import FieldName, strongly
+from ragstone.fields.read import Read, read
+from ragstone.plain import fields_of, is_mapping
+from ragstone.sample import BadLine, name_list
+from ragstone.sources.base import Rows, SourceError
+from ragstone.sources.cells import CELLS, python_value
+from ragstone.sources.reader import RowReader
+from ragstone.sources.shapes import filled, id_of_question, is_passage, texts_under
+
+_ONCE = ("user_input", "response", "reference")
+
+Items = Iterable[tuple[int, object]]
+
+
+def rows_from(items: Items, reader: RowReader, *, table: bool = False) -> Rows:
+    """The rows of a source's items, each behind its number; where these are spans, those of stored traces.
+
+    Raises:
+        SourceError: Rows are passages of one answer, or what they are to share comes again behind others.
+    """
+    if reader.of_traces:
+        return reader.trace_rows(items)
+    items = _together(items, reader.rows_by) if reader.rows_by else _apart(iter(items), reader)
+    return (reader.row(number, item, table=table) for number, item in items)
+
+
+def _together(items: Items, name: str) -> Items:
+    """Items of which those that share a value are one, with their passages in order; they have to stand together.
+
+    Raises:
+        SourceError: A value comes again behind others.
+    """
+    group: list[Mapping[Any, object]] = []
+    first, shared, seen = 0, None, set[str]()
+    for number, item in items:
+        entries = _entries(item)
+        value = None if entries is None else python_value(entries.get(name))
+        if group and (value is None or value != shared):
+            yield first, _one_of(group)
+            group = []
+        if entries is None or value is None:
+            problem = f"has no {name}, by which rows are one; it has {name_list(list(entries or ()))}"
+            yield number, item if isinstance(item, BadLine) else BadLine(number, problem)
+            continue
+        if not group:
+            if str(value) in seen:
+                raise SourceError(f"row {number}: {name} {value!r} comes again behind other rows; sort them by {name}")
+            seen.add(str(value))
+            first, shared = number, value
+        group.append(entries)
+    if group:
+        yield first, _one_of(group)
+
+
+def _one_of(rows: Sequence[Mapping[Any, object]]) -> Mapping[Any, object] | BadLine:
+    """One row of several: of each name the value, or the list of those that differ; of passages all."""
+    one: dict[Any, object] = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        if is_passage(name):
+            try:
+                one[name] = texts_under([name], *rows).value
+            except ValueError as error:
+                return BadLine(0, str(error))
+            continue
+        different = {str(cell): cell for row in rows if (cell := filled(row, name)) is not None}
+        one[name] = [*different.values()] if len(different) > 1 else next(iter(different.values()), None)
+        if len(different) > 1 and {*strongly(name)} & {*_ONCE}:
+            return BadLine(0, f"{name}: differs in rows that are to be one")
+    return one
+
+
+def _apart(items: Iterator[tuple[int, object]], reader: RowReader) -> Items:
+    """The items, if they are not a passage each of one answer.
+
+    Raises:
+        SourceError: Two rows share id and question, have different passages, and one answer. The message has the way.
+    """
+    name: str | None = None
+    before: Mapping[Any, object] | None = None
+    held: tuple[int, object] | None = None
+    for number, item in items:
+        entries = _entries(item) or {}
+        name = id_of_question(entries) if held is None else name
+        if held is not None:
+            if before and entries and _share(name, before, entries):
+                raise SourceError(
+                    f"rows {held[0]} and {number} have one {name} and one question, two passages and one answer: each "
+                    f"row is a passage; to score the answer by all of them: {reader.way_by(str(name))}"
+                )
+            yield held
+        held, before = (number, item), entries
+        if name is None:
+            yield held
+            yield from items
+            return
+    if held is not None:
+        yield held
+
+
+def _share(name: str | None, one: Mapping[Any, object], other: Mapping[Any, object]) -> bool:
+    """Whether two rows are passages of one answer."""
+    if name is None or one.get(name) is None or one.get(name) != other.get(name):
+        return False
+    ours, others = read(one, CELLS), read(other, CELLS)
+    passages = [[row.get(each) for each in row if is_passage(each)] for row in (one, other)]
+    answered = [_has(ours, "response"), _has(others, "response")]
+    same = ours.value("user_input") == others.value("user_input")
+    return same and passages[0] != passages[1] and any(answered) and not all(answered)
+
+
+def _has(reading: Read, field: FieldName) -> bool:
+    return bool(python_value(reading.value(field)))
+
+
+def _entries(item: object) -> Mapping[Any, object] | None:
+    return item if is_mapping(item) else None if isinstance(item, BadLine) else fields_of(item)

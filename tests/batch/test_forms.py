@@ -1,0 +1,217 @@
+"""Forms of files that do not have one name for each field: what becomes of each."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from ragstone.sample import BadLine, Row
+from ragstone.sources import SourceError, rows_of
+
+openpyxl = pytest.importorskip("openpyxl")
+
+Q, A, C, D = "Who wrote Emma?", "Jane Austen.", "Emma is by Jane Austen.", "It rains."
+TURNS = [
+    {"speaker": "user", "text": "Do you know Emma?"},
+    {"speaker": "agent", "text": "Yes."},
+    {"speaker": "user", "text": Q},
+]
+MESSAGES = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": Q}]},
+    {"role": "assistant", "content": None, "tool_calls": []},
+    {"role": "tool", "content": C},
+    {"role": "assistant", "content": A},
+]
+WHOLE = {"user_input": Q, "retrieved_contexts": (C, D), "response": A}
+
+
+def said(row):
+    """What a row has, of the fields that it has."""
+    assert isinstance(row, Row), row
+    dumped = row.sample.model_dump(exclude={"id", "metadata"})
+    return {name: value for name, value in dumped.items() if value}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes an object as JSON, one a line where it is a list; records of text as CSV; a workbook by its sheets."""
+
+    def written(content):
+        if isinstance(content, tuple):
+            text = io.StringIO()
+            csv.writer(text).writerows(content)
+            path = tmp_path / "a.csv"
+            path.write_text(text.getvalue(), encoding="utf-8")
+        elif isinstance(content, openpyxl.Workbook):
+            path = tmp_path / "a.xlsx"
+            content.save(path)
+        else:
+            path = tmp_path / "a.json"
+            path.write_text(json.dumps(content), encoding="utf-8")
+        return path
+
+    return written
+
+
+def workbook(**sheets):
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, lines in sheets.items():
+        sheet = book.create_sheet(title)
+        for line in lines:
+            sheet.append(line)
+    return book
+
+
+FORMS = {
+    "numbered columns": ((("q_id", "question", "doc_10", "doc_2", "doc_1", "answer"), ("1", Q, D, "", C, A)), WHOLE),
+    "numbered columns, the lists of which are JSON": ({"question": Q, "contexts0": [C], "contexts1": [{"text": D}], "answer": A}, WHOLE),
+    "a number that is a version": ({"question": Q, "docs": [C, D], "docs_v2": 3, "answer_2": "", "answer": A}, WHOLE),
+    "index of pandas": ((("", "question", "contexts", "answer"), ("0", Q, repr([C, D]), A)), WHOLE),
+    "commas at the end": ((("question", "answer", "", ""), (Q, A, "", "")), {"user_input": Q, "response": A}),
+    "JSON in cells": (
+        (("request", "response", "trace_id"), (json.dumps({"query": Q}), json.dumps(A), "tr-1")),
+        {"user_input": Q, "response": A},
+    ),
+    "JSON of a conversation in cells": (
+        (("inputs", "outputs", "expectations"),
+         (json.dumps({"messages": TURNS[2:]}), json.dumps({"answer": A, "documents": [C, D]}), json.dumps({"expected_response": A}))),
+        WHOLE | {"reference": A},
+    ),
+    "JSON that was asked for stays": (
+        (("question", "answer"), ("Emma as JSON?", '{"author": "Jane Austen"}')),
+        {"user_input": "Emma as JSON?", "response": '{"author": "Jane Austen"}'},
+    ),
+    "turns": (
+        {"input": TURNS, "contexts": [{"text": C, "document_id": "d"}, {"text": D}], "targets": [{"text": A}]},
+        {"user_input": Q, "retrieved_contexts": (C, D), "reference": A,
+         "history": ({"role": "user", "content": "Do you know Emma?"}, {"role": "assistant", "content": "Yes."})},
+    ),
+    "messages": ({"messages": MESSAGES, "docs": [C, D]}, WHOLE),
+    "messages in inputs": ({"inputs": {"messages": MESSAGES[:2]}, "outputs": {"messages": MESSAGES}}, {"user_input": Q, "response": A}),
+    "a question of ragas' with turns": (
+        {"user_input": [{"type": "human", "content": Q}, {"type": "ai", "content": A}], "retrieved_contexts": [C, D]},
+        WHOLE,
+    ),
+    "DeepEval's golden": (
+        {"input": Q, "expected_output": A, "context": [C]},
+        {"user_input": Q, "reference": A},
+    ),
+    "DeepEval's test case without what was retrieved": (
+        {"input": Q, "actual_output": A, "context": [C]},
+        {"user_input": Q, "response": A},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form(name, file):
+    content, want = FORMS[name]
+    (row,) = rows_of(file(content))
+    assert said(row) == want
+
+
+COLUMNS = {
+    "plural names": {"questions": [Q, "Why?"], "answers": [A, "So."], "contexts": [[C], [D]], "model": "m"},
+    "as for Dataset.from_dict": {"question": [Q, "Why?"], "answer": [A, "So."], "contexts": [[C], [D]]},
+    "as pandas' to_json": {"question": {"0": Q, "1": "Why?"}, "answer": {"0": A, "1": "So."}, "contexts": {"0": [C], "1": [D]}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_as_lists(name, file):
+    want = [
+        {"user_input": Q, "response": A, "retrieved_contexts": (C,)},
+        {"user_input": "Why?", "response": "So.", "retrieved_contexts": (D,)},
+    ]
+    assert list(map(said, rows_of(file(COLUMNS[name])))) == want
+    assert list(map(said, rows_of(COLUMNS[name]))) == want
+
+
+def test_columns_of_different_lengths_are_no_rows(file):
+    with pytest.raises(SourceError, match=r"'questions' has 1, 'ground_truths' has 2; a row needs a value in each"):
+        list(rows_of(file({"questions": [Q], "ground_truths": [A, "So."]})))
+
+
+def test_the_first_row_says_the_names_of_the_file(file):
+    (row,) = rows_of(file({"questions": [Q], "ground_truths": [A]}))
+    assert {field: found.name for field, found in row.first.found.items()} == {
+        "user_input": "questions",
+        "reference": "ground_truths",
+    }
+
+
+# --- a passage a row ------------------------------------------------------------------------------------------------
+
+HEAD = ("query_id", "query", "passage_id", "passage", "generated_answer")
+ONE, TWO, NEXT = ("q1", Q, "p1", C, A), ("q1", Q, "p2", D, ""), ("q2", "Why?", "p1", C, "So.")
+
+
+def test_rows_that_are_one(file):
+    rows = list(rows_of(file((HEAD, ONE, TWO, NEXT)), rows_by="query_id"))
+    assert list(map(said, rows)) == [WHOLE, {"user_input": "Why?", "retrieved_contexts": (C,), "response": "So."}]
+    assert [(row.line, row.sample.id) for row in rows] == [(1, "q1"), (3, "q2")]
+
+
+@pytest.mark.parametrize("rows", [(ONE, TWO, NEXT), (NEXT, ONE, TWO)])
+def test_an_answer_is_not_judged_by_one_of_its_passages(rows, file):
+    read = rows_of(file((HEAD, *rows)))
+    before = 1 if rows[0] == NEXT else 0
+    assert [said(next(read))["user_input"] for _ in range(before)] == ["Why?"] * before
+    with pytest.raises(SourceError, match=r"two passages and one answer.*rows_of\(..., rows_by='query_id'\)"):
+        next(read)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [("q1", Q, "p2", D, A), ("q1", Q, "p2", C, ""), ("q1", "Why?", "p2", D, ""), ("q2", Q, "p2", D, "")],
+    ids=["each has an answer", "one passage", "another question", "another id"],
+)
+def test_rows_that_may_be_samples_are(other, file):
+    assert len(list(rows_of(file((HEAD, ONE, other))))) == 2
+
+
+def test_what_cannot_be_one_row_is_said(file):
+    path = file((HEAD, ONE, NEXT, TWO))
+    with pytest.raises(SourceError, match="query_id 'q1' comes again behind other rows; sort them by query_id"):
+        list(rows_of(path, rows_by="query_id"))
+    with pytest.raises(SourceError, match="rows_by: there is no column 'id'; the columns are 'query_id'"):
+        rows_of(path, rows_by="id").__next__()
+    two_answers = [dict(zip(HEAD, ("q1", Q, "p1", C, answer), strict=True)) for answer in "AB"]
+    (row,) = rows_of(two_answers, rows_by="query_id")
+    assert row == BadLine(1, "generated_answer: differs in rows that are to be one")
+    (row,) = rows_of([{"query": Q}], rows_by="query_id")
+    assert row == BadLine(1, "has no query_id, by which rows are one; it has 'query'")
+
+
+# --- Excel ----------------------------------------------------------------------------------------------------------
+
+LINES = [
+    [],
+    ["question", "contexts", "answer", "id"],
+    [Q, json.dumps([C, D]), A, 7.0],
+    [None],
+    ["Why?", "#N/A", 1816, 8],
+]
+
+
+def test_a_workbook(file):
+    rows = list(rows_of(file(workbook(Notes=[["Of May"]], Eval=LINES, Empty=[]))))
+    assert list(map(said, rows)) == [WHOLE, {"user_input": "Why?", "response": "1816"}]
+    assert [row.sample.id for row in rows] == ["7", "8"]
+    assert rows[0].first.part == "sheet 'Eval'"
+
+
+def test_a_workbook_that_cannot_be_read_says_why(file, tmp_path):
+    with pytest.raises(SourceError, match="the sheets 'May', 'June' have samples; keep one of them"):
+        list(rows_of(file(workbook(May=LINES, June=LINES))))
+    with pytest.raises(SourceError, match="sheet 'May': no column holds a field of a sample; the columns are 'k'"):
+        list(rows_of(file(workbook(May=[["k"], [1]]))))
+    with pytest.raises(SourceError, match="is empty"):
+        list(rows_of(file(workbook(May=[]))))
+    old = tmp_path / "a.xls"
+    old.write_bytes(bytes.fromhex("D0CF11E0A1B11AE1") + bytes(300))
+    with pytest.raises(SourceError, match=r"nor .xlsx \(not .xls\); save a table as CSV"):
+        list(rows_of(old))
