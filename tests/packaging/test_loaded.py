@@ -42,8 +42,8 @@ print(*(wing for wing in ("labels", "live", "local") if f"ragstone.{wing}" in sy
     [
         pytest.param("from ragstone.testing import FakeLLM", 820, "", id="fake"),
         pytest.param(SCORE, 2_700, "", id="score"),
-        pytest.param(EVALUATE, 6_300, "", id="evaluate"),
-        pytest.param(SCORE + EVALUATOR, 4_430, "", id="langchain evaluator"),
+        pytest.param(EVALUATE, 5_900, "", id="evaluate"),
+        pytest.param(SCORE + EVALUATOR, 4_440, "", id="langchain evaluator"),
         pytest.param(SCORE + HANDLER, 8_100, "live", id="langchain handler"),
     ],
 )

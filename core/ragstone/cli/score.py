@@ -207,7 +207,7 @@ def score(
 ) -> None:
     """Score the samples in FILE (- reads standard input).
 
-    FILE is JSON lines, a JSON list, CSV, TSV (each also .gz), Parquet, Arrow, or a folder that Hugging Face's
+    FILE is JSON lines, a JSON list, CSV, TSV (each also .gz), .xlsx, Parquet, Arrow, or a folder that Hugging Face's
     save_to_disk wrote.
 
     Prints for each metric the mean with its interval, how many samples it is of, the failures by reason, calls and

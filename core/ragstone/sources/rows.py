@@ -38,8 +38,8 @@ def rows_of(
             - Any iterable of `Sample`s, dicts, or objects with such fields (a sample of ragas,
               a test case of DeepEval). It may have no end.
             - A pandas or polars DataFrame, a Hugging Face Dataset, an Arrow Table, RecordBatch or RecordBatchReader.
-            - The path of a file: JSON lines, one JSON list, CSV, TSV, Parquet or Arrow (these two need pyarrow), also
-              packed by gzip. The content says which it is.
+            - The path of a file: JSON lines, one JSON list, CSV, TSV, .xlsx (needs openpyxl), Parquet or Arrow (need
+              pyarrow), also packed by gzip. The content says which it is.
             - The path of a folder that `Dataset.save_to_disk` wrote (needs pyarrow).
             - "-": standard input.
 
