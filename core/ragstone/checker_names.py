@@ -58,7 +58,7 @@ def make_checker(name: str) -> object:
     if not is_entry_point(name):
         raise ValueError("write checker:MODEL@URL or checker:module:name")
     value: Any = load_entry_point(name)
-    if callable(value) and not _checks(value) and _takes(value, "text", ["claim"]):
+    if callable(value) and not _checks(value) and _accepts(value, "text", ["claim"]):
         return (_AsyncFunction if inspect.iscoroutinefunction(value) else _Function)(name, value)
     makes = callable(value) and (isinstance(value, type) or not _checks(value))
     checker: object = value() if makes else value
@@ -71,7 +71,7 @@ def _checks(value: object) -> bool:
     return hasattr(value, "check") or hasattr(value, "acheck")
 
 
-def _takes(function: Any, *arguments: object) -> bool:  # noqa: ANN401 - of whoever wrote it
+def _accepts(function: Any, *arguments: object) -> bool:  # noqa: ANN401 - of whoever wrote it
     try:
         inspect.signature(function).bind(*arguments)
     except (TypeError, ValueError):
