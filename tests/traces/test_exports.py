@@ -31,3 +31,17 @@ def test_equal_to_the_live_handler(name: str) -> None:
 def test_what_is_not_there_is_a_reason(name: str, reason: str) -> None:
     with pytest.raises(SourceError, match=reason):
         [*traces(DATA / name)]
+
+
+def run(id: str, **about: object) -> dict[str, object]:
+    return {"id": id, "trace_id": "1", "parent_run_id": None if id == "1" else "1", **about}
+
+
+def test_what_a_tracer_wrote_for_want_of_json_is_no_text() -> None:
+    node = "<NodeWithScore(node=TextNode(id_=1), score=0.4)>"
+    root = run("1", run_type="chain", inputs="Who?", outputs={"response": "Jane.", "source_nodes": [node]})
+    search = run("2", run_type="retriever", inputs="Who?", outputs=[{"page_content": "Jane wrote it."}])
+    (row,) = traces([root, search])
+    assert row.sample.retrieved_contexts == ("Jane wrote it.",)
+    (row,) = traces([run("1", run_type="chain", inputs="Who?", outputs="null")])
+    assert not hasattr(row, "sample"), "an abandoned stream's"

@@ -1,6 +1,7 @@
 """What stands in stored traces: JSON in texts, serialised objects, messages and documents of every maker."""
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -25,6 +26,7 @@ _ROLES = {word: role for role, words in _WORDS.items() for word in words.split()
 _CONTENTS = ("content", "parts", "blocks", "contents")
 # Where the request or the result of a model has what was said.
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
+_REPR = re.compile(r"<[\w.]+(\(.*\)| .* at 0x[0-9a-fA-F]+)>", re.DOTALL)
 _MOST_PIECES = 1_000
 _LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
@@ -42,7 +44,10 @@ class Message(NamedTuple):
 
 def parsed(value: object, mime_type: object = None) -> object:
     """The value of a text that is JSON, unless it is said to be plain; anything else as it is."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"') or mime_type == "text/plain":
+    if not isinstance(value, str) or mime_type == "text/plain":
+        return value
+    # What gave nothing is "null".
+    if value.lstrip()[:1] not in ("{", "[", '"') and value != "null":
         return value
     found = json_value(value)
     if isinstance(found, BadLine):
@@ -171,6 +176,8 @@ class TraceForms(Plain):
 
     def value(self, field: FieldName, value: object) -> object | None:
         """A text, the last one of a conversation, or the texts of documents."""
+        if any(_is_shortened(each) for each in (value if is_list(value) else [value])):
+            return None
         if field == "retrieved_contexts":
             items = value if is_list(value) else [value]
             texts = [None if _is_said(each) else text_of_document(each) for each in items]
@@ -190,6 +197,11 @@ class TraceForms(Plain):
             return None
         text = self.value(field, entries.get("messages"))
         return None if text is None else ("messages", text)
+
+
+def _is_shortened(value: object) -> bool:
+    """Whether a tracer wrote an object's repr, such as <Node(id=1)>, as it had no JSON of it."""
+    return isinstance(value, str) and _REPR.fullmatch(value) is not None
 
 
 def _is_said(value: object) -> bool:
