@@ -33,8 +33,8 @@ def test_what_is_not_there_is_a_reason(name: str, reason: str) -> None:
         [*traces(DATA / name)]
 
 
-def run(id: str, **about: object) -> dict[str, object]:
-    return {"id": id, "trace_id": "1", "parent_run_id": None if id == "1" else "1", **about}
+def run(key: str, **about: object) -> dict[str, object]:
+    return {"id": key, "trace_id": "1", "parent_run_id": None if key == "1" else "1", **about}
 
 
 def test_what_a_tracer_wrote_for_want_of_json_is_no_text() -> None:
