@@ -10,6 +10,7 @@ from ragstone.batch import Scorer
 from ragstone.labels.drawing import draw_samples
 from ragstone.report import Report, ResultsError
 from ragstone.results.record import Record
+from ragstone.sources import SourceError, rows_of
 from ragstone.testing import FakeLLM
 
 TEXTS = ['- a list, said "he"\nagain', "'=1+1", "Émile \U0001f600 [1] {x}", "'tis"]
@@ -177,3 +178,10 @@ def test_labels_need_the_columns_of_texts(tmp_path):
     assert found["faithfulness"].mean == 0.375
     with pytest.raises(ValueError, match="texts"):
         draw_samples(found, metric="faithfulness")
+
+
+@pytest.mark.parametrize("form", ["own.parquet", "own.csv", "lines.jsonl"])
+def test_a_frame_is_not_scored_again_as_samples(form, tmp_path):
+    FORMS[form](Report.of(given()), tmp_path / form)
+    with pytest.raises(SourceError, match="holds results"):
+        list(rows_of(tmp_path / form))

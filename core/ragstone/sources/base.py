@@ -1,6 +1,6 @@
 """What all readers of sources share, without the reading."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ragstone.errors import RagstoneError
 from ragstone.sample import BadLine, Row
@@ -21,3 +21,13 @@ class SourceError(RagstoneError, ValueError):
     """
 
     report: object = None
+
+
+def refuse_results(names: Collection[object], source: str) -> None:
+    """Refuse what was scored already: in a frame of results a sample has a row for each metric.
+
+    Raises:
+        SourceError: They are the names of results.
+    """
+    if "ragstone_results" in names or {"sample_id", "metric", "setup"}.issubset(names):
+        raise SourceError(f"{source}: holds results; `ragstone report`, `explain` and `compare` read them")

@@ -8,7 +8,7 @@ from typing import IO, Any, AnyStr
 
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine, name_list
-from ragstone.sources.base import Rows, SourceError
+from ragstone.sources.base import Rows, SourceError, refuse_results
 from ragstone.sources.cells import json_value, values_behind_each_other
 from ragstone.sources.passages import rows_from
 from ragstone.sources.reader import RowReader
@@ -41,8 +41,8 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
     )
     for number, line in lines:
         value = json_value(line)
-        if is_mapping(value) and "ragstone_results" in value:
-            raise SourceError(f"{name}: holds results; `ragstone report`, `explain` and `compare` read them")
+        if is_mapping(value):
+            refuse_results(value, name)
         lines = chain([(number, line)], lines)
         if holds_spans(value):
             yield from reader.trace_rows((n, json_value(each)) for n, each in lines)

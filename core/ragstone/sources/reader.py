@@ -14,7 +14,7 @@ from ragstone.fields.names import FIELDS, ID_FIELDS, STRONGLY, WEAKLY, FieldName
 from ragstone.fields.read import Found, Read, likely, read, under
 from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, name_list, naming_of
-from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError
+from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError, refuse_results
 from ragstone.sources.cells import CELLS, LOGGED, field_value, python_value
 
 SAMPLE_FIELDS = FIELDS
@@ -83,6 +83,7 @@ class RowReader:
         Raises:
             SourceError: None does, or one that is named is not there.
         """
+        refuse_results(names, table)
         # Loaded when a table comes.
         from ragstone.sources.shapes import columns_of, is_envelope, is_needed, numbered
         from ragstone.sources.trace_spans import holds_spans
