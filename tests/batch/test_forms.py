@@ -89,6 +89,7 @@ FORMS = {
         {"user_input": Q, "retrieved_contexts": (C, D), "reference": A,
          "history": ({"role": "user", "content": "Do you know Emma?"}, {"role": "assistant", "content": "Yes."})},
     ),
+    "titles with sentences": ({"question": Q, "context": [["Emma", [C]], ["May", [D]]], "answer": A}, WHOLE),
     "messages": ({"messages": MESSAGES, "docs": [C, D]}, WHOLE),
     "messages in inputs": ({"inputs": {"messages": MESSAGES[:2]}, "outputs": {"messages": MESSAGES}}, {"user_input": Q, "response": A}),
     "a question of ragas' with turns": (
@@ -128,6 +129,11 @@ def test_columns_as_lists(name, file):
     ]
     assert list(map(said, rows_of(file(COLUMNS[name])))) == want
     assert list(map(said, rows_of(COLUMNS[name]))) == want
+
+
+def test_a_row_with_several_right_answers_is_no_column(file):
+    (row,) = rows_of(file({"question": Q, "answers": [A, "Austen"]}))
+    assert said(row) == {"user_input": Q}
 
 
 def test_columns_of_different_lengths_are_no_rows(file):

@@ -44,7 +44,16 @@ STRONG: Mapping[FieldName, Names] = {
             "context_docs",
             "context_documents",
         ),
-        *("context_text", "context_str", "rag_context", "formatted_context", "evidence", "retrieved", "retrieved_info"),
+        *(
+            "ctxs",
+            "context_text",
+            "context_str",
+            "rag_context",
+            "formatted_context",
+            "evidence",
+            "retrieved",
+            "retrieved_info",
+        ),
         *(f"{search}_results" for search in _SEARCHES),
         *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
     ),
@@ -98,13 +107,25 @@ NOT_RETRIEVED: Names = ("expected", "gold", "reference", "ground_truth", "ideal"
 """How names begin that do not hold what was retrieved, whatever their end."""
 
 ENVELOPES: Mapping[FieldName, Names] = {
-    "user_input": ("data", "state", "value", "values", "body", "payload", "input", "inputs", "request", "kwargs"),
+    "user_input": (
+        "data",
+        "state",
+        "value",
+        "values",
+        "body",
+        "payload",
+        "input",
+        "inputs",
+        "request",
+        "kwargs",
+        "vars",
+    ),
     "reference": ("expectations", "reference_outputs"),
     **dict.fromkeys(
         ("retrieved_contexts", "response"),
         (
             *("data", "state", "value", "values", "body", "payload", "output", "outputs", "result", "response"),
-            *("return_value", "final_state"),
+            *("return_value", "final_state", "vars"),
         ),
     ),
 }
@@ -119,7 +140,18 @@ UNLESS_BESIDE: Mapping[str, Names] = {
 should have been retrieved; beside a status, `message` says how it went.
 Beside its text, the id of a chunk or document is that of the row."""
 
-TEXTS: Names = ("page_content", "text", "content", "chunk_text", "passage", "snippet", "chunk", "body")
+TEXTS: Names = (
+    "page_content",
+    "text",
+    "content",
+    "chunk_text",
+    "passage",
+    "snippet",
+    "chunk",
+    "body",
+    "evidence_text",
+    "page_snippet",
+)
 """Names of the text of a document, a passage or a search's hit."""
 
 WRAPPERS: Names = ("document", "doc", "node", "chunk", "payload", "metadata", "entity", "_source", "fields", "kwargs")

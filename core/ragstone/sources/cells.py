@@ -68,6 +68,10 @@ CELLS = _Cells()
 
 
 def _text_or_item(item: object) -> object:
+    if is_list(item) and len(item) == 2 and isinstance(item[0], str) and is_list(item[1]):
+        # A title and the sentences behind it, as HotpotQA has them.
+        sentences = [each.strip() for each in item[1] if isinstance(each, str)]
+        return " ".join(sentences) if len(sentences) == len(item[1]) else item
     text = text_of_document(item)
     return item if text is None else text
 

@@ -130,6 +130,11 @@ def rows_of_columns(value: Mapping[Any, object]) -> tuple[list[object], Mapping[
         >>> rows_of_columns({"questions": ["Why?", "Who?"], "answer": {"0": "So.", "1": "She."}})[1]
         {'user_input': 'questions'}
     """
+    # A text under a name of question or answer is that of one row.
+    if any(
+        isinstance(each, str) and _field_of_column(name) in ("user_input", "response") for name, each in value.items()
+    ):
+        return None
     columns = {name: column for name, each in value.items() if (column := _column(each)) is not None}
     meant = {name: field for name in columns if (field := _field_of_column(name)) is not None}
     asked = [name for name, field in meant.items() if field == "user_input"] or [
