@@ -49,7 +49,7 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("FactualConsistencyMetric", "HallucinationMetric"),
-        "use FaithfulnessMetric, with retrieval_context in the place of context",
+        "use FaithfulnessMetric, with retrieval_context in the place of context; there higher is better",
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
     **dict.fromkeys(
@@ -75,12 +75,10 @@ _INSTEAD: Mapping[str, str] = {
         ("Prompt", "PydanticPrompt", "adapt", "optimizers", "prompt"), "pass instructions= to a metric of ragstone"
     ),
     **dict.fromkeys(
-        ("ContextEntityRecall", "IDBasedContextRecall", "NonLLMContextRecall"),
+        ("ContextEntityRecall", "NonLLMContextRecall"),
         "use LLMContextRecall: the share of the reference that the contexts support",
     ),
-    **dict.fromkeys(
-        ("IDBasedContextPrecision", "NonLLMContextPrecisionWithReference"), "use LLMContextPrecisionWithReference"
-    ),
+    "NonLLMContextPrecisionWithReference": "use LLMContextPrecisionWithReference",
     "AmazonBedrockModel": 'pass model="langchain:bedrock_converse:MODEL"',
     "AnswerAccuracy": "use FactualCorrectness or AnswerCorrectness, which compare with the reference, too",
     "AnthropicModel": 'pass model="langchain:anthropic:MODEL"',

@@ -34,6 +34,8 @@ from ragstone_compat.ragas.metrics import (
     ContextRelevancy,
     FactualCorrectness,
     Faithfulness,
+    IDBasedContextPrecision,
+    IDBasedContextRecall,
     MetricWithEmbeddings,
     MetricWithLLM,
     ResponseRelevancy,
@@ -337,6 +339,20 @@ def test_what_ragas_objects_hold() -> None:
     assert EvaluationDataset([SAMPLE]).get_sample_type() is SingleTurnSample
     assert RunConfig(seed=1).rng.integers(9) == np.random.default_rng(1).integers(9)
     assert (RunConfig(max_retries=2).max_retries, RunConfig().seed) == (2, 42)
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "reference", "scores"),
+    [(["a", "b", "a"], ["a", "c", "d"], [1 / 2, 1 / 3]), ([1, 2], [2, 2], [1 / 2, 1.0]), ([], ["a"], [math.nan, 0.0])],
+)
+def test_metrics_by_id_need_no_judge(retrieved: list[Any], reference: list[Any], scores: list[float]) -> None:
+    row = {"retrieved_context_ids": retrieved, "reference_context_ids": reference}
+    metrics = [IDBasedContextPrecision(), IDBasedContextRecall()]
+    for sample in (row, SingleTurnSample(**row)):
+        result = evaluate([sample], metrics)
+        assert list(result) == ["id_based_context_precision", "id_based_context_recall"]
+        assert list(result.values()) == pytest.approx(scores, nan_ok=True)
+    assert metrics[1].single_turn_score(SingleTurnSample(**row)) == pytest.approx(scores[1])
 
 
 def test_a_row_that_holds_no_sample_is_refused() -> None:

@@ -16,6 +16,7 @@ from ragstone.sample import BadLine
 from ragstone.sources.reader import RowReader
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
+_IDS = {"retrieved_context_ids": "retrieved_ids", "reference_context_ids": "reference_ids"}
 _NOT_READ = frozenset(STRONG["id"] + STRONG["history"] + STRONG["metadata"])
 
 
@@ -27,6 +28,8 @@ class SingleTurnSample(BaseModel):
     user_input: str | None = None
     retrieved_contexts: list[str] | None = None
     reference_contexts: list[str] | None = None
+    retrieved_context_ids: list[str] | list[int] | None = None
+    reference_context_ids: list[str] | list[int] | None = None
     response: str | None = None
     reference: str | None = None
 
@@ -38,6 +41,7 @@ class SingleTurnSample(BaseModel):
     def native(self) -> Sample:
         """The sample as ragstone has it; reference contexts, which only summaries need, are metadata."""
         fields = {name: getattr(self, name) for name in _FIELDS}
+        fields |= {ours: getattr(self, name) for name, ours in _IDS.items()}
         return Sample(**fields, metadata=self.model_dump(include={"reference_contexts"}, exclude_none=True))
 
 
@@ -63,12 +67,16 @@ class EvaluationDataset:
         reader = RowReader(names)
         samples: list[SingleTurnSample] = []
         for number, record in enumerate(rows_in(data), 1):
+            ids: dict[str, Any] = {name: list(record.pop(name)) for name in _IDS if name in record}
+            if ids and not record:
+                samples.append(SingleTurnSample(**ids))
+                continue
             texts = {name: value for name, value in record.items() if name not in _NOT_READ}
             row = reader.row(number, texts, table=True)
             if isinstance(row, BadLine):
                 raise ValueError(f"row {number}: {row.problem}")
             fields = row.sample.model_dump(include=set(_FIELDS), exclude_unset=True)
-            samples.append(SingleTurnSample(**fields, reference_contexts=record.get(column)))
+            samples.append(SingleTurnSample(**fields, **ids, reference_contexts=record.get(column)))
         return cls(samples)
 
     from_dict = from_pandas = from_hf_dataset = from_list

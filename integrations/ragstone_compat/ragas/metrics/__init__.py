@@ -68,6 +68,18 @@ class LLMContextRecall(
     """`ragstone.ContextRecall`, by ragas' name."""
 
 
+class IDBasedContextPrecision(
+    Metric, kind=ragstone.RetrievalRank, sets={"measure": "precision", "name": "id_based_context_precision"}
+):
+    """`ragstone.RetrievalRank`: the share of the retrieved ids that the reference names."""
+
+
+class IDBasedContextRecall(
+    Metric, kind=ragstone.RetrievalRank, sets={"measure": "recall", "name": "id_based_context_recall"}
+):
+    """`ragstone.RetrievalRank`: the share of the reference's ids that were retrieved."""
+
+
 class ContextRelevancy(
     Metric, name="context_relevancy", kind=native.CopiedShare, ignores=("show_deprecation_warning",)
 ):
