@@ -10,22 +10,27 @@ from ragstone.fields.names import ORIGINALS, STRONG
 from ragstone.fields.read import Found
 from ragstone.metrics import Metric
 from ragstone.plain import printable
-from ragstone.sample import Sample, SampleField
+from ragstone.sample import IdField, Sample, SampleField
 from ragstone_langchain.forms import FORMS, as_texts, contexts_of
 from ragstone_langchain.inside import Inside
 from ragstone_langchain.read import Ended, ReadingOptions, draft_of_run, fields_of_run
+from ragstone_langchain.searches import ids_of
 
-_PLACES: Mapping[SampleField, tuple[str, ...]] = {
+_PLACES: Mapping[SampleField | IdField, tuple[str, ...]] = {
     "user_input": ("inputs", "outputs"),
     "response": ("outputs",),
     "retrieved_contexts": ("context", "inputs", "outputs"),
     "reference": ("reference_outputs",),
+    "reference_ids": ("reference_outputs", "inputs"),
+    "retrieved_ids": ("outputs",),
 }
-_WAYS_OUT: Mapping[SampleField, str] = {
+_WAYS_OUT: Mapping[SampleField | IdField, str] = {
     "user_input": "pass inputs as text, a message or a mapping with one of %s",
     "response": "pass outputs as text, an AI message with text, or a mapping with one of %s",
     "retrieved_contexts": "pass context as texts or Documents, or outputs with one of %s; an agent's tool keeps "
     "Documents in its artifact or is named in retriever_tools",
+    "reference_ids": "pass reference_outputs with one of %s",
+    "retrieved_ids": "pass Documents that have ids, or outputs with one of %s",
     "reference": "pass reference_outputs as text, or a mapping with one of %s or with an answer",
 }
 # Names that a message says; docs/fields.md has all.
@@ -53,7 +58,9 @@ class Arguments:
         """Return the sample; raise `Unreadable` where a field that the metric needs is not there."""
         inside = [*self.inside]
         if self.context is not None:
-            inside.append(Run("context", "named", output=attempt(contexts_of, self.context, "context")))
+            named = Run("context", "named", output=attempt(contexts_of, self.context, "context"))
+            named.ids = None if reading.id_key is None else ids_of(self.context, reading.id_key)
+            inside.append(named)
         run = Run("", "chain", inputs=self.inputs, output=self.outputs, inside=inside)
         ended = Ended(run, Inside().note(run), reading, self.reference_outputs)
         fields = fields_of_run(ended)
@@ -66,7 +73,7 @@ class Arguments:
             fields = {**fields, **self._original(source, fields)}
         sample = narrowed(draft_of_run(fields, ended)).sample
         problems = {field: value for field, value in fields.items() if isinstance(value, Unreadable)}
-        wrong_keys: list[SampleField] = [field for field in names_of(reading.fields) if field in problems]
+        wrong_keys: Sequence[SampleField | IdField] = [field for field in names_of(reading.fields) if field in problems]
         if source is not None and not wrong_keys and not metric.source_chosen:
             sample = _with_original(sample, source)
         for field in wrong_keys or metric.required_fields:
@@ -86,7 +93,7 @@ class Arguments:
             return {}
         return {source: Found(_as_one_text(texts) if source == "user_input" else texts, "inputs")}
 
-    def _why_not(self, field: SampleField, problem: Unreadable | None) -> str:
+    def _why_not(self, field: SampleField | IdField, problem: Unreadable | None) -> str:
         if self.error is not None:
             return f"the app failed: the target raised {printable(self.error.partition(chr(10))[0], 300)}"
         # LangSmith packs None so.

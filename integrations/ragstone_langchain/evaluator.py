@@ -44,6 +44,8 @@ class RagEvaluator:
             of those fields that it knows.
         retriever_tools: Names of an agent's tools whose messages are contexts. Tools that keep Documents as their
             artifact need not be named.
+        id_key: The key of a Document's metadata that is its id in `retrieved_ids`, such as "source"; of one without it
+            its own id counts. None: metrics that need ids take their own.
 
     Attributes:
         metrics: The metrics.
@@ -77,6 +79,7 @@ class RagEvaluator:
         key: str | None = None,
         fields: Fields[object] | None = None,
         retriever_tools: Collection[str] = (),
+        id_key: str | None = None,
     ) -> None:
         given = metric if is_list(metric) else [metric]
         self.metrics = metrics_from(given, llm=llm, writer=writer, embedder=embedder)
@@ -87,7 +90,10 @@ class RagEvaluator:
         # LangSmith names the evaluator's trace by it.
         self.__name__ = f"ragstone:{','.join(self.keys)}"
         self.__signature__ = inspect.signature(self.acall)
-        self._reading = ReadingOptions(fields, retriever_tools)
+        if id_key is None and any("retrieved_ids" in each.required_fields for each in self.metrics):
+            # Their own ids.
+            id_key = ""
+        self._reading = ReadingOptions(fields, retriever_tools, id_key)
 
     def __repr__(self) -> str:
         return f"RagEvaluator({', '.join(self.keys)})"
@@ -156,7 +162,7 @@ class RagEvaluator:
         # langsmith takes long to import.
         from ragstone_langchain.run_evaluator import RagRunEvaluator
 
-        return RagRunEvaluator(self.keys, self.result, self.aresult, self._reading.retriever_tools)
+        return RagRunEvaluator(self.keys, self.result, self.aresult, self._reading)
 
     def as_runnable(self) -> "Runnable[dict[str, Any], dict[str, Any]]":
         """Return it as a step of a chain, sync and async.

@@ -9,9 +9,9 @@ from pydantic import BaseModel
 
 from ragstone.adapters.blocks import text_of_blocks, type_of
 from ragstone.adapters.fields_by_user import strictly
-from ragstone.fields.names import STRONGLY, FieldName, bare
+from ragstone.fields.names import ID_FIELDS, STRONGLY, FieldName, bare
 from ragstone.fields.read import Found, Read, looked_into, read
-from ragstone.fields.values import text_of_document
+from ragstone.fields.values import ids_in, text_of_document
 from ragstone.plain import fields_of, is_list, is_mapping, to_plain
 from ragstone_langchain.messages import (
     answer_in,
@@ -64,6 +64,8 @@ class LangChainForms:
         """A text, or the texts of contexts; None where it cannot be the field."""
         if field == "retrieved_contexts":
             return _texts_of_documents(value)
+        if field in ID_FIELDS:
+            return ids_in(value)
         asked = field == "user_input"
         if isinstance(value, str):
             return value if asked else without_thoughts(value)

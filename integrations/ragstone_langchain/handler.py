@@ -59,6 +59,8 @@ class MonitorHandler(BaseCallbackHandler):
             none, with all inside of it.
         retriever_tools: Names of tools whose text is a context, if they run no retriever and return no Documents as
             their artifact.
+        id_key: The key of a Document's metadata that is its id in `retrieved_ids`, such as "source"; of one without it
+            its own id counts, "" says so of all. None: samples have no ids.
 
     Raises:
         TypeError: `monitor` is not a monitor, or `where` is not a function.
@@ -90,11 +92,12 @@ class MonitorHandler(BaseCallbackHandler):
         fields: Fields[object] | None = None,
         where: RunFilter | None = None,
         retriever_tools: Collection[str] = (),
+        id_key: str | None = None,
     ) -> None:
         check_function("where", where)
         check_members("monitor", monitor, ("submit", "skip", "failed"), "pass a ragstone.live.Monitor([...])")
         self.monitor = monitor
-        self.recorder = RunRecorder(monitor, ReadingOptions(fields, retriever_tools), where)
+        self.recorder = RunRecorder(monitor, ReadingOptions(fields, retriever_tools, id_key), where)
         self._everywhere: _Everywhere | None = None
 
     def __repr__(self) -> str:

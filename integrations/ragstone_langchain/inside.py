@@ -34,6 +34,7 @@ class Inside:
         steps: The Documents that steps returned.
         given: Conversations that steps were given.
         calls: The calls of models.
+        ids: The ids of what searches and the app's own contexts hold, by their texts, where they are wanted.
         open: Whether any of them has not ended.
         waits: Whether any of them waits for a person.
     """
@@ -43,6 +44,7 @@ class Inside:
     steps: list[FoundTexts] = field(default_factory=list[FoundTexts])
     given: list[object] = field(default_factory=list[object])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    ids: dict[str, str] = field(default_factory=dict[str, str])
     open: bool = False
     waits: bool = False
 
@@ -69,6 +71,8 @@ class Inside:
             if lost:
                 continue
             found: Any = each.output
+            if each.ids:
+                self.ids |= each.ids
             if each.call is not None:
                 self.calls.append(each.call)
             if each.kind == "named":

@@ -21,7 +21,7 @@ from ragstone.adapters.fields_by_user import (
 )
 from ragstone.adapters.runs import CANCELLED, Draft, Fields, Run, Searched, Skipped, Unreadable
 from ragstone.fields.names import FieldName
-from ragstone.fields.read import Found, Read, likely
+from ragstone.fields.read import Found, Read, likely, read
 from ragstone.options import checked
 from ragstone.plain import as_list, is_list, is_mapping
 from ragstone.sample import Sample, SampleField, Turn
@@ -36,7 +36,7 @@ from ragstone_langchain.messages import (
     said_in,
     turns_in,
 )
-from ragstone_langchain.searches import tool_texts
+from ragstone_langchain.searches import ids_of, tool_texts
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -59,6 +59,7 @@ class ReadingOptions:
 
     fields: Fields[object] | None = None
     retriever_tools: Collection[str] = ()
+    id_key: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self.fields)
@@ -118,11 +119,36 @@ def draft_of_run(fields: FoundFields, ended: Ended) -> Draft:
     """The sample that has these fields, and the turns before its question."""
     if "history" not in fields and (history := _history_of_run(ended, fields)):
         fields = {**fields, "history": Found(history, "")}
-    draft = draft_of(fields, ended.answered, FORMS)
+    draft = replace(draft_of(fields, ended.answered, FORMS), ids=_ids_of_run(fields, ended))
     differ = [*ended.asked.conflicts.get("user_input", ())]
     if "retrieved_contexts" not in draft.read_from:
         differ += ended.answered.conflicts.get("retrieved_contexts", ())
     return replace(draft, names=tuple(dict.fromkeys([*differ, *draft.names]))) if differ else draft
+
+
+def _ids_of_run(fields: FoundFields, ended: Ended) -> Mapping[str, str] | None:
+    """The ids of sources by their texts: of what the app states, and of what its searches found."""
+    if (key := ended.reading.id_key) is None:
+        return None
+    contexts = fields.get("retrieved_contexts")
+    stated = ids_of(contexts.raw, key) if isinstance(contexts, Found) else {}
+    return {**ended.inside.ids, **stated}
+
+
+def _find_ids(ended: Ended) -> FoundFields:
+    """The ids that a reference names, and those that the app states."""
+    if ended.reading.id_key is None:
+        return {}
+    found: dict[str, Found | Unreadable] = {}
+    places: Sequence[tuple[object, FieldName]] = (
+        (ended.run.output, "retrieved_ids"),
+        (ended.run.inputs, "reference_ids"),
+        (ended.reference, "reference_ids"),
+    )
+    for place, name in places:
+        if (each := read(place, FORMS, (name,)).found.get(name)) is not None:
+            found[name] = each
+    return found
 
 
 # --- earlier turns ---------------------------------------------------------------------------------------------------
@@ -235,6 +261,7 @@ def fields_of_run(ended: Ended) -> FoundFields | Sample | None:
                 found = problem
         if found is not None:
             fields[name] = found
+    fields = {**_find_ids(ended), **fields}
     answer = fields.get("response")
     if ended.turn and not (isinstance(answer, Found) and answer.value):
         direct = _said_directly(ended.turn[-1], fields.get("retrieved_contexts"))

@@ -243,7 +243,8 @@ class RunRecorder:
             run.inputs = run.inputs if streamed is None else streamed
         elif error is None:
             finds = top.skipped is None and run.kind in FINDING
-            output = found_by(run, output, top.recorder.reading.retriever_tools) if finds else None
+            reading = top.recorder.reading
+            output = found_by(run, output, reading.retriever_tools, reading.id_key) if finds else None
         if self.runs.end(key, output, error) is top:
             if top.skipped is None:
                 top.recorder.submit(top)

@@ -13,9 +13,11 @@ from ragstone_langchain.read import holds_memory
 from ragstone_langchain.searches import FINDING, found_by
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable
 
     from langsmith.schemas import Example, Run
+
+    from ragstone_langchain.read import ReadingOptions
 
 
 class RagRunEvaluator(RunEvaluator):
@@ -30,9 +32,9 @@ class RagRunEvaluator(RunEvaluator):
         keys: list[str],
         result: "Callable[[Arguments], dict[str, Any]]",
         aresult: "Callable[[Arguments], Awaitable[dict[str, Any]]]",
-        retriever_tools: "Collection[str]",
+        reading: "ReadingOptions",
     ) -> None:
-        self._keys, self._result, self._aresult, self._tools = keys, result, aresult, retriever_tools
+        self._keys, self._result, self._aresult, self._reading = keys, result, aresult, reading
 
     @property
     def feedback_keys(self) -> list[str]:
@@ -59,7 +61,7 @@ class RagRunEvaluator(RunEvaluator):
 
     # Any: LangSmith's and LangChain's own classes of runs have in common what is read here.
     def _arguments_of(self, run: Any, example: "Example | None") -> Arguments:  # noqa: ANN401
-        inside = tuple(_recorded_run(run, self._tools).inside)
+        inside = tuple(_recorded_run(run, self._reading).inside)
         reference = None if example is None else example.outputs
         return Arguments(run.inputs, run.outputs, reference, inside=inside, error=run.error)
 
@@ -70,7 +72,7 @@ def _langsmith_result(result: dict[str, Any]) -> EvaluationResult | EvaluationRe
     return EvaluationResult(**result)
 
 
-def _recorded_run(run: Any, tools: "Collection[str]") -> runs.Run:  # noqa: ANN401
+def _recorded_run(run: Any, reading: "ReadingOptions") -> runs.Run:  # noqa: ANN401
     """Return a traced run as a handler would have recorded it."""
     failed = None if run.error is None else RuntimeError(run.error)
     kind, given = KINDS.get(run.run_type, "chain"), run.inputs if holds_memory(run.inputs) else None
@@ -78,9 +80,9 @@ def _recorded_run(run: Any, tools: "Collection[str]") -> runs.Run:  # noqa: ANN4
     if kind == "model":
         recorded.call = ModelCall(prompt_of([*run.inputs.values()]), said_by(run.outputs))
     children = sorted(run.child_runs or (), key=lambda child: child.start_time.timestamp())
-    recorded.inside = [_recorded_run(child, tools) for child in children]
+    recorded.inside = [_recorded_run(child, reading) for child in children]
     if run.outputs is not None and kind in FINDING:
-        recorded.output = found_by(recorded, _output_of_run(run), tools)
+        recorded.output = found_by(recorded, _output_of_run(run), reading.retriever_tools, reading.id_key)
     return recorded
 
 

@@ -5,14 +5,16 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from langchain_core.documents import Document
+
 from ragstone.adapters.blocks import text_of_blocks, texts_of_results
 from ragstone.adapters.fields_by_user import attempt
 from ragstone.adapters.runs import Run, Unreadable
 from ragstone.fields.read import likely, read
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import as_dict, is_list, is_mapping
 from ragstone_langchain.forms import FORMS, as_text, as_texts, contexts_of, documents_in
 from ragstone_langchain.inside import FoundTexts, Inside
-from ragstone_langchain.messages import read_message, role_of
+from ragstone_langchain.messages import as_mapping, read_message, role_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -22,12 +24,16 @@ FINDING = ("chain", "retriever", "tool")
 _STR: frozenset[type] = frozenset((str,))
 
 
-def found_by(run: Run, output: object, tools: Collection[str]) -> FoundTexts | None:
+def found_by(run: Run, output: object, tools: Collection[str], id_key: str | None = None) -> FoundTexts | None:
     """The texts that a run inside of another has found, which the app cannot change later, or why they are unreadable.
 
     Of a retriever and a step these are its Documents, of a tool those in its message's artifact, or as it returned
     them. A tool with one of the names has else its text, where no retriever inside of it found anything.
+    With `id_key` the run keeps the Documents' ids.
     """
+    if id_key is not None:
+        artifact = getattr(read_message(output), "artifact", None) if run.kind == "tool" else None
+        run.ids = ids_of(output if artifact is None else artifact, id_key)
     if run.kind == "chain":
         # Most steps return texts, alone or under names.
         if isinstance(output, str) or (is_mapping(output) and _STR.issuperset(map(type, output.values()))):
@@ -40,6 +46,19 @@ def found_by(run: Run, output: object, tools: Collection[str]) -> FoundTexts | N
     content, artifact = (output, output) if message is None else (message.content, getattr(message, "artifact", None))
     named = run.name in tools and not Inside().note(run).searches
     return attempt(_found_by_tool, content, artifact, named=named)
+
+
+def ids_of(value: object, key: str) -> dict[str, str]:
+    """The ids of Documents by their texts: what their metadata has under a key, else their own."""
+    ids: dict[str, str] = {}
+    for each in value if is_list(value) else [value]:
+        document = each[0] if is_list(each) and each else each
+        entries = vars(document) if isinstance(document, Document) else as_mapping(document) or {}
+        own = as_dict(entries.get("metadata")).get(key)
+        own = entries.get("id") if own is None else own
+        if own is not None and isinstance(text := entries.get("page_content"), str):
+            ids[text] = str(own)
+    return ids
 
 
 def tool_texts(turn: "Sequence[BaseMessage]", tools: Collection[str] = ()) -> list[str] | None:

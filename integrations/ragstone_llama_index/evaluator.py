@@ -125,6 +125,7 @@ class MetricEvaluator(BaseEvaluator):
             embedded; "all". Lines of metadata count as sentences of the context.
         context_tools: Names of an agent's tools whose texts are contexts; nodes that tools return are contexts anyway.
         fields: Where the fields of `(a)evaluate_response` stand; see `instrument`.
+        id_key: The key of a node's metadata that is its id in `retrieved_ids`; see `instrument`.
         options: The options of a metric by name.
 
     Raises:
@@ -151,9 +152,10 @@ class MetricEvaluator(BaseEvaluator):
         metadata_mode: Mode = MetadataMode.NONE,
         context_tools: Collection[str] = (),
         fields: NamedFields | None = None,
+        id_key: str | None = None,
         **options: object,
     ) -> None:
-        self._reading = Reading.of(metadata_mode, context_tools, fields)
+        self._reading = Reading.of(metadata_mode, context_tools, fields, id_key)
         if isinstance(metric, str):
             self._metric = _metric_of(metric, llm, embed_model, options, writer)
             return

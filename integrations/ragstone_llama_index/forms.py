@@ -13,9 +13,9 @@ from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgent
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.workflow import Event
 
-from ragstone.fields.names import FieldName
+from ragstone.fields.names import ID_FIELDS, FieldName
 from ragstone.fields.read import Found, Read, read
-from ragstone.fields.values import is_path, text_of_document
+from ragstone.fields.values import ids_in, is_path, text_of_document
 from ragstone.plain import as_dict, fields_of, is_list, is_mapping
 
 Streamed = StreamingResponse | AsyncStreamingResponse
@@ -75,6 +75,8 @@ class LlamaIndexForms:
             sources = sources_in(value)
             texts = [one if isinstance(one, str) else one.get_content() for one in sources or ()]
             return None if sources is None or (texts and all(map(_is_reference, texts))) else texts
+        if field in ID_FIELDS:
+            return ids_in(value)
         text = text_or_none(value)
         return f"{type(value).__name__} {id(value)}" if text is None and isinstance(value, Streams) else text
 

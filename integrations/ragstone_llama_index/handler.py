@@ -210,6 +210,7 @@ def instrument(
     metadata_mode: Mode = MetadataMode.NONE,
     fields: NamedFields | None = None,
     context_tools: Collection[str] = (),
+    id_key: str | None = None,
 ) -> None:
     """Score the answers of this process's query engines, chat engines, agents and workflows with a monitor.
 
@@ -229,6 +230,8 @@ def instrument(
             others are read as usual), or None for no sample. A "response" may be one of LlamaIndex' responses,
             "retrieved_contexts" may be nodes.
         context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
+        id_key: The key of a node's metadata that is its id in `retrieved_ids`, such as "file_name"; of one without it
+            its own id counts, "" says so of all. None: samples have no ids.
 
     Raises:
         TypeError: `monitor` is not a monitor, `where` or `fields` not a plain function.
@@ -250,7 +253,7 @@ def instrument(
         >>> uninstrument(monitor)
     """
     check_function("where", where)
-    reading = Reading.of(metadata_mode, context_tools, fields)
+    reading = Reading.of(metadata_mode, context_tools, fields, id_key)
     live = Live(monitor, reading, where)
     with _CHANGING:
         installed = [each for each in _live() if each.monitor is monitor and not each.leaving]

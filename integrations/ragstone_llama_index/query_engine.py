@@ -19,11 +19,12 @@ from ragstone.adapters.runs import Run
 from ragstone.background import SHORT_LOOPS, in_daemon
 from ragstone.batch.run import BatchRun
 from ragstone.errors import describe
+from ragstone.fields.values import ids_in
 from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
 from ragstone.metrics.names import spread
 from ragstone.options import checked
-from ragstone.plain import as_dict, fields_of, is_list
+from ragstone.plain import as_dict, fields_of, is_list, is_mapping
 from ragstone.report import Report
 from ragstone.sample import Row, Sample
 from ragstone_llama_index.asking import App, ask, check_app
@@ -44,6 +45,7 @@ class _Question:
     text: str
     reference: str | None
     begins: bool
+    reference_ids: Sequence[str] = ()
 
 
 def evaluate_query_engine(
@@ -61,6 +63,7 @@ def evaluate_query_engine(
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
     fields: NamedFields | None = None,
+    id_key: str | None = None,
 ) -> Report:
     """Put each question to an app and score its answer by each metric, by `ragstone.evaluate`.
 
@@ -73,7 +76,8 @@ def evaluate_query_engine(
             or a workflow, whose start event gets the question under its first usual name, else as `query`; or a
             function of a question, plain or async.
         questions: What to ask. For a chat engine an item may be the list of a conversation's turns, each of which is
-            scored. Or a `LabelledRagDataset`, or its saved file.
+            scored. Or a `LabelledRagDataset`, or its saved file. Or an `EmbeddingQAFinetuneDataset`, whose nodes
+            "retrieval_rank" compares with those that were retrieved.
         metrics: What to score by: metrics, evaluators, or names such as "rag" or "context_relevancy"; no two of one
             name. An `AlignmentCoverage` that you make wants `source="retrieved_contexts"`: a question is no original.
         llm: The judge of metrics by name; see `MetricEvaluator`.
@@ -85,6 +89,8 @@ def evaluate_query_engine(
         progress: Whether to show a bar; "auto": on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
         context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.
+        id_key: The key of a node's metadata that is its id in `retrieved_ids`; None: its own id, where a metric needs
+            ids.
         fields: Where a sample's fields stand; see `instrument`. "user_input" names the question of a workflow's start.
 
     Returns:
@@ -112,8 +118,8 @@ def evaluate_query_engine(
     """
     asked = _questions(engine, questions, references)
     awaited = isinstance(engine, Workflow) or inspect.iscoroutinefunction(engine)
-    app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=awaited)
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
+    app = _App(engine, Reading.of(metadata_mode, context_tools, fields, _id_key(id_key, scored)), awaited=awaited)
     # It also checks how many questions may be under way.
     usual = Limits(max_concurrency=max_concurrency)
     run = BatchRun(app.rows(asked, max_concurrency), scored, limits=limits or usual, progress=progress)
@@ -136,11 +142,12 @@ async def aevaluate_query_engine(
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
     fields: NamedFields | None = None,
+    id_key: str | None = None,
 ) -> Report:
     """Put each question to an app on the running event loop, then score; otherwise as `evaluate_query_engine`."""
     asked = _questions(engine, questions, references)
-    app = _App(engine, Reading.of(metadata_mode, context_tools, fields), awaited=True)
     scored = _metrics_to_score(metrics, llm, embed_model, writer, asked)
+    app = _App(engine, Reading.of(metadata_mode, context_tools, fields, _id_key(id_key, scored)), awaited=True)
     rows: list[Row] = []
     # These check the options before the app is asked.
     usual = Limits(max_concurrency=max_concurrency)
@@ -220,7 +227,8 @@ class _App(CallRecorder):
             problem = f"the query engine failed ({describe(root.error)})"
             if not self.awaited and "no running event loop" in str(root.error):
                 problem += "; pass an async function: async def app(question): return await ..."
-        known = {"user_input": sample.user_input or question.text, "reference": question.reference}
+        known: dict[str, object] = {"user_input": sample.user_input or question.text, "reference": question.reference}
+        known |= {"reference_ids": question.reference_ids} if question.reference_ids else {}
         return Answered(sample.model_copy(update=known), problem, answered.first)
 
     def _call(self, question: _Question) -> object:
@@ -240,6 +248,7 @@ def _questions(engine: object, questions: Questions, references: References | No
     )
     if len(right) != len(items):
         raise ValueError(f"references: has {len(right)}, for {len(items)} questions; pass one each, or None")
+    example_ids = [example.get("reference_ids", ()) for example in examples]
     asked: list[_Question] = []
     for i, (item, reference) in enumerate(zip(items, right, strict=True)):
         turns = [item] if isinstance(item, str) else item
@@ -247,13 +256,25 @@ def _questions(engine: object, questions: Questions, references: References | No
         if len(turns) != len(known):
             raise ValueError(f"references[{i}]: has {len(known)}, for {len(turns)} turns; pass one each, or None")
         for j, turn in enumerate(turns):
-            asked.append(_Question(turn, known[j], begins=j == 0))
+            asked.append(_Question(turn, known[j], begins=j == 0, reference_ids=ids_in(example_ids[i]) or ()))
     return asked
 
 
+def _id_key(key: str | None, metrics: Iterable[Metric]) -> str | None:
+    """The key of ids; nodes' own where a metric needs some, and none is named."""
+    needed = any("retrieved_ids" in metric.required_fields for metric in metrics)
+    return "" if key is None and needed else key
+
+
 def _examples(questions: Questions) -> Sequence[Mapping[str, object]]:
-    """Return questions as the rows of a `LabelledRagDataset`, which may be one, or its saved file."""
+    """Return questions as the rows of a `LabelledRagDataset`, which may be one, or its saved file.
+
+    Or of an `EmbeddingQAFinetuneDataset`, which names the nodes that should be retrieved.
+    """
     examples: object = getattr(questions, "examples", None)
+    asked, relevant = getattr(questions, "queries", None), getattr(questions, "relevant_docs", None)
+    if is_mapping(asked) and is_mapping(relevant):
+        return [{"query": text, "reference_ids": relevant.get(name, ())} for name, text in asked.items()]
     if isinstance(questions, Path) or (isinstance(questions, str) and questions.endswith(".json")):
         examples = as_dict(json.loads(Path(questions).read_text(encoding="utf-8"))).get("examples")
     elif examples is None and not isinstance(questions, str):

@@ -12,7 +12,7 @@ from types import GeneratorType
 from typing import Literal
 
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, NodeWithScore
 
 from ragstone.adapters.fields_by_user import BY_USER, SAMPLE_FIELDS, by_function, check_fields, names_of, strictly
 from ragstone.adapters.fields_by_user import draft_of as drafted
@@ -60,13 +60,20 @@ class Reading:
     mode: MetadataMode = MetadataMode.NONE
     tools: Collection[str] = frozenset()
     fields: NamedFields | None = None
+    id_key: str | None = None
 
     @classmethod
-    def of(cls, metadata_mode: Mode, context_tools: Collection[str], fields: NamedFields | None) -> "Reading":
+    def of(
+        cls,
+        metadata_mode: Mode,
+        context_tools: Collection[str],
+        fields: NamedFields | None,
+        id_key: str | None = None,
+    ) -> "Reading":
         """Check the options. ValueError: one is out of range."""
         check_fields(fields)
         mode = checked("metadata_mode", metadata_mode, MetadataMode)
-        return cls(mode, checked("context_tools", context_tools, frozenset[str]), fields)
+        return cls(mode, checked("context_tools", context_tools, frozenset[str]), fields, id_key)
 
 
 _AS_USUAL = Reading()
@@ -116,9 +123,10 @@ def read_run(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
     stream = answer.raw if answer is not None and isinstance(answer.raw, Streams) else None
     if answer is not None and (answer.value if stream is None else text_or_none(stream)) is None:
         answer = None
+    ids: dict[str, str] = {}
     found = {
         "user_input": given.get("user_input") or _question(run, output),
-        "retrieved_contexts": _contexts(run, output, given, reading),
+        "retrieved_contexts": _contexts(run, output, given, reading, ids),
         "response": answer,
     }
     error = {"error": describe(run.error, most=200)} if run.error else {}
@@ -132,7 +140,8 @@ def read_run(run: Run, reading: Reading = _AS_USUAL) -> Draft | Skipped:
         read_from.setdefault("response", (given.get("response") or output.found["response"]).name)
     if not sample.history and (turns := _turns_before_question(run, sample.user_input)):
         sample = sample.model_copy(update={"history": tuple(turns)})
-    return replace(draft, sample=sample, read_from=read_from, answer=stream)
+    known = None if reading.id_key is None else ids
+    return replace(draft, sample=sample, read_from=read_from, answer=stream, ids=known)
 
 
 def _by_user(run: Run, reading: Reading) -> Mapping[str, Found] | None:
@@ -200,14 +209,20 @@ def is_begun(response: Streamed) -> bool:
 # --- contexts -------------------------------------------------------------------------------------
 
 
-def _contexts(run: Run, output: Read, given: Mapping[str, Found], reading: Reading) -> Found | None:
-    """A run's contexts: the user's, named by the app, stated in what it returned, retrieved, else what it was given."""
+def _contexts(
+    run: Run, output: Read, given: Mapping[str, Found], reading: Reading, ids: dict[str, str]
+) -> Found | None:
+    """A run's contexts: the user's, named by the app, stated in what it returned, retrieved, else what it was given.
+
+    The ids of their nodes are noted by their texts, where they are wanted.
+    """
     if (said := given.get("retrieved_contexts")) is not None:
         return said._replace(value=_texts(sources_in(said.raw) or as_list(said.value), reading))
     inside = Inside(run, reading.tools)
     if inside.named:
         return Found([*dict.fromkeys(inside.named)], "contexts(...)")
     stated, name = inside.stated(run, output, given.get("response"))
+    _note_ids(stated, reading, ids)
     there = None
     if run.kind == "workflow":
         there = read(run.inputs, FORMS, ("retrieved_contexts",)).found.get("retrieved_contexts")
@@ -218,6 +233,7 @@ def _contexts(run: Run, output: Read, given: Mapping[str, Found], reading: Readi
     if "retrieved_contexts" in output.conflicts:
         return None
     sources = inside.sources(run)
+    _note_ids(sources, reading, ids)
     # By its text alone, because a prompt need not have its metadata.
     compared = {
         text: next(iter(_texts([each], _AS_USUAL)), text) for each in sources for text in _texts([each], reading)
@@ -232,6 +248,17 @@ def _contexts(run: Run, output: Read, given: Mapping[str, Found], reading: Readi
     # What it has, such as images, has no text.
     empty = name if stated else "searches (0)" if inside.searched else ""
     return Found([], empty) if empty else None
+
+
+def _note_ids(sources: Iterable[object], reading: Reading, ids: dict[str, str]) -> None:
+    """Note the ids of nodes by their texts: what their metadata has under a key, else their own."""
+    if reading.id_key is None:
+        return
+    for each in sources:
+        if isinstance(each, Node):
+            inner = each.node if isinstance(each, NodeWithScore) else each
+            own = inner.metadata.get(reading.id_key, inner.id_)
+            ids |= dict.fromkeys(_texts([each], reading), str(own))
 
 
 def _texts(sources: Iterable[object], reading: Reading) -> Sequence[str]:

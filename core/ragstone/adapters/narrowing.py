@@ -8,7 +8,22 @@ from ragstone.adapters.runs import Draft
 
 
 def narrowed(draft: Draft) -> Draft:
-    """A draft whose contexts are what the answering call read; as it is where that is not known."""
+    """A draft whose contexts are what the answering call read; as it is where that is not known. With their ids."""
+    return _with_ids(_narrowed(draft))
+
+
+def _with_ids(draft: Draft) -> Draft:
+    """A draft with the ids of its contexts' sources; without, where one of them has none."""
+    sample = draft.sample
+    if draft.ids is None or {"retrieved_ids", "retrieved_contexts"} & sample.model_fields_set != {"retrieved_contexts"}:
+        return draft
+    ids = [draft.ids.get(text) for text in sample.retrieved_contexts]
+    if None in ids:
+        return draft
+    return replace(draft, sample=sample.model_copy(update={"retrieved_ids": tuple(ids)}))
+
+
+def _narrowed(draft: Draft) -> Draft:
     searched, sample = draft.searched, draft.sample
     if searched is None or not searched.is_choice:
         return replace(draft, searched=None)
@@ -63,6 +78,7 @@ def _hand_over_narrowed(monitor: Any, draft: Draft) -> None:  # noqa: ANN401
 
 
 def _hand_over(monitor: Any, draft: Draft) -> None:  # noqa: ANN401
+    draft = _with_ids(draft)
     monitor.submit(draft.sample)
     if (count := getattr(monitor, "count_fields", None)) is not None:
         count(draft.read_from, draft.names, draft.likely)

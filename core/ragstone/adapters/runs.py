@@ -33,6 +33,7 @@ class Run:
         inside: The runs that it started, as they began.
         open: Whether it has not ended.
         call: Of a model: what it was given and what it said, unless that is too much.
+        ids: The ids of the sources that it found, by their texts, where they are wanted.
     """
 
     id: Hashable
@@ -46,6 +47,7 @@ class Run:
     inside: "list[Run]" = field(default_factory=list["Run"])
     open: bool = True
     call: ModelCall | None = None
+    ids: Mapping[str, str] | None = None
 
     def walk(self) -> "Iterator[Run]":
         """Yield the runs inside as they began, each before those inside of it."""
@@ -114,6 +116,7 @@ class Draft:
         likely: Of a field that is missing, the one entry that can be meant.
         answer: What answers, where it is a stream whose text is yet to come.
         searched: What its contexts are to be narrowed by, where searches returned them.
+        ids: The ids of sources by their texts, where they are wanted.
     """
 
     sample: Sample
@@ -122,3 +125,4 @@ class Draft:
     likely: Mapping[str, str] = field(default_factory=dict[str, str])
     answer: object = None
     searched: Searched | None = None
+    ids: Mapping[str, str] | None = None
