@@ -19,7 +19,7 @@ from ragstone.adapters.runs import Run
 from ragstone.background import SHORT_LOOPS, in_daemon
 from ragstone.batch.run import BatchRun
 from ragstone.errors import describe
-from ragstone.fields.values import ids_in
+from ragstone.fields.values import ids_in, queries_in
 from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
 from ragstone.metrics.names import spread
@@ -271,13 +271,13 @@ def _examples(questions: Questions) -> Sequence[Mapping[str, object]]:
 
     Or of an `EmbeddingQAFinetuneDataset`, which names the nodes that should be retrieved.
     """
-    examples: object = getattr(questions, "examples", None)
-    asked, relevant = getattr(questions, "queries", None), getattr(questions, "relevant_docs", None)
-    if is_mapping(asked) and is_mapping(relevant):
-        return [{"query": text, "reference_ids": relevant.get(name, ())} for name, text in asked.items()]
+    held: object = questions
     if isinstance(questions, Path) or (isinstance(questions, str) and questions.endswith(".json")):
-        examples = as_dict(json.loads(Path(questions).read_text(encoding="utf-8"))).get("examples")
-    elif examples is None and not isinstance(questions, str):
+        held = json.loads(Path(questions).read_text(encoding="utf-8"))
+    if (asked := queries_in(held)) is not None:
+        return asked
+    examples: object = as_dict(held).get("examples") if is_mapping(held) else getattr(held, "examples", None)
+    if examples is None and not isinstance(questions, str | Path):
         return [{"query": each} for each in questions]
     if not is_list(examples):
         kind = type(questions).__name__

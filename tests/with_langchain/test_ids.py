@@ -7,7 +7,8 @@ from langchain_core.runnables import RunnableLambda
 from ragstone import RetrievalRank
 from ragstone_langchain import MonitorHandler, RagEvaluator
 
-from .harness import ANSWER, FIRST, QUESTION, SECOND, Notes, Searching
+from ..support.noting import Noting  # noqa: TID252
+from .monitored import ANSWER, FIRST, QUESTION, SECOND, Searching
 
 DOCUMENTS = [Document(FIRST, id="1", metadata={"source": "emma.md"}), Document(SECOND, id="2")]
 
@@ -20,7 +21,7 @@ class Searched(Searching):
 
 
 def found(chain, asked=QUESTION, **options):
-    notes = Notes()
+    notes = Noting()
     chain.invoke(asked, config={"callbacks": [MonitorHandler(notes, **options)]})
     return notes.only
 

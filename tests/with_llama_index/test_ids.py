@@ -4,19 +4,31 @@ import random
 
 import pytest
 from llama_index.core import MockEmbedding, VectorStoreIndex
-from llama_index.core.evaluation import EmbeddingQAFinetuneDataset, RetrieverEvaluator
+from llama_index.core.evaluation import RetrieverEvaluator
 from llama_index.core.evaluation.retrieval.metrics import METRIC_REGISTRY
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import TextNode
+from pydantic import BaseModel
 
 from ragstone import RetrievalRank, Sample
+from ragstone.sources import rows_of
 from ragstone_llama_index import evaluate_query_engine, instrument, uninstrument
+
+from ..support.noting import Noting  # noqa: TID252
 
 NODES = [
     TextNode(text="Emma is a novel.", id_="n1", metadata={"file_name": "emma.md"}),
     TextNode(text="It rains.", id_="n2"),
 ]
 MEASURES = ("hit_rate", "mrr", "precision", "recall", "ndcg")
+
+
+class Golden(BaseModel):
+    """As LlamaIndex' `EmbeddingQAFinetuneDataset`, which comes with a package of its own."""
+
+    queries: dict[str, str]
+    corpus: dict[str, str]
+    relevant_docs: dict[str, list[str]]
 
 
 def index():
@@ -33,8 +45,8 @@ def test_a_thousand_random_lists_have_the_values_of_llama_index(measure):
         assert score.value == pytest.approx(theirs.compute(expected_ids=wanted, retrieved_ids=ranked).score, abs=1e-12)
 
 
-def test_a_golden_set_of_llama_index_scores_as_its_own_evaluator():
-    golden = EmbeddingQAFinetuneDataset(
+def test_a_golden_set_of_llama_index_scores_as_its_own_evaluator(tmp_path):
+    golden = Golden(
         queries={"q1": "Who wrote Emma?", "q2": "Does it rain?"},
         corpus={node.id_: node.text for node in NODES},
         relevant_docs={"q1": ["n2"], "q2": ["n2"]},
@@ -49,7 +61,14 @@ def test_a_golden_set_of_llama_index_scores_as_its_own_evaluator():
     ]
     assert [each.outcome.value for each in report.results()] == values
     assert [sorted(each) for each in ids] == [["n1", "n2"]] * 2
-    named = evaluate_query_engine(engine, golden, ["retrieval_rank"], id_key="file_name")
+    saved = tmp_path / "golden.json"
+    saved.write_text(golden.model_dump_json())
+    rows = [row.sample for row in rows_of(saved)]
+    assert [(row.user_input, row.reference_ids) for row in rows] == [
+        ("Who wrote Emma?", ("n2",)),
+        ("Does it rain?", ("n2",)),
+    ]
+    named = evaluate_query_engine(engine, saved, ["retrieval_rank"], id_key="file_name")
     assert {*report_ids(named)} == {"emma.md", "n2"}
 
 
@@ -58,9 +77,10 @@ def report_ids(report):
 
 
 @pytest.mark.parametrize(("key", "ids"), [("file_name", {"emma.md", "n2"}), ("", {"n1", "n2"}), (None, set())])
-def test_live_ids_of_nodes(notes, key, ids):
-    instrument(notes, id_key=key)
+def test_live_ids_of_nodes(key, ids):
+    monitor = Noting()
+    instrument(monitor, id_key=key)
     index().as_query_engine(llm=MockLLM()).query("Who wrote Emma?")
-    uninstrument(notes)
-    (sample,) = notes.told
+    uninstrument(monitor)
+    (sample,) = monitor.samples
     assert {*sample.retrieved_ids} == ids

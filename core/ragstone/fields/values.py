@@ -1,6 +1,7 @@
 """What stands under the names: texts, documents, and whether two of them say one thing."""
 
 import re
+from collections.abc import Mapping
 
 from ragstone.fields.names import TEXTS, WRAPPERS
 from ragstone.plain import is_list, is_mapping
@@ -52,6 +53,19 @@ def ids_in(value: object) -> list[str] | None:
     """
     ids = value if is_list(value) else [value]
     return [str(each) for each in ids] if all(isinstance(each, (str, int)) for each in ids) else None
+
+
+def queries_in(value: object) -> list[Mapping[str, object]] | None:
+    """The rows of LlamaIndex' golden sets by id: queries and the nodes that should be retrieved, by the query's id.
+
+    Example:
+        >>> queries_in({"queries": {"q1": "Who wrote Emma?"}, "corpus": {}, "relevant_docs": {"q1": ["n7"]}})
+        [{'id': 'q1', 'query': 'Who wrote Emma?', 'reference_ids': ['n7']}]
+    """
+    queries, relevant = _entry(value, "queries"), _entry(value, "relevant_docs")
+    if not (is_mapping(queries) and is_mapping(relevant)):
+        return None
+    return [{"id": str(name), "query": text, "reference_ids": relevant.get(name)} for name, text in queries.items()]
 
 
 def _entry(value: object, name: str) -> object:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Any, AnyStr
 
+from ragstone.fields.values import queries_in
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine, name_list
 from ragstone.sources.base import Rows, SourceError, refuse_results
@@ -49,7 +50,7 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             return
         # It may be the beginning of a list, or hold one.
         is_row = is_mapping(value) and reader.knows(_without_rows(value)) and _columns_in(value, name) is None
-        if not is_row:
+        if not is_row or queries_in(value) is not None:
             held = list(lines)
             text = b"\n".join(line for _, line in held)
             whole = json_value(text)
@@ -58,6 +59,8 @@ def json_rows(file: io.BufferedReader, reader: RowReader, name: str) -> Rows:
             if holds_spans(whole):
                 yield from reader.trace_rows(enumerate(whole if is_list(whole) else [whole], 1), whole=True)
                 return
+            if (asked := queries_in(whole)) is not None:
+                whole = asked
             if is_mapping(whole):
                 whole, reader = _rows_in(whole, reader, name)
             if is_list(whole):
