@@ -35,7 +35,8 @@ def file_rows(path: str, reader: RowReader) -> Rows:
                 yield from rows
                 return
             bad.append(row)
-            if len(bad) == _LOOKED_AT:
+            # An app's traces may begin with any number of other calls.
+            if len(bad) == _LOOKED_AT and not reader.of_traces:
                 break
         if not bad:
             raise SourceError(f"{name}: is empty: it holds no rows")

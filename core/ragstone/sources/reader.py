@@ -142,6 +142,8 @@ class RowReader:
         # Loaded when first used.
         from ragstone.sources.stored_traces import TraceReader
 
+        self.of_traces = True
+
         return TraceReader(self.said, self.naming, self.retriever_tools).rows(items, whole=whole)
 
     def row(self, number: int, item: object, *, table: bool = False) -> Row | BadLine:

@@ -1,5 +1,6 @@
 """Stored traces become rows of samples: their spans are read as the runs of a live app are."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,10 +14,10 @@ from ragstone.adapters.runs import CANCELLED, Draft, Run, Searched, Skipped, Unr
 from ragstone.errors import describe
 from ragstone.fields.names import FieldName, strongly
 from ragstone.fields.read import Found, Read, likely, read
-from ragstone.plain import as_dict, is_list, to_json
+from ragstone.plain import as_dict, as_list, is_list, to_json
 from ragstone.sample import BadLine, FirstRow, Row, SampleField, Turn, name_list, naming_of
 from ragstone.sources.trace_spans import Span, SpanError, spans_in
-from ragstone.sources.trace_values import FORMS, conversation, dumped, message_in, parsed
+from ragstone.sources.trace_values import FORMS, asked_in, conversation, dumped, is_object, message_in, parsed
 
 MOST_OPEN = 1_000
 """So many other traces may begin before the last span of a trace comes."""
@@ -26,6 +27,8 @@ _WAITING = "GraphInterrupt"
 _STEERING = ("GeneratorExit", _WAITING, "ParentCommand")
 _SEARCHING = ("retriever", "reranker")
 _LONGEST = 100
+# How a tracer writes a node.
+_NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=([\w-]+)\)")
 _ITSELF = "the output itself"
 _ASKED: Sequence[FieldName] = ("user_input", "retrieved_contexts")
 _ANSWERED: Sequence[FieldName] = ("response", "retrieved_contexts", "user_input")
@@ -87,11 +90,12 @@ def _only_repeats(span: Span) -> bool:
 class _Inside:
     """What the spans inside of one have come to: what searches found, what steps passed on, the calls of models."""
 
-    found: list[str] = field(default_factory=list[str])
-    passed: list[str] = field(default_factory=list[str])
+    found: dict[str, None] = field(default_factory=dict[str, None])
+    passed: dict[str, None] = field(default_factory=dict[str, None])
     on_the_way: list[str] = field(default_factory=list[str])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     given: list[object] = field(default_factory=list[object])
+    by_id: dict[str, str] = field(default_factory=dict[str, str])
     searched: bool = False
     open: bool = False
     waits: bool = False
@@ -112,16 +116,30 @@ class _Inside:
                 self.given += [span.inputs] if span.kind == "chain" else []
                 if texts is not None and not searching and isinstance(span, Span):
                     self._add(span, texts, search=search)
+                elif span.kind == "chain" and not searching and (chosen := self._named_in(span.output)):
+                    self._choose(self._named_in(as_dict(span.inputs).get("nodes")), chosen)
 
     def _add(self, span: Span, texts: Sequence[str], *, search: bool) -> None:
         self.searched = self.searched or search
+        self.by_id |= span.by_id
         if search:
-            self.found = [*dict.fromkeys([*(each for each in self.found if each not in span.given), *texts])]
+            self._choose(span.given, texts)
             return
         # A step that returns some of those before has chosen.
-        chosen = bool(texts) and {*texts} <= {*self.passed}
-        self.passed = [*texts] if chosen else [*dict.fromkeys([*self.passed, *texts])]
+        if texts and self.passed.keys() >= {*texts}:
+            self.passed.clear()
+        self.passed |= dict.fromkeys(texts)
         self.on_the_way += texts
+
+    def _choose(self, given: Sequence[str], chosen: Sequence[str]) -> None:
+        for text in given:
+            self.found.pop(text, None)
+        self.found |= dict.fromkeys(chosen)
+
+    def _named_in(self, nodes: object) -> list[str]:
+        """The texts of found documents in a list that names them by their ids, as a step that chooses returns it."""
+        ids = [match[1] for each in as_list(nodes) if isinstance(each, str) and (match := _NODE.match(each))]
+        return [self.by_id[one] for one in ids if one in self.by_id]
 
 
 def _found_by(span: Span, tools: Collection[str]) -> Sequence[str] | None:
@@ -175,6 +193,22 @@ def _question(asked: Read, answered: Read) -> Found | None:
     return None if "user_input" in asked.conflicts else answered.found.get("user_input")
 
 
+def _said_inside(span: Span, inside: _Inside) -> dict[str, Found | None]:
+    """What an agent was asked and answered whose own span has but the texts of objects: by the models inside of it."""
+    spans = [each for each in span.walk() if each.kind in ("model", "chain") and each.error is None]
+    models = [each for each in spans if each.kind == "model"]
+    question = asked_in(conversation(models[0].inputs)) if models else None
+    if question is None or not inside.found or any(text in question for text in inside.found):
+        # A prompt with passages is no question.
+        return {}
+    for each in reversed(spans):
+        said = read_whole(each.output, ["response"]).found.get("response") if each is not span else None
+        if said is not None and (each.kind == "model" or said.name != _ITSELF):
+            answer = Found(said.value, f"{each.name}: {said.name}", said.raw)
+            return {"user_input": Found(question, f"the prompt of {models[0].name}"), "response": answer}
+    return {}
+
+
 def _contexts(asked: Read, answered: Read, inside: _Inside) -> Found | None:
     """The contexts: stated in the output, found by searches, passed on by steps, or given; the first that are there."""
     stated, given = answered.found.get("retrieved_contexts"), asked.found.get("retrieved_contexts")
@@ -186,10 +220,10 @@ def _contexts(asked: Read, answered: Read, inside: _Inside) -> Found | None:
     if inside.found:
         size = sum(len(text) for call in inside.calls for text in call.prompt)
         calls = inside.calls if size <= MOST_IN_PROMPTS else []
-        searched = Searched(inside.found, calls, inside.on_the_way)
-        return Found(inside.found, f"searches ({len(inside.found)})", searched)
+        found = [*inside.found]
+        return Found(found, f"searches ({len(found)})", Searched(found, calls, inside.on_the_way))
     if inside.passed:
-        return Found(inside.passed, "steps")
+        return Found([*inside.passed], "steps")
     return stated or given or (Found([], "searches (0)") if inside.searched else None)
 
 
@@ -304,6 +338,8 @@ class TraceReader:
         }
         for wanted, name in self.said.items():
             found[wanted] = by_name(cast("SampleField", wanted), name, places, FORMS)
+        if is_object(span.output):
+            found = {**_said_inside(span, inside), **{name: each for name, each in found.items() if each is not None}}
         there = {name: each for name, each in found.items() if each is not None}
         wanted_fields: Sequence[tuple[FieldName, Read, str]] = (
             ("user_input", asked, "no_question"),

@@ -3,8 +3,8 @@
 import re
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
 
 from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.runs import Run
@@ -90,6 +90,7 @@ class Span(Run):
         began: When, in the words of its form.
         found: The texts of documents that it says it has found; None where it says none.
         given: The texts of documents that it chose from.
+        by_id: The texts of documents that it has found, by their ids.
     """
 
     trace: str
@@ -97,6 +98,7 @@ class Span(Run):
     began: str
     found: Sequence[str] | None = None
     given: Sequence[str] = ()
+    by_id: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def holds_spans(value: object) -> bool:
@@ -166,11 +168,12 @@ def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
         began=_text(fields, _BEGAN).zfill(20),
         found=found,
         given=_documents(_first(known, _GIVEN)) or (),
+        by_id=_by_id(_first(known, _FOUND)),
     )
-    if kind == "model" and span.error is None:
+    if kind == "model":
         read, said = _structured(_first(known, _READ)), _structured(_first(known, _SAID))
-        prompt = [_first(known, _INSTRUCTIONS), inputs if read is None else read]
-        span.call = ModelCall(texts_of_call(prompt), texts_of_call(output if said is None else said))
+        span.inputs, span.output = inputs if read is None else read, output if said is None else said
+        span.call = ModelCall(texts_of_call([_first(known, _INSTRUCTIONS), span.inputs]), texts_of_call(span.output))
     return span
 
 
@@ -179,7 +182,7 @@ def _error(fields: Record) -> SpanError | CancelledError | None:
     status = fields.get("status")
     record = as_dict(status) or {"code": fields.get("status_code") or status}
     events = [_attributes(as_dict(each).get("attributes")) for each in as_list(parsed(fields.get("events")))]
-    raised = next((as_dict(each["exception"]) for each in reversed(events) if "exception" in each), {})
+    raised = next((as_dict(each["exception"]) for each in reversed(events) if "exception" in each), dict[str, Any]())
     code = _text(record, ["code", "status_code"]).upper()
     said = fields.get("error") or fields.get("statusMessage") or fields.get("status_message")
     text = str(said or record.get("message") or record.get("description") or raised.get("message") or code)
@@ -223,13 +226,17 @@ def _tree(value: Any, *, deep: bool = False) -> Any:  # noqa: ANN401 - of JSON
         return value
     tree: dict[str, Any] = {}
     for name, each in value.items():
+        new = _tree(each, deep=True) if deep else python_value(each)
+        if deep and (new is None or new == {}):
+            # Frames have a column for each attribute of any span.
+            continue
         *path, last = str(name).split(".", _DEEPEST)
         at = tree
         for part in path:
             if not isinstance(at.get(part), dict):
                 at[part] = {}
             at = at[part]
-        new, old = _tree(each, deep=True) if deep else python_value(each), at.get(last)
+        old = at.get(last)
         at[last] = {**old, **as_dict(new)} if isinstance(old, dict) else new
     return tree
 
@@ -237,7 +244,7 @@ def _tree(value: Any, *, deep: bool = False) -> Any:  # noqa: ANN401 - of JSON
 def _listed(value: Any) -> Any:  # noqa: ANN401 - of JSON
     """A tree with a list for what has numbers for names."""
     if isinstance(value, list):
-        return [_listed(each) for each in as_list(value)]
+        return [_listed(each) for each in as_list(cast("object", value))]
     entries = {name: _listed(each) for name, each in as_dict(value).items()}
     if entries and all(map(str.isdecimal, entries)):
         return [entries[name] for name in sorted(entries, key=int)]
@@ -257,6 +264,12 @@ def _first(record: Record, names: Sequence[str]) -> object:
 def _text(record: Record, names: Sequence[str]) -> str:
     found = _first(record, names)
     return "" if found is None else str(found)
+
+
+def _by_id(documents: object) -> dict[str, str]:
+    """The texts of documents by their ids."""
+    found = [as_dict(as_dict(each).get("document")) for each in as_list(_structured(documents))]
+    return {str(each["id"]): str(each.get("content")) for each in found if "id" in each}
 
 
 def _documents(value: object) -> list[str] | None:
