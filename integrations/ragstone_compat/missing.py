@@ -14,7 +14,7 @@ from ragstone.errors import RagstoneError
 _INSTEAD: Mapping[str, str] = {
     **dict.fromkeys(
         ("AgentGoalAccuracy", "AgentGoalAccuracyWithReference", "AgentGoalAccuracyWithoutReference",
-         "TaskCompletionMetric", "ToolCall", "ToolCallAccuracy", "ToolCallF1", "ToolCorrectnessMetric",
+         "TaskCompletionMetric", "ToolCallAccuracy", "ToolCallF1", "ToolCorrectnessMetric",
          "TopicAdherence", "TopicAdherenceScore"),
         "ragstone scores answers and retrieval, not the calls of agents",
     ),
@@ -47,9 +47,11 @@ _INSTEAD: Mapping[str, str] = {
         ("CacheInterface", "DiskCacheBackend", "cache", "cacher"),
         "natively, ragstone.evaluate(..., journal=PATH) keeps replies and outcomes",
     ),
+    **dict.fromkeys(("pull", "push", "queue"), "ragstone has no hosted platform; keep your data set in a file"),
     **dict.fromkeys(
-        ("FactualConsistencyMetric", "HallucinationMetric"),
-        "use FaithfulnessMetric, with retrieval_context in the place of context; there higher is better",
+        ("Synthesizer", "generate_goldens_from_contexts", "generate_goldens_from_docs",
+         "generate_goldens_from_scratch"),
+        "write Goldens yourself, or take questions that people asked",
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
     **dict.fromkeys(
@@ -85,10 +87,13 @@ _INSTEAD: Mapping[str, str] = {
     "ArenaGEval": "score both apps and compare them by ragstone.compare(report_a, report_b)",
     "CallbackHandler": "use ragstone_langchain.MonitorHandler",
     "DAGMetric": "write a subclass of ragstone.Metric",
+    "FactualConsistencyMetric": "use FaithfulnessMetric, with retrieval_context in the place of context",
     "GoogleEmbeddings": "pass LangchainEmbeddingsWrapper(GoogleGenerativeAIEmbeddings(...)) of langchain_google_genai",
     "GoogleVertexAI": 'pass model="langchain:google_vertexai:MODEL"',
     "HaystackEmbeddingsWrapper": "write a subclass of ragstone.BaseEmbedder with `embed`",
     "HaystackLLMWrapper": "write a subclass of ragstone.BaseLLM with `generate`, and pass it as llm=",
+    "HallucinationMetric": "use FaithfulnessMetric, with retrieval_context in the place of context; the direction "
+    "turns, from lower is better with a highest threshold to higher is better with a least one",
     **dict.fromkeys(("InstructorBaseRagasLLM", "InstructorLLM"), "use llm_factory(MODEL, client=...)"),
     "LiteLLMEmbeddings": "pass OpenAIEmbeddings(client=OpenAI(base_url=...)) of a LiteLLM proxy",
     "LiteLLMModel": "pass OpenAIModel(MODEL, base_url=...) of a LiteLLM proxy, or a LangChain model",
@@ -98,10 +103,11 @@ _INSTEAD: Mapping[str, str] = {
     "OCIGenAIWrapper": "pass a LangChain model of OCI in a LangchainLLMWrapper",
     "RagasMetric": "use ragstone_compat.ragas",
     "ResponseGroundedness": "use Faithfulness: the share of the response's claims that the contexts support",
-    "Synthesizer": "write Goldens yourself, or take questions that people asked",
     "answer_accuracy": "use factual_correctness or answer_correctness",
     "compare": "use ragstone.compare(report_a, report_b)",
     "context_entity_recall": "use context_recall: the share of the reference that the contexts support",
+    "evals_iterator": "its scores come from traces: loop over dataset.goldens, add an LLMTestCase of each answer, and "
+    "call evaluate; or score live answers by a ragstone.Monitor",
     "experiment": "use ragstone.evaluate",
     "helicone_config": "name the proxy's address as base_url of your client",
     "instrument_llama_index": "use ragstone_llama_index.instrument",

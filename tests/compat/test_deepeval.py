@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,9 +18,10 @@ from ragstone.errors import RagstoneError
 from ragstone.judge import LLM
 from ragstone.testing.contracts import LLMContract
 from ragstone_compat.deepeval import evaluate
+from ragstone_compat.deepeval.dataset import EvaluationDataset, Golden
 from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, SummarizationMetric
 from ragstone_compat.deepeval.models import AzureOpenAIModel, DeepEvalBaseLLM, OpenAIModel
-from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams
+from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams, MLLMImage, ToolCall
 
 from ..support.openai_server import OpenAIServer, error  # noqa: TID252 - under importlib mode tests are no package
 from .judging import changed
@@ -86,13 +88,21 @@ def test_criteria_and_steps_reach_the_judge_with_the_fields_that_they_name(serve
     assert "unseen" not in asked
 
 
-def test_what_is_undefined_is_no_score(openai_server: Callable[..., OpenAIServer]) -> None:
+def test_what_is_undefined_is_a_number_that_fails(
+    openai_server: Callable[..., OpenAIServer], capsys: pytest.CaptureFixture[str]
+) -> None:
     server = openai_server(lambda body: '{"claims": []}')
     metric = FaithfulnessMetric(model=OpenAIModel("any", base_url=server.url))
     case = LLMTestCase(input="Who?", actual_output="Hm.", retrieval_context=["Ann did it."])
-    assert metric.measure(case) is None
-    assert (metric.score, metric.success) == (None, False)
+    assert math.isnan(metric.measure(case))
+    assert (f"{metric.score:.2f}", metric.score >= 0.0, metric.success, metric.is_successful()) == (
+        "nan", False, False, False,
+    )  # fmt: skip
     assert metric.error == "the judge found no claims in response (0 of 0)"
+    assert capsys.readouterr().err == f"ragstone: Faithfulness is NaN: {metric.error}\n"
+    (result,) = evaluate([case] * 2, [metric], show_indicator=False).test_results[:1]
+    assert math.isnan(result.metrics_data[0].score)
+    assert "ragstone: 2 scores are NaN; first: Faithfulness (score: nan" in capsys.readouterr().err
 
 
 def test_a_metric_that_fails_keeps_no_score_of_another_test_case(server: OpenAIServer) -> None:
@@ -195,6 +205,58 @@ def test_without_async_mode_generate_is_asked_by_a_schema_with_its_bounds() -> N
 def test_a_name_that_deepeval_has_not_is_refused(make: Any, given: dict[str, Any], said: str) -> None:
     with pytest.raises(TypeError, match=said):
         make(**given)
+
+
+def test_calls_of_tools_and_images_are_kept_and_no_metric_sees_them(server: OpenAIServer) -> None:
+    call = ToolCall(name="search", input_parameters={"q": "shoes"})
+    case = LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."], tools_called=[call])
+    assert FaithfulnessMetric().measure(case) == 1.0
+    assert (case.tools_called, case.expected_tools, case.multimodal) == ([call], None, False)
+    with pytest.raises(NotImplementedError, match="Tools .*: it sees input, .*, not tools_called: ragstone scores"):
+        GEval(name="Tools", criteria="Right?", evaluation_params=[LLMTestCaseParams.TOOLS_CALLED])
+    image = MLLMImage(url="https://a.example/car.png")
+    case = LLMTestCase(input=f"What is {image}?", actual_output="A.", retrieval_context=["A."])
+    assert case.multimodal
+    with pytest.raises(NotImplementedError, match="Faithfulness: ragstone scores texts, not images"):
+        FaithfulnessMetric().measure(case)
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "csv"])
+def test_goldens_come_back_from_a_file(kind: str, tmp_path: Path) -> None:
+    golden = Golden(
+        input="Who, then?", expected_output="Ann.", context=["A.", "B."], tools_called=[ToolCall(name="search")],
+        metadata={"from": "é"},
+    )  # fmt: skip
+    more = [golden, Golden(input="Why?")]
+    path = EvaluationDataset(goldens=list(more)).save_as(kind, str(tmp_path / "new"), "all")
+    assert path == str(tmp_path / "new" / f"all.{kind}")
+    dataset = EvaluationDataset()
+    getattr(dataset, f"add_goldens_from_{kind}_file")(path)
+    assert dataset.goldens == more
+
+
+def test_goldens_of_other_columns_and_texts_that_csv_would_part(tmp_path: Path) -> None:
+    (tmp_path / "goldens.csv").write_text("query,context,tools_called\nWho?,A.;B.,\n")
+    dataset = EvaluationDataset()
+    dataset.add_goldens_from_csv_file(str(tmp_path / "goldens.csv"), input_col_name="query", context_col_delimiter=";")
+    assert dataset.goldens == [Golden(input="Who?", context=["A.", "B."])]
+    dataset.add_golden(Golden(input="Why?", context=["a|b"]))
+    with pytest.raises(ValueError, match=r"context: a text has \| in it, which parts texts in CSV: save as json"):
+        dataset.save_as("csv", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        ("evals_iterator", "loop over dataset.goldens, add an LLMTestCase of each answer, and call evaluate"),
+        ("push", "keep your data set in a file"),
+        ("generate_goldens_from_docs", "write Goldens yourself"),
+    ],
+)
+def test_what_a_data_set_of_deepeval_has_more_is_refused_where_it_is_called(method: str, said: str) -> None:
+    with pytest.raises(NotImplementedError, match=said):
+        getattr(EvaluationDataset(), method)(metrics=[])
+    assert not hasattr(EvaluationDataset(), "evals")
 
 
 def test_prompts_of_deepeval_are_refused() -> None:

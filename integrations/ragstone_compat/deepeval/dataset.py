@@ -4,13 +4,21 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from ragstone_compat.deepeval.evaluate import evaluate
 from ragstone_compat.deepeval.metrics import BaseMetric
 from ragstone_compat.deepeval.test_case import LLMTestCase
+from ragstone_compat.missing import missing_name
+
+_Case = TypeVar("_Case", bound=LLMTestCase)
+_LISTS = ("context", "retrieval_context")
+_JSON = ("additional_metadata", "expected_tools", "metadata", "tags", "tools_called")
+"""The columns whose cells are JSON."""
 
 
 class Golden(LLMTestCase):
@@ -44,19 +52,28 @@ class EvaluationDataset:
         """Add a golden."""
         self.goldens.append(golden)
 
-    def add_goldens_from_json_file(self, file_path: str) -> None:
-        """Add a golden for each object of a JSON file's list."""
-        self.goldens += [Golden.model_validate(each) for each in json.loads(Path(file_path).read_text("utf-8"))]
+    def add_goldens_from_json_file(self, file_path: str, encoding_type: str = "utf-8", **keys: str) -> None:
+        """Add a golden for each object of a JSON file's list; `keys` as those of test cases."""
+        self.goldens += _read(Golden, json.loads(Path(file_path).read_text(encoding_type)), keys)
 
-    def add_test_cases_from_json_file(self, file_path: str, **keys: str) -> None:
+    def add_goldens_from_jsonl_file(self, file_path: str, encoding_type: str = "utf-8", **keys: str) -> None:
+        """Add a golden for each line of a file of JSON lines."""
+        lines = Path(file_path).read_text(encoding_type).splitlines()
+        self.goldens += _read(Golden, [json.loads(line) for line in lines if line.strip()], keys)
+
+    def add_goldens_from_csv_file(self, file_path: str, **columns: str) -> None:
+        """Add a golden for each row of a CSV file; `columns` as those of test cases."""
+        self.goldens += _read(Golden, _csv_rows(file_path, columns), columns)
+
+    def add_test_cases_from_json_file(self, file_path: str, encoding_type: str = "utf-8", **keys: str) -> None:
         """Add a test case for each object of a JSON file's list.
 
         Args:
             file_path: The file.
+            encoding_type: Its encoding.
             **keys: The key of a field where it is another one: `actual_output_key_name="answer"`.
         """
-        names = {name.removesuffix("_key_name"): key for name, key in keys.items()}
-        self._add(json.loads(Path(file_path).read_text("utf-8")), names)
+        self.test_cases += _read(LLMTestCase, json.loads(Path(file_path).read_text(encoding_type)), keys)
 
     def add_test_cases_from_csv_file(self, file_path: str, **columns: str) -> None:
         """Add a test case for each row of a CSV file.
@@ -64,28 +81,44 @@ class EvaluationDataset:
         Args:
             file_path: The file.
             **columns: The column of a field where it is another one, `actual_output_col_name="answer"`, and what
-                parts the texts of a list, `retrieval_context_col_delimiter=";"` (";" by default).
+                parts the texts of a list, `retrieval_context_col_delimiter=";"` ("|" by default).
         """
-        names = {name.removesuffix("_col_name"): column for name, column in columns.items()}
-        with Path(file_path).open(encoding="utf-8", newline="") as file:
-            rows: list[dict[str, Any]] = [{**row} for row in csv.DictReader(file)]
-        for name in ("context", "retrieval_context"):
-            column, parts = names.get(name, name), names.get(f"{name}_col_delimiter", ";")
-            for row in rows:
-                row[column] = row[column].split(parts) if row.get(column) else None
-        self._add(rows, names)
+        self.test_cases += _read(LLMTestCase, _csv_rows(file_path, columns), columns)
 
-    def _add(self, rows: list[dict[str, Any]], names: Mapping[str, str]) -> None:
-        fields = {name: names.get(name, name) for name in LLMTestCase.model_fields}
-        self.test_cases += [
-            LLMTestCase.model_validate({name: row[key] for name, key in fields.items() if key in row}) for row in rows
-        ]
+    def save_as(
+        self, file_type: str, directory: str, file_name: str | None = None, include_test_cases: bool = False
+    ) -> str:
+        """Write the goldens to a file that is read by `add_goldens_from_...`.
 
-    def pull(self, *_: object, **__: object) -> None:
-        """Refuse: there is no hosted platform."""
-        raise NotImplementedError("pull, push: ragstone has no hosted platform; keep your data set in a file")
+        Args:
+            file_type: "json", "jsonl" or "csv".
+            directory: Where; it is created.
+            file_name: Without its ending; by default, the time.
+            include_test_cases: Whether test cases are written, too.
 
-    push = pull
+        Returns:
+            The file's path.
+
+        Raises:
+            ValueError: There are no goldens, it is another kind of file, or a text in CSV has the sign between texts.
+        """
+        if not (goldens := [*self.goldens, *(self.test_cases if include_test_cases else ())]):
+            raise ValueError("there are no goldens to save")
+        rows = [each.model_dump(mode="json", exclude_none=True, exclude={"multimodal"}) for each in goldens]
+        if file_type == "csv":
+            text = _as_csv(rows)
+        elif file_type in ("json", "jsonl"):
+            lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+            text = "\n".join(lines) if file_type == "jsonl" else f"[{', '.join(lines)}]"
+        else:
+            raise ValueError(f"{file_type!r}: save as json, jsonl or csv")
+        path = Path(directory, f"{file_name or datetime.now().strftime('%Y%m%d_%H%M%S')}.{file_type}")  # noqa: DTZ005
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+        return str(path)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return missing_name(__name__, name)
 
     def __iter__(self) -> Iterator[LLMTestCase]:
         return iter(self.test_cases)
@@ -93,3 +126,36 @@ class EvaluationDataset:
     def evaluate(self, metrics: Sequence[BaseMetric]) -> SimpleNamespace:
         """Score the test cases, as `evaluate` does."""
         return evaluate(self, metrics)
+
+
+def _read(kind: type[_Case], rows: list[dict[str, Any]], named: Mapping[str, str]) -> list[_Case]:
+    """Rows as test cases or goldens, by the names that the caller gave of keys or columns."""
+    names = {name.removesuffix("_key_name").removesuffix("_col_name"): key for name, key in named.items()}
+    fields = {name: names.get(name, name) for name in (*kind.model_fields, "additional_metadata")}
+    return [kind.model_validate({name: row[key] for name, key in fields.items() if key in row}) for row in rows]
+
+
+def _csv_rows(file_path: str, named: Mapping[str, str]) -> list[dict[str, Any]]:
+    with Path(file_path).open(encoding="utf-8-sig", newline="") as file:
+        rows: list[dict[str, Any]] = [
+            {name: cell for name, cell in row.items() if cell} for row in csv.DictReader(file)
+        ]
+    for name in (*_LISTS, *_JSON):
+        column, parts = named.get(f"{name}_col_name", name), named.get(f"{name}_col_delimiter", "|")
+        for row in rows:
+            if column in row:
+                row[column] = row[column].split(parts) if name in _LISTS else json.loads(row[column])
+    return rows
+
+
+def _as_csv(rows: list[dict[str, Any]]) -> str:
+    for row in rows:
+        for name in row.keys() & {*_LISTS, *_JSON}:
+            if name in _LISTS and any("|" in text for text in row[name]):
+                raise ValueError(f"{name}: a text has | in it, which parts texts in CSV: save as json")
+            row[name] = "|".join(row[name]) if name in _LISTS else json.dumps(row[name], ensure_ascii=False)
+    text = StringIO()
+    writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,5 +1,6 @@
 """`evaluate` and `assert_test`, by DeepEval's names."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from types import SimpleNamespace
@@ -54,7 +55,7 @@ def evaluate(
 
     Raises:
         RagstoneError: Test cases could not be scored, and `ignore_errors` is not set. The run ends first, and prints
-            what was scored. A score that is 0 of 0 raises nothing: it is None.
+            what was scored. A score that is 0 of 0 raises nothing: it is NaN, and a line on stderr counts them.
         TypeError: DeepEval's function has no such option.
     """
     options = {**(async_config or {}), **(display_config or {}), **(error_config or {}), **options}
@@ -87,9 +88,10 @@ def evaluate(
         success = all(each.success is not False or each.flaky for each in data)
         fields = {**dict(case), "name": case.name or f"test_case_{index}"}
         results.append(SimpleNamespace(**{**fields, "index": index, "success": success, "metrics_data": data}))
-    errors = [
-        _line(each) for row in measured for each in row if each.error and _why(each) not in ("undefined", *left_out)
-    ]
+    failed = [each for row in measured for each in row if each.error and _why(each) not in left_out]
+    errors = [_line(each) for each in failed if _why(each) != "undefined"]
+    if undefined := [each for each in failed if _why(each) == "undefined"]:
+        print(f"ragstone: {len(undefined)} scores are NaN; first: {_line(undefined[0])}", file=sys.stderr)
     if errors and not options.get("ignore_errors"):
         raise RagstoneError(f"{len(errors)} of {len(cases) * len(metrics)} could not be scored; first: {errors[0]}")
     return SimpleNamespace(test_results=results, confident_link=None, test_run_id=None)

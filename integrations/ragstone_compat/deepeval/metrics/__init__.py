@@ -1,6 +1,8 @@
 """The metrics, by DeepEval's names."""
 
+import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -61,7 +63,7 @@ class BaseMetric:
 
     Attributes:
         kind: ragstone's metric; None of a metric of your own.
-        score: Of the last test case that was measured; None where it has none.
+        score: Of the last test case that was measured; NaN where it is 0 of 0, None where it has none.
         score_breakdown: The parts of the score by name.
         reason: Why the score is what it is, by the verdicts that lowered it.
         success: Whether the score reaches the threshold.
@@ -142,16 +144,22 @@ class BaseMetric:
         return alone
 
     def sample_of(self, test_case: LLMTestCase) -> Sample:
-        """Return a test case as a sample: what a GEval sees of it, or all but the context."""
+        """Return a test case as a sample: what a GEval sees of it, or all but the context.
+
+        Raises:
+            NotImplementedError: There are images in it.
+        """
+        if test_case.multimodal:
+            raise NotImplementedError(f"{self.__name__}: ragstone scores texts, not images")
         named = [param.value for param in getattr(self, "evaluation_params", ())]
         names = named or [name for name in _FIELDS if name != "context"]
         return Sample.model_validate({_FIELDS[name]: getattr(test_case, name) for name in names})
 
-    def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
+    def measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float:
         """Score a test case; works inside a running event loop, too.
 
         Returns:
-            The score; None where it is 0 of 0, and `error` says of what.
+            The score; NaN where it is 0 of 0, and `error` and a line on stderr say of what.
 
         Raises:
             RagstoneError: A field is missing or empty, a text is too long, or the judge's replies cannot be used.
@@ -160,7 +168,7 @@ class BaseMetric:
         vars(self).update(dict[str, Any].fromkeys(_RESULT))
         return self._measured(self.native().score(self.sample_of(test_case)))
 
-    async def a_measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float | None:
+    async def a_measure(self, test_case: LLMTestCase, *_: object, **__: object) -> float:
         """Score a test case on the running event loop; otherwise as `measure`."""
         vars(self).update(dict[str, Any].fromkeys(_RESULT))
         return self._measured(await self.native().ascore(self.sample_of(test_case)))
@@ -172,6 +180,8 @@ class BaseMetric:
         if isinstance(outcome, Unscored):
             field, colon, rest = outcome.detail.partition(":")
             self.error = self.reason = f"{_THEIRS.get(field, field)}{colon}{rest}"
+            if outcome.reason == "undefined":
+                self.score = math.nan
         else:
             self.score = 0.0 if self.strict_mode and outcome.value < 1.0 else outcome.value
             self.score_breakdown = {name.capitalize(): part for name, part in outcome.breakdown.items()}
@@ -180,11 +190,13 @@ class BaseMetric:
         self.is_successful()
         return self
 
-    def _measured(self, outcome: Outcome) -> float | None:
+    def _measured(self, outcome: Outcome) -> float:
         self.set_outcome(outcome)
-        if isinstance(outcome, Unscored) and outcome.reason != "undefined":
+        if self.score is None:
             raise RagstoneError(f"{self.__name__}: {self.error}")
-        return cast("float | None", self.score)
+        if math.isnan(self.score):
+            print(f"ragstone: {self.__name__} is NaN: {self.error}", file=sys.stderr)
+        return float(self.score)
 
 
 class AnswerRelevancyMetric(BaseMetric, kind=RelevantShare):
@@ -272,6 +284,14 @@ class GEval(BaseMetric, kind=Criterion):
     evaluation_steps: Sequence[str] | None = None
     rubric: Sequence[Rubric] | None = None
     top_logprobs: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if unread := [param.value for param in self.evaluation_params if param.value not in _FIELDS]:
+            raise NotImplementedError(
+                f"{self.__name__}: it sees {', '.join(_FIELDS)}, not {', '.join(unread)}: ragstone scores answers and "
+                "retrieval, not the calls of agents"
+            )
 
     @property
     def __name__(self) -> str:
