@@ -190,7 +190,7 @@ class FirstRow:
         """
         ways = [self.way(field, name) for field, name in self.may_be.items()]
         # A known name that was not read holds something else beside the others.
-        names = [name for name in self.unread if not strongly(name)]
+        names = [name for name in self.unread if not strongly(name) or name in self.may_be.values()]
         return f"also has {name_list(names)}: {' '.join(ways) or self.any_way()}" if names else ""
 
     def any_way(self) -> str:

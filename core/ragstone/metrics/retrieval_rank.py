@@ -83,10 +83,10 @@ class RetrievalRank(Metric):
         """Whether a verdict costs points: what is missed, or an irrelevant one that counts or stands before others."""
         if word == "missed":
             return self.measure in ("recall", "ndcg") or "relevant" not in words
-        ahead = words[rank:] if self.measure == "ndcg" else [] if "relevant" in words[:rank] else words[rank:]
-        return word == "irrelevant" and (
-            self.measure == "precision" or (self.measure in ("mrr", "ndcg") and "relevant" in ahead)
-        )
+        if word != "irrelevant" or self.measure in ("hit_rate", "recall"):
+            return False
+        is_behind_the_first = "relevant" in words[:rank] and self.measure == "mrr"
+        return self.measure == "precision" or ("relevant" in words[rank:] and not is_behind_the_first)
 
 
 def _word(rank: int, ranked: Sequence[str], wanted: Sequence[str]) -> str:

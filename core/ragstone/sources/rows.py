@@ -71,7 +71,8 @@ def rows_of(
         >>> next(rows)
         BadLine(line=2, problem='is str, not a Sample or a dict')
     """
-    if is_list(source) and fields is None and all(isinstance(each, Sample) for each in source):
+    # A list that is empty now may be filled before it is read.
+    if is_list(source) and source and fields is None and all(isinstance(each, Sample) for each in source):
         return (Row(number, each) for number, each in enumerate(cast("Sequence[Sample]", source), 1))
     # Loaded when first used: samples need no reading.
     from ragstone.sources.passages import rows_from

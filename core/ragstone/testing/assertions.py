@@ -48,7 +48,7 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
         AssertionError: context_relevancy is 0.500, at least 0.7 is wanted
           The question needs 1 of 2 sentences, from 1 of 1 contexts.
           sentence 2: irrelevant: It rains.
-              [retrieved_contexts[0] 22-31]
+              [context 1 22-31]
     """
     # pytest then shows the test's line, not ours.
     __tracebackhide__ = True
