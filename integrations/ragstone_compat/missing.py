@@ -55,7 +55,8 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
     **dict.fromkeys(
-        ("MultiModalFaithfulness", "MultiModalRelevance", "multimodal_faithness", "multimodal_relevance"),
+        ("MLLMTestCase", "MLLMTestCaseParams", "MultiModalFaithfulness", "MultiModalRelevance",
+         "multimodal_faithness", "multimodal_relevance"),
         "ragstone scores texts, not images",
     ),
     **dict.fromkeys(
