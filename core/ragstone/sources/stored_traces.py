@@ -17,7 +17,7 @@ from ragstone.fields.read import Found, Read, likely, read
 from ragstone.plain import as_dict, as_list, is_list, to_json
 from ragstone.sample import BadLine, FirstRow, Row, SampleField, Turn, name_list, naming_of
 from ragstone.sources.trace_spans import Span, SpanError, spans_in
-from ragstone.sources.trace_values import FORMS, asked_in, conversation, dumped, is_object, message_in, parsed
+from ragstone.sources.trace_values import FORMS, conversation, dumped, message_in, parsed
 
 MOST_OPEN = 1_000
 """So many other traces may begin before the last span of a trace comes."""
@@ -193,22 +193,6 @@ def _question(asked: Read, answered: Read) -> Found | None:
     return None if "user_input" in asked.conflicts else answered.found.get("user_input")
 
 
-def _said_inside(span: Span, inside: _Inside) -> dict[str, Found | None]:
-    """What an agent was asked and answered whose own span has but the texts of objects: by the models inside of it."""
-    spans = [each for each in span.walk() if each.kind in ("model", "chain") and each.error is None]
-    models = [each for each in spans if each.kind == "model"]
-    question = asked_in(conversation(models[0].inputs)) if models else None
-    if question is None or not inside.found or any(text in question for text in inside.found):
-        # A prompt with passages is no question.
-        return {}
-    for each in reversed(spans):
-        said = read_whole(each.output, ["response"]).found.get("response") if each is not span else None
-        if said is not None and (each.kind == "model" or said.name != _ITSELF):
-            answer = Found(said.value, f"{each.name}: {said.name}", said.raw)
-            return {"user_input": Found(question, f"the prompt of {models[0].name}"), "response": answer}
-    return {}
-
-
 def _contexts(asked: Read, answered: Read, inside: _Inside) -> Found | None:
     """The contexts: stated in the output, found by searches, passed on by steps, or given; the first that are there."""
     stated, given = answered.found.get("retrieved_contexts"), asked.found.get("retrieved_contexts")
@@ -338,8 +322,6 @@ class TraceReader:
         }
         for wanted, name in self.said.items():
             found[wanted] = by_name(cast("SampleField", wanted), name, places, FORMS)
-        if is_object(span.output):
-            found = {**_said_inside(span, inside), **{name: each for name, each in found.items() if each is not None}}
         there = {name: each for name, each in found.items() if each is not None}
         wanted_fields: Sequence[tuple[FieldName, Read, str]] = (
             ("user_input", asked, "no_question"),

@@ -72,6 +72,8 @@ _HOLDING = (
 _INSIDE = ("child_runs", "observations")
 _ABOUT = ("info", "trace_metadata", "request_metadata", "extra")
 _DEEPEST = 12
+# What OpenInference writes of an object that it has no JSON of; it may be cut.
+_OBJECT = re.compile(r"[A-Z]\w*(?:Event|Input|Output|Response|Result|Message)\((?:\w+=.*)?(?:\)|\.\.\.)", re.DOTALL)
 _TYPE_OF_ERROR = re.compile(r"(?:[a-z_]\w*\.)*(\w+)")
 _STOPPED = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
 
@@ -148,6 +150,8 @@ def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
     word = str(parsed(_first(known, _KIND))).lower()
     inputs = unpacked(_first(known, _INPUTS), _first(known, ["input.mime_type"]))
     output = unpacked(_first(known, _OUTPUTS), _first(known, ["output.mime_type"]))
+    if isinstance(output, str) and output == under(known, "output.value") and _OBJECT.fullmatch(output):
+        output = None
     found = _documents(_first(known, _FOUND))
     has_values = inputs is not None or output is not None
     kind: SpanKind = _KINDS.get(word) or ("retriever" if found is not None else "chain")

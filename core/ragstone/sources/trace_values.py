@@ -28,8 +28,6 @@ _CONTENTS = ("content", "parts", "blocks", "contents")
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
 _REPR = re.compile(r"<[\w.]+(\(.*\)| .* at 0x[0-9a-fA-F]+)>", re.DOTALL)
 _MOST_PIECES = 1_000
-# An object's own text, which may be cut: a tracer writes it where it knows no better.
-_OBJECT = re.compile(r"[A-Z]\w*(?:Event|Input|Output|Response|Result|Message)\(\w*[=)]")
 _LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
 _BESIDE = {"tags", "metadata", "kwargs"}
@@ -187,7 +185,7 @@ class TraceForms(Plain):
         if field in (*ID_FIELDS, "history", "id", "metadata"):
             return super().value(field, value)
         if isinstance(value, str):
-            return None if is_object(value) else value if field == "user_input" else without_thoughts(value)
+            return value if field == "user_input" else without_thoughts(value)
         if messages := conversation(value):
             return asked_in(messages) if field == "user_input" else answered_in(messages)
         blocks = as_list(value)
@@ -204,11 +202,6 @@ class TraceForms(Plain):
 def _is_shortened(value: object) -> bool:
     """Whether a tracer wrote an object's repr, such as <Node(id=1)>, as it had no JSON of it."""
     return isinstance(value, str) and _REPR.fullmatch(value) is not None
-
-
-def is_object(value: object) -> bool:
-    """Whether a text is what Python writes for an object, rather than what was said."""
-    return isinstance(value, str) and _OBJECT.match(value) is not None
 
 
 def _is_said(value: object) -> bool:
