@@ -35,7 +35,9 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("BaseConversationalMetric", "ConversationSimulator", "ConversationalGEval", "ConversationalGolden",
-         "ConversationalTestCase", "MultiTurnMetric", "MultiTurnSample", "TurnFaithfulnessMetric",
+         "ConversationalTestCase", "MultiTurnMetric", "MultiTurnSample",
+         "TurnContextualPrecisionMetric", "TurnContextualRecallMetric",
+         "TurnContextualRelevancyMetric", "TurnFaithfulnessMetric",
          "TurnRelevancyMetric", "messages"),
         "score each answer as an LLMTestCase or a SingleTurnSample; natively, a ragstone.Sample has a history",
     ),
