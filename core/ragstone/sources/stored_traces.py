@@ -10,18 +10,17 @@ from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.fields_by_user import by_name, draft_of
 from ragstone.adapters.narrowing import narrowed
 from ragstone.adapters.open_runs import MOST_IN_PROMPTS
-from ragstone.adapters.runs import CANCELLED, Draft, Run, Searched, Skipped, Unreadable
+from ragstone.adapters.runs import CANCELLED, Run, Searched, Unreadable
 from ragstone.errors import describe
 from ragstone.fields.names import FieldName, strongly
 from ragstone.fields.read import Found, Read, likely, read
 from ragstone.plain import as_dict, as_list, is_list, to_json
 from ragstone.sample import BadLine, FirstRow, Row, SampleField, Turn, name_list, naming_of
-from ragstone.sources.trace_spans import Span, SpanError, spans_in
+from ragstone.sources.trace_spans import Span, spans_in
 from ragstone.sources.trace_values import FORMS, conversation, dumped, message_in, parsed
 
 MOST_OPEN = 1_000
 """So many other traces may begin before the last span of a trace comes."""
-_MOST_KNOWN = 10_000
 _WAITING = "GraphInterrupt"
 # An app steers itself by these.
 _STEERING = ("GeneratorExit", _WAITING, "ParentCommand")
@@ -29,43 +28,57 @@ _SEARCHING = ("retriever", "reranker")
 _LONGEST = 100
 # How a tracer writes a node.
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=([\w-]+)\)")
-_ITSELF = "the output itself"
 _ASKED: Sequence[FieldName] = ("user_input", "retrieved_contexts")
 _ANSWERED: Sequence[FieldName] = ("response", "retrieved_contexts", "user_input")
 _ALONE = {
     "model": "a model was called outside of any chain, and its prompt need not be the question",
     "retriever": "no answer followed the retrieval",
-    "": "no span says what was asked and answered",
 }
-_WHY = {
-    "cancelled": "the app or its user cancelled the run",
-    "interrupted": "the run waits for a person",
-    "never_ended": "it has not ended",
-    "no_answer": "what it returned has no answer under a name that says so",
-    "no_question": "what it was asked has no question under a name that says so",
+_MISSING: Mapping[SampleField, str] = {
+    "user_input": "what it was asked has no question under a name that says so",
+    "response": "what it returned has no answer under a name that says so",
 }
 
 
 # --- the tree -----------------------------------------------------------------------------------------------------
 
 
-def _entries(spans: Sequence[Span]) -> tuple[Sequence[Span], str]:
-    """The outermost spans of a trace that may be samples; or why there are none."""
+def _entries(spans: Sequence[Span]) -> Sequence[Span]:
+    """The outermost spans of a trace that may be samples; `Unreadable` where there are none."""
     by_id = {span.id: span for span in spans}
+    texts = {key: text for span in spans for text, key in (span.found or {}).items()}
     tops: dict[str, list[Run]] = {}
     for span in sorted(by_id.values(), key=lambda span: span.began):
+        _note_choice(span, texts)
         above = by_id.get(span.above)
         if above is None:
             tops.setdefault(span.above, []).append(span)
         else:
-            span.parent = above
             above.inside.append(span)
+    if not tops:
+        raise Unreadable("its spans are below each other")
     for name, below in tops.items():
         if name and len(below) > 1:
-            return (), f"{len(below)} spans are below {name[:50]!r}, which is not there"
+            raise Unreadable(f"{len(below)} spans are below {name[:50]!r}, which is not there")
+    return _outermost([run for below in tops.values() for run in below])
+
+
+def _note_choice(span: Span, texts: Mapping[str, str]) -> None:
+    """Note what a step chose that was given nodes and returned some, of which the span has but the ids."""
+    chosen, given = (_named_in(each, texts) for each in (span.output, as_dict(span.inputs).get("nodes")))
+    if span.kind == "chain" and chosen and given:
+        span.kind, span.found, span.given = "reranker", chosen, given
+
+
+def _named_in(nodes: object, texts: Mapping[str, str]) -> dict[str, str]:
+    ids = [match[1] for each in as_list(nodes) if isinstance(each, str) and (match := _NODE.match(each))]
+    return {texts[key]: key for key in ids if key in texts}
+
+
+def _outermost(tops: Sequence[Run]) -> Sequence[Span]:
     entries: list[Span] = []
     others: list[str] = []
-    waiting = [run for below in tops.values() for run in below][::-1]
+    waiting = [*tops[::-1]]
     while waiting:
         run = waiting.pop()
         if isinstance(run, Span) and run.kind == "chain" and not _only_repeats(run):
@@ -76,8 +89,10 @@ def _entries(spans: Sequence[Span]) -> tuple[Sequence[Span], str]:
                 each.metadata = {**run.metadata, **each.metadata}
         else:
             others.append(run.kind)
-    why = next((_ALONE[kind] for kind in others if kind in _ALONE), _ALONE[""])
-    return entries, why if tops else "its spans are below each other"
+    if not entries:
+        whys = [_ALONE[kind] for kind in others if kind in _ALONE]
+        raise Unreadable(whys[0] if whys else "no span says what was asked and answered")
+    return entries
 
 
 def _only_repeats(span: Span) -> bool:
@@ -95,72 +110,66 @@ class _Inside:
     on_the_way: list[str] = field(default_factory=list[str])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
     given: list[object] = field(default_factory=list[object])
-    by_id: dict[str, str] = field(default_factory=dict[str, str])
     searched: bool = False
-    open: bool = False
     waits: bool = False
 
-    def note(self, root: Span, tools: Collection[str]) -> None:
-        """Note the spans inside of one: a search is an outermost retriever or tool that ended well."""
-        waiting = [(each, False, False) for each in root.inside[::-1]]
+    def note(self, root: Span, tools: Collection[str]) -> "_Inside":
+        """Note the spans inside of one: a search is an outermost retriever or tool; what failed has found nothing."""
+        waiting = [(each, False) for each in root.inside[::-1]]
         while waiting:
-            span, searching, lost = waiting.pop()
-            kind = span.error.args[0] if isinstance(span.error, SpanError) else ""
-            lost = lost or (span.error is not None and kind not in _STEERING)
-            self.open, self.waits = self.open or span.open, self.waits or kind == _WAITING
-            texts = None if lost or not isinstance(span, Span) else _found_by(span, tools)
+            span, searching = waiting.pop()
+            kind = _kind_of_error(span)
+            self.waits = self.waits or kind == _WAITING
+            if not isinstance(span, Span) or (kind is not None and kind not in _STEERING):
+                continue
+            texts = _found_by(span, tools)
             search = span.kind in _SEARCHING or (span.kind == "tool" and texts is not None)
-            waiting += [(each, searching or search, lost) for each in span.inside[::-1]]
-            if not lost:
-                self.calls += () if span.call is None else [span.call]
-                self.given += [span.inputs] if span.kind == "chain" else []
-                if texts is not None and not searching and isinstance(span, Span):
-                    self._add(span, texts, search=search)
-                elif span.kind == "chain" and not searching and (chosen := self._named_in(span.output)):
-                    self._choose(self._named_in(as_dict(span.inputs).get("nodes")), chosen)
+            waiting += [(each, searching or search) for each in span.inside[::-1]]
+            self.calls += () if span.call is None else [span.call]
+            self.given += [span.inputs] if span.kind == "chain" else []
+            if search and not searching:
+                self._add_search(span.given, texts or ())
+            elif texts is not None and not searching:
+                self._add_step(texts)
+        return self
 
-    def _add(self, span: Span, texts: Sequence[str], *, search: bool) -> None:
-        self.searched = self.searched or search
-        self.by_id |= span.by_id
-        if search:
-            self._choose(span.given, texts)
-            return
+    def _add_search(self, given: Iterable[str], texts: Sequence[str]) -> None:
+        self.searched = True
+        for text in given:
+            self.found.pop(text, None)
+        self.found |= dict.fromkeys(texts)
+
+    def _add_step(self, texts: Sequence[str]) -> None:
         # A step that returns some of those before has chosen.
-        if texts and self.passed.keys() >= {*texts}:
+        if self.passed.keys() >= {*texts}:
             self.passed.clear()
         self.passed |= dict.fromkeys(texts)
         self.on_the_way += texts
 
-    def _choose(self, given: Sequence[str], chosen: Sequence[str]) -> None:
-        for text in given:
-            self.found.pop(text, None)
-        self.found |= dict.fromkeys(chosen)
 
-    def _named_in(self, nodes: object) -> list[str]:
-        """The texts of found documents in a list that names them by their ids, as a step that chooses returns it."""
-        ids = [match[1] for each in as_list(nodes) if isinstance(each, str) and (match := _NODE.match(each))]
-        return [self.by_id[one] for one in ids if one in self.by_id]
+def _kind_of_error(span: Run) -> str | None:
+    return None if span.error is None else str(span.error.args[0])
 
 
 def _found_by(span: Span, tools: Collection[str]) -> Sequence[str] | None:
     """The texts that a span has found, or passed on; None where it is none that does."""
-    if span.found is not None or span.output is None:
-        return span.found
+    if span.found is not None:
+        return [*span.found]
     if span.kind in _SEARCHING:
-        whole = {"documents": span.output} if is_list(span.output) else span.output
-        return cast("list[str]", read_whole(whole, ["retrieved_contexts"]).value("retrieved_contexts") or [])
+        return _documents_in(_listed(span.output)) or []
     if span.kind not in ("chain", "tool"):
         return None
     message = message_in(span.output)
-    kept = span.output if message is None else as_dict(span.output).get("artifact")
-    if (texts := _documents_in(kept)) or span.kind == "chain" or span.name not in tools:
+    texts = _documents_in(span.output if message is None else as_dict(span.output).get("artifact"))
+    searched = any(each.kind == "retriever" for each in span.walk())
+    if texts or span.kind == "chain" or searched or span.output is None or span.name not in tools:
         return texts or None
-    if any(each.kind == "retriever" for each in span.walk()):
-        return None
     content = parsed(span.output if message is None else message.content)
-    hits = read({"documents": content} if is_list(content) else content, FORMS, ["retrieved_contexts"])
-    said = hits.value("retrieved_contexts") or [content if isinstance(content, str) else to_json(content)]
-    return cast("list[str]", said)
+    return _documents_in(_listed(content)) or [content if isinstance(content, str) else to_json(content)]
+
+
+def _listed(value: object) -> object:
+    return {"documents": value} if is_list(value) else value
 
 
 def _documents_in(value: object) -> list[str] | None:
@@ -170,17 +179,13 @@ def _documents_in(value: object) -> list[str] | None:
 
 
 def read_whole(value: object, fields: Sequence[FieldName]) -> Read:
-    """What a span was given, or gave: a state, or what is a field itself, first of all the first one."""
+    """What a span was given, or gave: a state, or what is a field itself, a text the first one."""
     if FORMS.entries(value) is not None:
         return read(value, FORMS, fields)
     are_documents = any("page_content" in dumped(each) for each in (value if is_list(value) else [value]))
-    found: dict[FieldName, Found] = {}
-    for name in fields:
-        of_contexts = name == "retrieved_contexts"
-        fits = are_documents if of_contexts else name == fields[0] or (is_list(value) and bool(conversation(value)))
-        if fits and (read_as := FORMS.value(name, value)) is not None:
-            found[name] = Found(read_as, _ITSELF, value)
-    return Read(found)
+    name = fields[0] if isinstance(value, str) else "documents" if are_documents else "messages"
+    found = read({name: value}, FORMS, fields).found
+    return Read({field: each._replace(name="") for field, each in found.items()})
 
 
 # --- the sample --------------------------------------------------------------------------------------------------
@@ -189,7 +194,7 @@ def read_whole(value: object, fields: Sequence[FieldName]) -> Read:
 def _question(asked: Read, answered: Read) -> Found | None:
     """The question: in the inputs, or in the outputs where the inputs have none."""
     if (found := asked.found.get("user_input")) is not None:
-        return found._replace(name="the input itself" if found.name == _ITSELF else f"inputs.{found.name}")
+        return found._replace(name=f"inputs.{found.name}" if found.name else "the input itself")
     return None if "user_input" in asked.conflicts else answered.found.get("user_input")
 
 
@@ -248,7 +253,7 @@ class TraceReader:
         """
         numbers = count(1)
         kept: dict[str, list[Span]] = {}
-        over: dict[str, None] = {}
+        over: set[str] = set()
         for line, item in items:
             try:
                 spans = [*spans_in(item)]
@@ -263,76 +268,70 @@ class TraceReader:
                     kept.setdefault(span.trace, []).append(span)
             while len(kept) > MOST_OPEN and not whole:
                 trace = next(iter(kept))
-                over[trace] = None
-                if len(over) > _MOST_KNOWN:
-                    del over[next(iter(over))]
+                over.add(trace)
                 yield from self._rows_of(trace, kept.pop(trace), numbers)
         for trace, spans in kept.items():
             yield from self._rows_of(trace, spans, numbers)
 
     def _rows_of(self, trace: str, spans: Sequence[Span], numbers: Iterator[int]) -> Iterator[Row | BadLine]:
-        entries, problem = _entries(spans)
+        try:
+            entries = _entries(spans)
+        except Unreadable as problem:
+            yield BadLine(next(numbers), f"trace {trace[:100]}: {problem}")
+            return
         for nth, span in enumerate(entries, 1):
             number, key = next(numbers), trace if nth == 1 else f"{trace}/{nth}"
-            row = self._row(number, key, span)
-            yield row if isinstance(row, Row) else BadLine(number, f"trace {key[:100]}: {row}")
-        if not entries:
-            yield BadLine(next(numbers), f"trace {trace[:100]}: {problem}")
+            try:
+                yield self._row(number, key, span)
+            except Exception as error:
+                # A damaged trace may have anything anywhere.
+                why = str(error) if isinstance(error, Unreadable) else describe(error, most=200)
+                yield BadLine(number, f"trace {key[:100]}: {why}")
 
-    def _row(self, number: int, key: str, span: Span) -> Row | str:
-        """The row of a span; or why it is none."""
-        try:
-            inside = _Inside()
-            inside.note(span, self.retriever_tools)
-            draft = self._draft(span, inside, key)
-        except Unreadable as problem:
-            return str(problem)
-        except Exception as error:
-            # A damaged trace may have anything anywhere.
-            return describe(error, most=200)
-        if isinstance(draft, Skipped):
-            ways = [naming_of(self.naming, "response" if draft.reason == "no_answer" else "user_input", draft.likely)]
-            there = f"; it has {name_list(draft.names)}" if draft.names else ""
-            return f"{_WHY[draft.reason]}{there}{f': {ways[0]}' if draft.likely else ''}"
-        draft = narrowed(draft)
-        values = dict(draft.sample)
-        found: Any = {field: Found(values[field], name) for field, name in draft.read_from.items()}
-        likely: Any = draft.likely
-        why = None if span.error is None else str(span.error.args[-1])[:500]
-        return Row(number, draft.sample, why, FirstRow(found, dict.fromkeys(draft.names), likely, self.naming))
-
-    def _draft(self, span: Span, inside: _Inside, key: str) -> Draft | Skipped:
-        """Read a span as a live run is read."""
-        asked, answered = read_whole(span.inputs, _ASKED), read_whole(span.output, _ANSWERED)
+    def _row(self, number: int, key: str, span: Span) -> Row:
+        """The row of a span, which is read as a live run is."""
+        inside = _Inside().note(span, self.retriever_tools)
         if isinstance(span.error, CANCELLED):
-            return Skipped("cancelled")
-        if inside.waits or (span.error is not None and span.error.args[0] == _WAITING):
-            return Skipped("interrupted")
-        if span.open or (inside.open and span.error is None):
-            return Skipped("never_ended")
+            raise Unreadable("the app or its user cancelled the run")
+        if inside.waits or _kind_of_error(span) == _WAITING:
+            raise Unreadable("the run waits for a person")
+        if span.open:
+            raise Unreadable("it has not ended")
+        asked, answered = read_whole(span.inputs, _ASKED), read_whole(span.output, _ANSWERED)
+        why = None if span.error is None else str(span.error.args[-1])[:500]
+        found = self._fields(span, asked, answered, inside)
+        if "user_input" not in found:
+            raise self._missing("user_input", asked)
+        if why is None and "response" not in found:
+            raise self._missing("response", answered)
+        if "history" not in found and (turns := _history(span, found["user_input"].value, inside)):
+            found["history"] = Found(turns, "earlier turns")
+        error = {} if why is None else {"error": why[:200]}
+        found = {"id": Found(key, ""), "metadata": Found({**span.metadata, **error}, ""), **found}
+        draft = narrowed(draft_of(found, answered, FORMS))
+        values = dict(draft.sample)
+        first: Any = {field: Found(values[field], name) for field, name in draft.read_from.items()}
+        meant: Any = draft.likely
+        return Row(number, draft.sample, why, FirstRow(first, dict.fromkeys(draft.names), meant, self.naming))
+
+    def _fields(self, span: Span, asked: Read, answered: Read, inside: _Inside) -> dict[str, Found]:
+        """What the user names, and what stands under usual names; a run that failed has no answer."""
+        response = answered.found.get("response")
+        if response is not None and not response.name:
+            response = response._replace(name="the output itself")
         found: dict[str, Found | None] = {
             "user_input": _question(asked, answered),
             "retrieved_contexts": _contexts(asked, answered, inside),
-            "response": None if span.error is not None else answered.found.get("response"),
+            "response": None if span.error is not None else response,
         }
-        places = {
-            "outputs": span.output,
-            "inputs": span.inputs,
-            "trace": {"inputs": span.inputs, "outputs": span.output},
-        }
+        whole = {"inputs": span.inputs, "outputs": span.output}
         for wanted, name in self.said.items():
+            places = {"outputs": span.output, "inputs": span.inputs, "trace": whole}
             found[wanted] = by_name(cast("SampleField", wanted), name, places, FORMS)
-        there = {name: each for name, each in found.items() if each is not None}
-        wanted_fields: Sequence[tuple[FieldName, Read, str]] = (
-            ("user_input", asked, "no_question"),
-            ("response", answered, "no_answer"),
-        )
-        for name, reading, reason in wanted_fields:
-            if name not in there and (name == "user_input" or span.error is None):
-                names = reading.conflicts.get(name) or [*reading.unread]
-                return Skipped(reason, tuple(names), likely(reading, name, FORMS) or "")
-        error = {} if span.error is None else {"error": str(span.error.args[-1])[:200]}
-        there = {"id": Found(key, ""), "metadata": Found({**span.metadata, **error}, ""), **there}
-        if "history" not in there and (turns := _history(span, there["user_input"].value, inside)):
-            there["history"] = Found(turns, "earlier turns")
-        return draft_of(there, answered, FORMS)
+        return {name: each for name, each in found.items() if each is not None}
+
+    def _missing(self, name: SampleField, reading: Read) -> Unreadable:
+        names = reading.conflicts.get(name) or [*reading.unread]
+        there = f"; it has {name_list(names)}" if names else ""
+        meant = likely(reading, name, FORMS)
+        return Unreadable(f"{_MISSING[name]}{there}{f': {naming_of(self.naming, name, meant)}' if meant else ''}")

@@ -2,17 +2,16 @@
 
 import re
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from ragstone.adapters.answering import ModelCall
 from ragstone.adapters.runs import Run
 from ragstone.fields.read import under
 from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
-from ragstone.sources.cells import python_value
-from ragstone.sources.trace_values import parsed, texts_of_call, unpacked
+from ragstone.sources.trace_values import by_dots, parsed, structured, texts_of_call, unpacked
 
 SpanKind = Literal["", "chain", "retriever", "reranker", "tool", "model", "other"]
 """What a span is. "": nothing says so, as of a web server's; "other": an embedding, a prompt, a grade."""
@@ -29,41 +28,45 @@ _WORDS: Mapping[SpanKind, str] = {
 }
 _KINDS: Mapping[str, SpanKind] = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
-# Under these names spans have what they are, were given and gave; the first that is there counts.
-_KIND = (
-    *("openinference.span.kind", "mlflow.spanType", "langfuse.observation.type", "gen_ai.operation.name"),
-    *("llm.request.type", "traceloop.span.kind", "span_kind", "run_type", "type"),
-)
-_INPUTS = (
-    *("input.value", "mlflow.spanInputs", "langfuse.observation.input", "langfuse.trace.input"),
-    *("traceloop.entity.input", "gen_ai.input.messages", "gen_ai.prompt", "gen_ai.tool.call.arguments"),
-    *("gen_ai.retrieval.query.text", "llm.input_messages", "inputs", "input"),
-)
-_OUTPUTS = (
-    *("output.value", "mlflow.spanOutputs", "langfuse.observation.output", "langfuse.trace.output"),
-    *("traceloop.entity.output", "gen_ai.output.messages", "gen_ai.completion", "gen_ai.tool.call.result"),
-    *("llm.output_messages", "outputs", "output"),
-)
-_FOUND = ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents", "output.documents")
-_GIVEN = ("reranker.input_documents",)
-_READ = ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", "llm.prompts")
-_INSTRUCTIONS = ("gen_ai.system_instructions",)
-_SAID = ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion")
-_WHO = {
+_NAMES: Mapping[str, Sequence[str]] = {
+    "kind": (
+        *("openinference.span.kind", "mlflow.spanType", "langfuse.observation.type", "gen_ai.operation.name"),
+        *("llm.request.type", "traceloop.span.kind", "span_kind", "run_type", "type"),
+    ),
+    "inputs": (
+        *("input.value", "mlflow.spanInputs", "langfuse.observation.input", "langfuse.trace.input"),
+        *("traceloop.entity.input", "gen_ai.input.messages", "gen_ai.prompt", "gen_ai.tool.call.arguments"),
+        *("gen_ai.retrieval.query.text", "llm.input_messages", "inputs", "input"),
+    ),
+    "output": (
+        *("output.value", "mlflow.spanOutputs", "langfuse.observation.output", "langfuse.trace.output"),
+        *("traceloop.entity.output", "gen_ai.output.messages", "gen_ai.completion", "gen_ai.tool.call.result"),
+        *("llm.output_messages", "outputs", "output"),
+    ),
+    "found": ("reranker.output_documents", "retrieval.documents", "gen_ai.retrieval.documents", "output.documents"),
+    "given": ("reranker.input_documents",),
+    "prompt": ("llm.input_messages", "gen_ai.input.messages", "gen_ai.prompt", "llm.prompts"),
+    "instructions": ("gen_ai.system_instructions",),
+    "said": ("llm.output_messages", "gen_ai.output.messages", "gen_ai.completion"),
+    "trace": ("trace_id", "traceId", "request_id"),
+    "name": ("gen_ai.tool.name", "tool.name", "name"),
+    "id": ("span_id", "spanId", "id"),
+    "above": (
+        *("parent_id", "parentSpanId", "parent_span_id", "parentObservationId", "parent_observation_id"),
+        "parent_run_id",
+    ),
+    "began": ("start_time", "startTime", "startTimeUnixNano", "start_time_unix_nano", "timestamp"),
+    "code": ("status.code", "status.status_code", "status_code", "status"),
+    "problem": ("error", "statusMessage", "status_message", "status.message", "status.description"),
+}
+"""Under these names spans have what they are, were given and gave; the first that is there counts."""
+_WHO: Mapping[str, Sequence[str]] = {
     "user_id": ("user.id", "langfuse.user.id", "userId", "user_id", "mlflow.trace.user"),
     "session_id": ("session.id", "langfuse.session.id", "sessionId", "mlflow.trace.session"),
     "conversation_id": ("gen_ai.conversation.id",),
     "tags": ("tag.tags", "langfuse.trace.tags", "tags"),
+    "name": ("name",),
 }
-_TRACE = ("trace_id", "traceId")
-_NAME = ("gen_ai.tool.name", "tool.name", "name")
-_ID = ("span_id", "spanId", "id")
-_ABOVE = (
-    *("parent_id", "parentSpanId", "parent_span_id", "parentObservationId", "parent_observation_id"),
-    "parent_run_id",
-)
-_BEGAN = ("start_time", "startTime", "startTimeUnixNano", "start_time_unix_nano", "timestamp")
-_ENDED = ("end_time", "endTime", "endTimeUnixNano", "end_time_unix_nano")
 # What holds spans, the outermost first; and what those have inside of them.
 _HOLDING = (
     *("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
@@ -71,7 +74,7 @@ _HOLDING = (
 )
 _INSIDE = ("child_runs", "observations")
 _ABOUT = ("info", "trace_metadata", "request_metadata", "extra")
-_DEEPEST = 12
+_ENDED = ("end_time", "endTime", "endTimeUnixNano", "end_time_unix_nano")
 # What OpenInference writes of an object that it has no JSON of; it may be cut.
 _OBJECT = re.compile(r"[A-Z]\w*(?:Event|Input|Output|Response|Result|Message)\((?:\w+=.*)?(?:\)|\.\.\.)", re.DOTALL)
 _TYPE_OF_ERROR = re.compile(r"(?:[a-z_]\w*\.)*(\w+)")
@@ -90,17 +93,15 @@ class Span(Run):
         trace: The id of its trace.
         above: The id of the span that began it.
         began: When, in the words of its form.
-        found: The texts of documents that it says it has found; None where it says none.
+        found: The texts of documents that it says it has found, with their ids; None where it says none.
         given: The texts of documents that it chose from.
-        by_id: The texts of documents that it has found, by their ids.
     """
 
     trace: str
     above: str
     began: str
-    found: Sequence[str] | None = None
-    given: Sequence[str] = ()
-    by_id: Mapping[str, str] = field(default_factory=dict[str, str])
+    found: Mapping[str, str] | None = None
+    given: Iterable[str] = ()
 
 
 def holds_spans(value: object) -> bool:
@@ -121,11 +122,11 @@ def spans_in(value: object, most: int | None = None) -> Iterator[Span]:
         each = parsed(each)
         if is_list(each):
             waiting += [(one, trace, above, about) for one in each[:most][::-1]]
-        record = _tree(as_dict(each))
+        record = by_dots(as_dict(each))
         fields = {**record, **as_dict(record.get("context"))}
         for name in _ABOUT:
             about = {**about, **as_dict(record.get(name) or about.get(name))}
-        trace = trace or _text(fields, _TRACE) or _text(about, (*_TRACE, "request_id"))
+        trace = trace or _text(fields, "trace") or _text(about, "trace")
         is_span = _is_span(fields)
         if is_span:
             span = _span(fields, trace, above, about)
@@ -140,59 +141,53 @@ def _is_span(fields: Record) -> bool:
     names = {*fields}
     if "observations" in names or ("run_type" in names and not names.isdisjoint(("inputs", "outputs"))):
         return True
-    placed = not names.isdisjoint(_ID[:2]) and not names.isdisjoint((*_BEGAN, "attributes"))
-    return not names.isdisjoint(_TRACE) and (placed or not names.isdisjoint(_ABOVE))
+    placed = not names.isdisjoint(_NAMES["id"][:2]) and not names.isdisjoint((*_NAMES["began"], "attributes"))
+    return not names.isdisjoint(_NAMES["trace"][:2]) and (placed or not names.isdisjoint(_NAMES["above"]))
 
 
 def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
-    attributes = _attributes(fields.get("attributes"))
-    known = {**about, **fields, **attributes}
-    word = str(parsed(_first(known, _KIND))).lower()
-    inputs = unpacked(_first(known, _INPUTS), _first(known, ["input.mime_type"]))
-    output = unpacked(_first(known, _OUTPUTS), _first(known, ["output.mime_type"]))
+    """The span that a record of any form is."""
+    known = {**about, **fields, **_attributes(fields.get("attributes"))}
+    inputs = unpacked(_first(known, "inputs"), under(known, "input.mime_type"))
+    output = unpacked(_first(known, "output"), under(known, "output.mime_type"))
     if isinstance(output, str) and output == under(known, "output.value") and _OBJECT.fullmatch(output):
         output = None
-    found = _documents(_first(known, _FOUND))
-    has_values = inputs is not None or output is not None
-    kind: SpanKind = _KINDS.get(word) or ("retriever" if found is not None else "chain")
-    if kind == "chain" and not has_values:
+    found, key = _documents(_first(known, "found")), _text(fields, "id")
+    word = str(parsed(_first(known, "kind"))).lower()
+    kind: SpanKind = _KINDS.get(word) or ("chain" if found is None else "retriever")
+    call = None
+    if kind == "chain" and inputs is None and output is None:
         kind = ""
-    key = _text(fields, _ID)
-    span = Span(
+    if kind == "model":
+        prompt = [_first(known, "instructions"), _first(known, "prompt") or inputs]
+        call = ModelCall(texts_of_call(prompt), texts_of_call(_first(known, "said") or output))
+    return Span(
         key or object(),
         kind,
-        str(_first(known, _NAME) or ""),
+        _text(known, "name"),
         inputs,
         output,
         _error(fields),
         _facts(known),
-        open=output is None and any(name in fields and fields[name] is None for name in _ENDED),
+        open=output is None and None in [fields.get(name, "") for name in _ENDED],
+        call=call,
         trace=trace or key,
-        above=_text(fields, _ABOVE) or above,
-        began=_text(fields, _BEGAN).zfill(20),
+        above=_text(fields, "above") or above,
+        began=_text(fields, "began").zfill(20),
         found=found,
-        given=_documents(_first(known, _GIVEN)) or (),
-        by_id=_by_id(_first(known, _FOUND)),
+        given=_documents(_first(known, "given")) or (),
     )
-    if kind == "model":
-        read, said = _structured(_first(known, _READ)), _structured(_first(known, _SAID))
-        span.inputs, span.output = inputs if read is None else read, output if said is None else said
-        span.call = ModelCall(texts_of_call([_first(known, _INSTRUCTIONS), span.inputs]), texts_of_call(span.output))
-    return span
 
 
 def _error(fields: Record) -> SpanError | CancelledError | None:
     """The error of a span that failed, or was cancelled, by its status, level or exception."""
-    status = fields.get("status")
-    record = as_dict(status) or {"code": fields.get("status_code") or status}
-    events = [_attributes(as_dict(each).get("attributes")) for each in as_list(parsed(fields.get("events")))]
-    raised = next((as_dict(each["exception"]) for each in reversed(events) if "exception" in each), dict[str, Any]())
-    code = _text(record, ["code", "status_code"]).upper()
-    said = fields.get("error") or fields.get("statusMessage") or fields.get("status_message")
-    text = str(said or record.get("message") or record.get("description") or raised.get("message") or code)
+    code = _text(fields, "code").upper()
     if not (code.endswith("ERROR") or code == "2" or fields.get("level") == "ERROR" or fields.get("error")):
         return None
-    begins = _TYPE_OF_ERROR.match(_text(raised, ["type"]) or text)
+    events = [_attributes(as_dict(each).get("attributes")) for each in as_list(parsed(fields.get("events")))]
+    raised = next((as_dict(each["exception"]) for each in reversed(events) if "exception" in each), dict[str, Any]())
+    text = _text(fields, "problem") or str(raised.get("message") or code)
+    begins = _TYPE_OF_ERROR.match(str(raised.get("type") or text))
     kind = begins[1] if begins else ""
     return CancelledError(kind, text) if kind in _STOPPED else SpanError(kind, text)
 
@@ -201,16 +196,16 @@ def _facts(known: Record) -> dict[str, object]:
     """What a sample's metadata says of its run: its name, who asked, in which conversation, and what the app added."""
     own = as_dict(parsed(known.get("metadata")))
     facts = {name: value for name, value in own.items() if isinstance(value, (str, int, float))}
-    said = {name: _first(known, names) for name, names in _WHO.items()}
-    name = {"name": known["name"]} if known.get("name") else {}
-    return {**facts, **{name: parsed(value) for name, value in said.items() if value}, **name}
+    said = {name: _first(known, name, _WHO) for name in _WHO}
+    return {**facts, **{name: parsed(value) for name, value in said.items() if value}}
 
 
 def _attributes(value: object) -> dict[str, Any]:
-    """Attributes by their names, what has numbers for names as a list: OTLP has pairs, others flat names or a tree."""
+    """Attributes by their names: OTLP has pairs, others flat names or a tree."""
     value = parsed(value)
-    pairs = [(as_dict(each).get("key"), _any_value(as_dict(each).get("value"))) for each in as_list(value)]
-    return as_dict(_structured(dict(pairs) if pairs else as_dict(value)))
+    if is_list(value):
+        value = {as_dict(each).get("key"): _any_value(as_dict(each).get("value")) for each in value}
+    return as_dict(structured(value))
 
 
 def _any_value(value: object) -> object:
@@ -222,64 +217,19 @@ def _any_value(value: object) -> object:
     return _attributes(items) if kind.startswith("kvlist") else [_any_value(each) for each in items]
 
 
-def _tree(value: Any, *, deep: bool = False) -> Any:  # noqa: ANN401 - of JSON
-    """A mapping with another one for each dot in its names."""
-    if deep and is_list(value):
-        return [_tree(each, deep=True) for each in value]
-    if not is_mapping(value):
-        return value
-    tree: dict[str, Any] = {}
-    for name, each in value.items():
-        new = _tree(each, deep=True) if deep else python_value(each)
-        if deep and (new is None or new == {}):
-            # Frames have a column for each attribute of any span.
-            continue
-        *path, last = str(name).split(".", _DEEPEST)
-        at = tree
-        for part in path:
-            if not isinstance(at.get(part), dict):
-                at[part] = {}
-            at = at[part]
-        old = at.get(last)
-        at[last] = {**old, **as_dict(new)} if isinstance(old, dict) else new
-    return tree
-
-
-def _listed(value: Any) -> Any:  # noqa: ANN401 - of JSON
-    """A tree with a list for what has numbers for names."""
-    if isinstance(value, list):
-        return [_listed(each) for each in as_list(cast("object", value))]
-    entries = {name: _listed(each) for name, each in as_dict(value).items()}
-    if entries and all(map(str.isdecimal, entries)):
-        return [entries[name] for name in sorted(entries, key=int)]
-    return entries if isinstance(value, dict) else value
-
-
-def _structured(value: object) -> Any:  # noqa: ANN401 - of JSON
-    """A value, which may be JSON text, with a mapping or a list for each dot in a name."""
-    return _listed(_tree(parsed(value), deep=True))
-
-
-def _first(record: Record, names: Sequence[str]) -> object:
+def _first(record: Record, what: str, names: Mapping[str, Sequence[str]] = _NAMES) -> object:
     """What stands under the first of some names that is there, with dots where it is deeper."""
-    return next((found for name in names if (found := under(record, name)) is not None), None)
+    return next((found for name in names[what] if (found := under(record, name)) is not None), None)
 
 
-def _text(record: Record, names: Sequence[str]) -> str:
-    found = _first(record, names)
-    return "" if found is None else str(found)
+def _text(record: Record, what: str) -> str:
+    return str(_first(record, what) or "")
 
 
-def _by_id(documents: object) -> dict[str, str]:
-    """The texts of documents by their ids."""
-    found = [as_dict(as_dict(each).get("document")) for each in as_list(_structured(documents))]
-    return {str(each["id"]): str(each.get("content")) for each in found if "id" in each}
-
-
-def _documents(value: object) -> list[str] | None:
-    """The texts of documents; None where there is no list of them."""
-    value = _structured(value)
+def _documents(value: object) -> dict[str, str] | None:
+    """The ids of documents by their texts; None where there is no list of them."""
+    value = structured(parsed(value))
     if not is_list(value):
         return None
-    texts = [text_of_document(each) for each in value]
-    return [text for text in texts if text]
+    found = {text_of_document(each): str(under(each, "document.id") or "") for each in value}
+    return {text: key for text, key in found.items() if text}

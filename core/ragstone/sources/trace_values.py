@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ragstone.adapters.answering import texts_in
 from ragstone.adapters.blocks import calls_tools, text_of_blocks, type_of
@@ -14,7 +14,7 @@ from ragstone.fields.values import text_of_document
 from ragstone.judging.reply import find_thoughts
 from ragstone.plain import as_dict, as_list, is_list, is_mapping, to_json
 from ragstone.sample import BadLine
-from ragstone.sources.cells import json_value
+from ragstone.sources.cells import json_value, python_value
 
 _WORDS = {
     "user": "human user humanmessage humanmessagechunk",
@@ -27,10 +27,11 @@ _CONTENTS = ("content", "parts", "blocks", "contents")
 # Where the request or the result of a model has what was said.
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
 _REPR = re.compile(r"<[\w.]+(\(.*\)| .* at 0x[0-9a-fA-F]+)>", re.DOTALL)
-_MOST_PIECES = 1_000
 _LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
-_BESIDE = {"tags", "metadata", "kwargs"}
+_BESIDE = ("tags", "metadata", "kwargs")
+_PACKED = ("inputs", "outputs", "input", "output")
+_DEEPEST = 12
 
 
 class Message(NamedTuple):
@@ -61,15 +62,39 @@ def parsed(value: object, mime_type: object = None) -> object:
 def unpacked(value: object, mime_type: object = None) -> object:
     """What a call was given or gave, out of the mapping in which its tracer packs what is none."""
     value = parsed(value, mime_type)
-    names = {*value} if is_mapping(value) else set[object]()
-    entries: Mapping[object, object] = value if is_mapping(value) else {}
-    for name in ("inputs", "outputs", "input", "output"):
-        if name in names and names <= {name, *(_BESIDE if name.endswith("s") else ())}:
-            return unpacked(entries[name])
-    if names == {"args", "kwargs"}:
-        args, named = as_list(entries["args"]), as_dict(entries["kwargs"])
+    if not is_mapping(value):
+        return value
+    if {*value} == {"args", "kwargs"}:
+        args, named = as_list(value["args"]), as_dict(value["kwargs"])
         return {**named, "args": args} if named and args else named or (args[0] if len(args) == 1 else args)
-    return value
+    names = [name for name in value if name not in _BESIDE]
+    return unpacked(value[names[0]]) if len(names) == 1 and names[0] in _PACKED else value
+
+
+def by_dots(value: Mapping[str, object]) -> dict[str, Any]:
+    """A mapping with another one for each dot in its names."""
+    tree: dict[str, Any] = {}
+    for name, each in value.items():
+        *path, last = str(name).split(".", _DEEPEST)
+        at = tree
+        for part in path:
+            at[part] = as_dict(at.get(part))
+            at = at[part]
+        at.setdefault(last, python_value(each))
+    return tree
+
+
+def structured(value: object) -> object:
+    """A value with a mapping for each dot in a name, and a list for what has numbers for names."""
+    if is_list(value):
+        return [structured(each) for each in value]
+    if not is_mapping(value):
+        return value
+    inner = {name: structured(each) for name, each in by_dots(as_dict(value)).items()}
+    # Frames have a column for each attribute of any span.
+    entries = {name: each for name, each in inner.items() if each not in (None, {})}
+    numbered = bool(entries) and all(map(str.isdecimal, entries))
+    return [entries[name] for name in sorted(entries, key=int)] if numbered else entries
 
 
 def dumped(value: object) -> Mapping[str, object]:
@@ -146,15 +171,13 @@ def texts_of_call(value: object) -> list[str]:
     texts: list[str] = []
     waiting = [value]
     for each in waiting:
-        each = parsed(each)
+        each = structured(parsed(each))
         if isinstance(each, str):
             texts.append(each)
         elif (message := message_in(each)) is not None:
             texts += [*texts_in(message.content), *map(_passed_on, message.calls)]
-        elif is_list(each):
-            waiting += each
-        elif is_mapping(each) and len(waiting) < _MOST_PIECES:
-            waiting += [each[name] for name in _SAID if each.get(name)][:1] or [*each.values()]
+        else:
+            waiting += each if is_list(each) else [as_dict(each)[name] for name in _SAID if as_dict(each).get(name)][:1]
     return texts
 
 
