@@ -84,6 +84,16 @@ FORMS = {
         (("question", "answer"), ("Emma as JSON?", '{"author": "Jane Austen"}')),
         {"user_input": "Emma as JSON?", "response": '{"author": "Jane Austen"}'},
     ),
+    "a conversation in a cell, as Python writes it": ((("conversation", "contexts"), (repr([*TURNS[2:], {"speaker": "agent", "text": A}]), repr([C, D]))), WHOLE),
+    "a transcript, of which nothing says who speaks": ((("messages", "contexts"), (f"User: {Q}", C)), {"retrieved_contexts": (C,)}),
+    "texts for nothing": ((("question", "contexts", "answer", "retrieved_ids"), (Q, "None", A, "nan")), {"user_input": Q, "response": A}),
+    "ids as JSON and as Python write them": (
+        (("question", "expected_ids", "retrieved_ids"), (Q, '["a", "b, c"]', "['a', 'd']")),
+        {"user_input": Q, "reference_ids": ("a", "b, c"), "retrieved_ids": ("a", "d")},
+    ),
+    "one id; of a weak name that may be two": (
+        (("question", "retrieved_ids", "doc_id"), (Q, "a", "a;b")), {"user_input": Q, "retrieved_ids": ("a",)},
+    ),
     "turns": (
         {"input": TURNS, "contexts": [{"text": C, "document_id": "d"}, {"text": D}], "targets": [{"text": A}]},
         {"user_input": Q, "retrieved_contexts": (C, D), "reference": A,
@@ -141,6 +151,17 @@ def test_columns_of_different_lengths_are_no_rows(file):
         list(rows_of(file({"questions": [Q], "ground_truths": [A, "So."]})))
 
 
+def test_columns_of_different_rows_are_no_rows(file):
+    with pytest.raises(SourceError, match="numbers of different rows, or in another order; write a list of rows"):
+        list(rows_of(file({"question": {"0": Q, "1": "Why?"}, "answer": {"1": "So.", "0": A}})))
+
+
+@pytest.mark.parametrize("cell", ["a;b", "a,b", "a|b", "a\nb", "[3 4]", '["a", "b'])
+def test_a_text_that_may_be_several_ids_is_no_id(cell, file):
+    with pytest.raises(SourceError, match="expected_ids: .*(may be several ids; write a list|begins as a list)"):
+        list(rows_of(file((("question", "expected_ids"), (Q, cell)))))
+
+
 def test_the_first_row_says_the_names_of_the_file(file):
     (row,) = rows_of(file({"questions": [Q], "ground_truths": [A]}))
     assert {field: found.name for field, found in row.first.found.items()} == {
@@ -161,7 +182,7 @@ def test_rows_that_are_one(file):
     assert [(row.line, row.sample.id) for row in rows] == [(1, "q1"), (3, "q2")]
 
 
-@pytest.mark.parametrize("rows", [(ONE, TWO, NEXT), (NEXT, ONE, TWO)])
+@pytest.mark.parametrize("rows", [(ONE, TWO, NEXT), (NEXT, ONE, TWO), (ONE, ("q1", "", "p2", D, ""))])
 def test_an_answer_is_not_judged_by_one_of_its_passages(rows, file):
     read = rows_of(file((HEAD, *rows)))
     before = 1 if rows[0] == NEXT else 0

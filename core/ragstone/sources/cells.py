@@ -9,7 +9,7 @@ from contextlib import suppress
 from numbers import Real
 from typing import Any
 
-from ragstone.fields.names import ID_FIELDS, TEXTS, FieldName, bare
+from ragstone.fields.names import ID_FIELDS, TEXTS, WEAKLY, FieldName, bare
 from ragstone.fields.read import Found, Plain
 from ragstone.fields.values import ids_in, text_of_document
 from ragstone.plain import is_list, is_mapping
@@ -23,8 +23,12 @@ _LIST_BEGINS = re.compile(
 _DEEPEVAL_CONTEXTS = "retrievalcontext"
 CONVERSATIONS = ("messages", "conversation", "conversations", "turns")
 """Bare names of lists of turns."""
-LOGGED = ("request", "input", "inputs", "messages")
-"""Bare names under which loggers keep what went in, as JSON."""
+LOGGED = ("request", "input", "inputs", *CONVERSATIONS)
+"""Bare names under which loggers keep what went in, as JSON or as Python writes it."""
+# What programs write for nothing, where they make texts of all cells.
+_NOTHING = ("none", "nan", "null", "<na>")
+# A text with one of these may be several ids, or a list that cannot be read.
+_SEVERAL = re.compile(r"[;,|\n]|^\s*[\[{]")
 _NEVER_MISSING = (str, list, dict, int, bool)
 # The syntax tree of a list that Python wrote is 50 times as large as its characters.
 _LONGEST_LITERAL = 1_000_000
@@ -50,7 +54,10 @@ class _Cells(Plain):
     def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:
         """What was said last in a list of messages."""
         for name in entries:
-            if bare(name) in CONVERSATIONS and isinstance(said := _last_said(field, _items(entries[name])), str):
+            messages = _items(entries[name])
+            # A text there may be a transcript, of which nothing says who speaks.
+            is_said = bare(name) in CONVERSATIONS and is_list(messages)
+            if is_said and isinstance(said := _last_said(field, messages), str):
                 return name, said
         return None
 
@@ -86,8 +93,7 @@ def field_value(field: FieldName, found: Found, *, table: bool) -> object:
         value = int(value) if table and isinstance(value, float) and value.is_integer() else value
         return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
     if field in ID_FIELDS:
-        listed = json_value(value) if isinstance(value, str) else value
-        return ids_in(_items(listed if is_list(listed) else value))
+        return _ids(value, found.name)
     if field == "history":
         return _history(value)
     if field == "metadata":
@@ -100,13 +106,30 @@ def field_value(field: FieldName, found: Found, *, table: bool) -> object:
     return value
 
 
+def _ids(value: object, name: str) -> list[str] | None:
+    """The ids that a value holds; a text is one id, or a list of them as JSON or Python writes it."""
+    if isinstance(value, str) and value.strip().lower() in _NOTHING:
+        return None
+    items = _contexts_in_cell(value, name) if isinstance(value, str) else _items(value)
+    is_text = isinstance(value, str) and items == [value]
+    ids = ids_in(items)
+    if any(_SEVERAL.search(each) if is_text else each.startswith(('["', "['")) for each in ids or ()):
+        # A weak name may stand there for something else.
+        if bare(name) in WEAKLY:
+            return None
+        raise ValueError(f'{name}: {value!r:.80} may be several ids; write a list, such as ["a", "b"], also of one')
+    return ids
+
+
 def contexts_in(value: object, name: str) -> object:
     """The texts of contexts, of a list or a cell of text.
 
     Raises:
         ValueError: One is a document without a text under a usual name.
     """
-    items = _contexts_in_cell(value, name) if isinstance(value, str) else value
+    if isinstance(value, str):
+        value = [] if value.strip().lower() in _NOTHING else _contexts_in_cell(value, name)
+    items = value
     if not is_list(items):
         return items
     texts = [_text_or_item(each) for each in items]
@@ -140,20 +163,26 @@ def python_value(value: object) -> Any:  # noqa: ANN401 - it may be anything, as
 def _contexts_in_cell(text: str, column: str) -> object:
     """The contexts in a cell of text: a list of JSON or of Python, DeepEval's list with "|", or the only one."""
     stripped = text.strip()
-    if stripped.startswith(("[", "(")):
-        if is_list(found := json_value(stripped)):
-            return found
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            found = ast.literal_eval(stripped[:_LONGEST_LITERAL])
-            # Texts that stand side by side, as numpy writes an array, would be one text to Python.
-            if is_list(found) and "".join(repr(found).split()) == "".join(stripped.split()):
-                return found
+    if stripped.startswith(("[", "(")) and is_list(found := written_value(stripped)):
+        return found
     if _LIST_BEGINS.match(stripped):
         raise ValueError(
             f"{column}: begins as a list and is none: it was cut off (spreadsheets cut a cell at 32,767 "
             "characters), or is one of numpy's or of objects; write it as JSON (json.dumps)"
         )
     return text.split("|") if bare(column) == _DEEPEVAL_CONTEXTS else [text]
+
+
+def written_value(text: str) -> object:
+    """What a text holds as JSON or as Python writes it; a `BadLine` where it is neither."""
+    value = json_value(text)
+    if isinstance(value, BadLine):
+        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            found = ast.literal_eval(text.strip()[:_LONGEST_LITERAL])
+            # Texts that stand side by side, as numpy writes an array, would be one text to Python.
+            if "".join(repr(found).split()) == "".join(text.split()):
+                return found
+    return value
 
 
 def _history(value: object) -> object:

@@ -109,7 +109,8 @@ def _share(name: str | None, one: Mapping[Any, object], other: Mapping[Any, obje
     ours, others = read(one, CELLS), read(other, CELLS)
     passages = [[row.get(each) for each in row if is_passage(each)] for row in (one, other)]
     answered = [_has(ours, "response"), _has(others, "response")]
-    same = ours.value("user_input") == others.value("user_input")
+    # Spreadsheets leave out what is the same as above.
+    same = others.value("user_input") in (None, ours.value("user_input"))
     return same and passages[0] != passages[1] and any(answered) and not all(answered)
 
 

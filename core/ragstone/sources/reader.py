@@ -224,7 +224,8 @@ class RowReader:
         if not values.keys() - _NO_SAMPLE:
             names = name_list([*reading.unread, *(each.name for each in reading.found.values())])
             raise ValueError(
-                f"none of a sample's fields has a value; the row has {names}: {self._ways(reading.unread)}"
+                f"none of a sample's fields has a value; the row has {names}: "
+                f"{self._ways(name for name, value in reading.unread.items() if value is not None)}"
             )
         return Sample(**values)
 

@@ -12,7 +12,7 @@ from ragstone.fields.read import Found, Read
 from ragstone.fields.values import alike
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine
-from ragstone.sources.cells import CELLS, CONVERSATIONS, LOGGED, contexts_in, json_value, python_value
+from ragstone.sources.cells import CELLS, CONVERSATIONS, LOGGED, contexts_in, python_value, written_value
 from ragstone.sources.turns import turns_in
 
 _NUMBERED = re.compile(r"(.*?)[\W_]*(\d{1,3})\W?")
@@ -103,11 +103,11 @@ def with_columns(row: Mapping[Any, object], reading: Read, rows_by: str | None, 
 
 
 def without_json(row: Mapping[Any, object]) -> Mapping[Any, object]:
-    """A row with the values of its JSON texts, where what went in is one that is an object or a conversation."""
+    """A row with the values that its texts write, where what went in is such an object or conversation."""
     for name, text in row.items():
         is_logged = isinstance(name, str) and bare(name) in LOGGED
         if is_logged and isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
-            value = json_value(text)
+            value = written_value(text)
             if is_mapping(value) or turns_in(value) is not None:
                 return {key: _value_of_json(each) for key, each in row.items()}
     return row
@@ -116,7 +116,7 @@ def without_json(row: Mapping[Any, object]) -> Mapping[Any, object]:
 def _value_of_json(cell: object) -> object:
     if not isinstance(cell, str) or cell.lstrip()[:1] not in ("{", "[", '"'):
         return cell
-    value = json_value(cell)
+    value = written_value(cell)
     return cell if isinstance(value, BadLine) else value
 
 
@@ -146,6 +146,8 @@ def rows_of_columns(value: Mapping[Any, object]) -> tuple[list[object], Mapping[
     if len({*lengths.values()}) > 1:
         said = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
         raise ValueError(f"its lists are columns of different lengths: {said}; a row needs a value in each")
+    if len({tuple(each) for name in columns if is_mapping(each := value[name])}) > 1:
+        raise ValueError("its columns have the numbers of different rows, or in another order; write a list of rows")
     length = lengths[asked[0]]
     same = {name: column for name, column in columns.items() if len(column) == length}
     rows: list[object] = [dict(zip(same, cells, strict=True)) for cells in zip(*same.values(), strict=True)]
