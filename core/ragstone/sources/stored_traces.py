@@ -160,7 +160,7 @@ def _found_by(span: Span, tools: Collection[str]) -> Sequence[str] | None:
     if span.kind not in ("chain", "tool"):
         return None
     message = message_in(span.output)
-    texts = _documents_in(span.output if message is None else as_dict(span.output).get("artifact"))
+    texts = _documents_in(span.output if message is None else dumped(span.output).get("artifact"))
     searched = any(each.kind == "retriever" for each in span.walk())
     if texts or span.kind == "chain" or searched or span.output is None or span.name not in tools:
         return texts or None

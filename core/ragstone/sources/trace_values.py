@@ -26,6 +26,7 @@ _ROLES = {word: role for role, words in _WORDS.items() for word in words.split()
 _CONTENTS = ("content", "parts", "blocks", "contents")
 # Where the request or the result of a model has what was said.
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
+# What a tracer writes of an object that it has no JSON of, such as <Node(id=1)>.
 _REPR = re.compile(r"<[\w.]+(\(.*\)| .* at 0x[0-9a-fA-F]+)>", re.DOTALL)
 _LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
@@ -100,10 +101,7 @@ def structured(value: object) -> object:
 def dumped(value: object) -> Mapping[str, object]:
     """The entries of a mapping, or of the serialised object that it is."""
     entries = as_dict(value)
-    if entries.get("lc") != 1:
-        return entries
-    kind = as_list(entries.get("id"))
-    return {"type": kind[-1] if kind else None, **as_dict(entries.get("kwargs"))}
+    return as_dict(entries.get("kwargs")) if entries.get("lc") == 1 else entries
 
 
 def message_in(value: object) -> Message | None:
@@ -199,11 +197,11 @@ class TraceForms(Plain):
 
     def value(self, field: FieldName, value: object) -> object | None:
         """A text, the last one of a conversation, or the texts of documents."""
-        if any(_is_shortened(each) for each in (value if is_list(value) else [value])):
+        items = value if is_list(value) else [value]
+        if any(isinstance(each, str) and _REPR.fullmatch(each) for each in items):
             return None
         if field == "retrieved_contexts":
-            items = value if is_list(value) else [value]
-            texts = [None if _is_said(each) else text_of_document(each) for each in items]
+            texts = [None if message_in(each) else text_of_document(each) for each in items]
             return None if None in texts else texts
         if field in (*ID_FIELDS, "history", "id", "metadata"):
             return super().value(field, value)
@@ -220,15 +218,6 @@ class TraceForms(Plain):
             return None
         text = self.value(field, entries.get("messages"))
         return None if text is None else ("messages", text)
-
-
-def _is_shortened(value: object) -> bool:
-    """Whether a tracer wrote an object's repr, such as <Node(id=1)>, as it had no JSON of it."""
-    return isinstance(value, str) and _REPR.fullmatch(value) is not None
-
-
-def _is_said(value: object) -> bool:
-    return is_mapping(value) and message_in(value) is not None
 
 
 FORMS = TraceForms()
