@@ -28,6 +28,7 @@ _SEARCHING = ("retriever", "reranker")
 _LONGEST = 100
 # How a tracer writes a node.
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=([\w-]+)\)")
+_INPUT = "the input itself"
 _ASKED: Sequence[FieldName] = ("user_input", "retrieved_contexts")
 _ANSWERED: Sequence[FieldName] = ("response", "retrieved_contexts", "user_input")
 _ALONE = {
@@ -178,14 +179,14 @@ def _documents_in(value: object) -> list[str] | None:
     return None if found is None or isinstance(found.raw, str) else cast("list[str]", found.value)
 
 
-def read_whole(value: object, fields: Sequence[FieldName]) -> Read:
+def read_whole(value: object, fields: Sequence[FieldName], itself: str = "") -> Read:
     """What a span was given, or gave: a state, or what is a field itself, a text the first one."""
     if FORMS.entries(value) is not None:
         return read(value, FORMS, fields)
     are_documents = any("page_content" in dumped(each) for each in (value if is_list(value) else [value]))
     name = fields[0] if isinstance(value, str) else "documents" if are_documents else "messages"
     found = read({name: value}, FORMS, fields).found
-    return Read({field: each._replace(name="") for field, each in found.items()})
+    return Read({field: each._replace(name=itself) for field, each in found.items()})
 
 
 # --- the sample --------------------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ def read_whole(value: object, fields: Sequence[FieldName]) -> Read:
 def _question(asked: Read, answered: Read) -> Found | None:
     """The question: in the inputs, or in the outputs where the inputs have none."""
     if (found := asked.found.get("user_input")) is not None:
-        return found._replace(name=f"inputs.{found.name}" if found.name else "the input itself")
+        return found if found.name == _INPUT else found._replace(name=f"inputs.{found.name}")
     return None if "user_input" in asked.conflicts else answered.found.get("user_input")
 
 
@@ -297,7 +298,8 @@ class TraceReader:
             raise Unreadable("the run waits for a person")
         if span.open:
             raise Unreadable("it has not ended")
-        asked, answered = read_whole(span.inputs, _ASKED), read_whole(span.output, _ANSWERED)
+        asked = read_whole(span.inputs, _ASKED, _INPUT)
+        answered = read_whole(span.output, _ANSWERED, "the output itself")
         why = None if span.error is None else str(span.error.args[-1])[:500]
         found = self._fields(span, asked, answered, inside)
         if "user_input" not in found:
@@ -309,20 +311,16 @@ class TraceReader:
         error = {} if why is None else {"error": why[:200]}
         found = {"id": Found(key, ""), "metadata": Found({**span.metadata, **error}, ""), **found}
         draft = narrowed(draft_of(found, answered, FORMS))
-        values = dict(draft.sample)
-        first: Any = {field: Found(values[field], name) for field, name in draft.read_from.items()}
+        first: Any = {name: Found(getattr(draft.sample, name), at) for name, at in draft.read_from.items()}
         meant: Any = draft.likely
         return Row(number, draft.sample, why, FirstRow(first, dict.fromkeys(draft.names), meant, self.naming))
 
     def _fields(self, span: Span, asked: Read, answered: Read, inside: _Inside) -> dict[str, Found]:
         """What the user names, and what stands under usual names; a run that failed has no answer."""
-        response = answered.found.get("response")
-        if response is not None and not response.name:
-            response = response._replace(name="the output itself")
         found: dict[str, Found | None] = {
             "user_input": _question(asked, answered),
             "retrieved_contexts": _contexts(asked, answered, inside),
-            "response": None if span.error is not None else response,
+            "response": None if span.error is not None else answered.found.get("response"),
         }
         whole = {"inputs": span.inputs, "outputs": span.output}
         for wanted, name in self.said.items():

@@ -132,8 +132,8 @@ def spans_in(value: object, most: int | None = None) -> Iterator[Span]:
             span = _span(fields, trace, above, about)
             yield span
             trace, above = span.trace, str(span.id)
-        names = [name for name in (_INSIDE if is_span else _HOLDING) if record.get(name)]
-        waiting += [(record[name], trace, above, about) for name in names[:1]]
+        names = _INSIDE if is_span else _HOLDING
+        waiting += [(record[name], trace, above, about) for name in names if record.get(name)][:1]
 
 
 def _is_span(fields: Record) -> bool:

@@ -28,6 +28,8 @@ _CONTENTS = ("content", "parts", "blocks", "contents")
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
 # What a tracer writes of an object that it has no JSON of, such as <Node(id=1)>.
 _REPR = re.compile(r"<[\w.]+(\(.*\)| .* at 0x[0-9a-fA-F]+)>", re.DOTALL)
+# What gave nothing is "null".
+_JSON = re.compile(r'\s*[{["]|null$')
 _LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
 _BESIDE = ("tags", "metadata", "kwargs")
@@ -46,18 +48,15 @@ class Message(NamedTuple):
 
 def parsed(value: object, mime_type: object = None) -> object:
     """The value of a text that is JSON, unless it is said to be plain; anything else as it is."""
-    if not isinstance(value, str) or mime_type == "text/plain":
-        return value
-    # What gave nothing is "null".
-    if value.lstrip()[:1] not in ("{", "[", '"') and value != "null":
+    if not isinstance(value, str) or mime_type == "text/plain" or not _JSON.match(value):
         return value
     found = json_value(value)
-    if isinstance(found, BadLine):
-        # Frames write lists and mappings as Python does.
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            return ast.literal_eval(value.strip()[:_LONGEST_LITERAL])
-        return value
-    return found
+    if not isinstance(found, BadLine):
+        return found
+    # Frames write lists and mappings as Python does.
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return ast.literal_eval(value.strip()[:_LONGEST_LITERAL])
+    return value
 
 
 def unpacked(value: object, mime_type: object = None) -> object:
