@@ -162,8 +162,8 @@ def _found_by(span: Span, tools: Collection[str]) -> Sequence[str] | None:
         return None
     message = message_in(span.output)
     texts = _documents_in(span.output if message is None else dumped(span.output).get("artifact"))
-    searched = any(each.kind == "retriever" for each in span.walk())
-    if texts or span.kind == "chain" or searched or span.output is None or span.name not in tools:
+    searches = (each for each in span.walk() if each.kind == "retriever")
+    if texts or span.kind == "chain" or span.output is None or span.name not in tools or any(searches):
         return texts or None
     content = parsed(span.output if message is None else message.content)
     return _documents_in(_listed(content)) or [content if isinstance(content, str) else to_json(content)]
