@@ -97,6 +97,19 @@ def test_only_what_changed_or_failed_outside_is_asked_again(score, rows, server,
     assert sum(seen.path.endswith("/chat/completions") for seen in server.seen[before:]) == 5
 
 
+def test_results_of_a_metric_that_is_not_scored_are_not_lost(score, rows, tmp_path):
+    given, out, new = rows(row(0)), tmp_path / "out.jsonl", tmp_path / "new.jsonl"
+    score(given, *ONE, "--out", out)
+    other = ("--metric", "retrieval_rank")
+    before = out.read_bytes()
+    for there in ((), ("--out", out)):
+        done = score(given, *other, "--resume", out, *there)
+        assert (done.exit_code, out.read_bytes()) == (2, before)
+        assert "has results of context_relevancy, which this run does not score and would lose" in done.stderr
+    score(given, *other, "--resume", out, "--out", new)
+    assert ([each["metric"] for each in lines(new)], out.read_bytes()) == (["retrieval_rank"], before)
+
+
 def test_what_has_no_texts_says_that_it_cannot_be_resumed(score, rows, tmp_path):
     given, out = rows(row(0)), tmp_path / "out.jsonl"
     score(given, *ONE, "--out", out, "--no-texts")

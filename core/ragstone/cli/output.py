@@ -183,6 +183,10 @@ class ResultsFile:
         self._file.close()
 
 
+def _metric_names(info: Mapping[str, Any]) -> set[str]:
+    return {str(each["name"]) for each in info.get("metrics", ())}
+
+
 class ResumedFile(ResultsFile):
     """The results file of a run that goes on from an earlier one.
 
@@ -194,13 +198,23 @@ class ResumedFile(ResultsFile):
         resume: The earlier results.
         info: What the first line says of the run.
 
+    Raises:
+        click.UsageError: The file would be replaced, and has results of metrics that this run does not score.
+
     Attributes:
         earlier: All that there is of earlier runs.
     """
 
     def __init__(self, out: str | None, resume: str, info: Mapping[str, object]) -> None:
         self.earlier = Path(resume)
-        target = out or (resume if isinstance(open_results(resume), FileResults) else new_name())
+        results = open_results(resume)
+        target = out or (resume if isinstance(results, FileResults) else new_name())
+        others = _metric_names(results.info) - _metric_names(info)
+        if others and os.path.realpath(target) == os.path.realpath(resume):
+            raise click.UsageError(
+                f"--resume {resume}: has results of {', '.join(sorted(others))}, which this run does not score and "
+                "would lose; name it by --metric, too, or another file by --out"
+            )
         super().__init__(f"{target}.part", info, texts=True)
         self.named, self.out = out is not None, target
         self._target = Path(os.path.realpath(target))
