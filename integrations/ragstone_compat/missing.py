@@ -62,7 +62,7 @@ _INSTEAD: Mapping[str, str] = {
         "ragstone scores texts, not images",
     ),
     **dict.fromkeys(
-        ("BaseMetric", "LLMMetric", "MetricOutputType", "MetricType"),
+        ("BaseMetric", "EvaluationMode", "LLMMetric", "MetricOutputType", "MetricType"),
         "a metric of your own is a subclass of ragstone.Metric; a question of your own is an AspectCritic",
     ),
     **dict.fromkeys(("Experiment", "version_experiment"), "use ragstone.evaluate, whose report is kept by its `save`"),

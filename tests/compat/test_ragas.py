@@ -355,6 +355,20 @@ def test_metrics_by_id_need_no_judge(retrieved: list[Any], reference: list[Any],
     assert metrics[1].single_turn_score(SingleTurnSample(**row)) == pytest.approx(scores[1])
 
 
+@pytest.mark.parametrize("ids", ["['a.md', 'b.md']", '["a.md", "b.md"]', np.array(["a.md", "b.md"])])
+def test_ids_in_a_cell_of_text_are_a_list(ids: object) -> None:
+    sample = EvaluationDataset.from_list([{"reference_context_ids": ids, "retrieved_context_ids": "a.md"}])[0]
+    assert (sample.reference_context_ids, sample.retrieved_context_ids) == (["a.md", "b.md"], ["a.md"])
+    with pytest.raises(ValueError, match="reference_context_ids"):
+        EvaluationDataset.from_list([{"reference_context_ids": {"id": 7}}])
+
+
+def test_a_name_of_ragas_comes_before_others_that_mean_the_same() -> None:
+    row = {"user_input": "Who?", "context": ["All of it."], "retrieved_contexts": ["Ann."], "docs": ["Bob."]}
+    assert EvaluationDataset.from_list([row])[0].retrieved_contexts == ["Ann."]
+    assert EvaluationDataset.from_list([row], {"contexts": "docs"})[0].retrieved_contexts == ["Bob."]
+
+
 def test_a_row_that_holds_no_sample_is_refused() -> None:
     rows = [{"question": "Who?"}, {"question": "Who?", "contexts": ["Ann.", 3]}]
     with pytest.raises(ValueError, match=r"row 2: retrieved_contexts\[1\]: is int"):

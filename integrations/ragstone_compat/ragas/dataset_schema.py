@@ -11,12 +11,15 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict
 
 from ragstone import Report, Sample, Usage
-from ragstone.fields.names import STRONG, STRONGLY, bare
+from ragstone.fields.names import STRONG, STRONGLY, FieldName, bare
+from ragstone.fields.read import Found
+from ragstone.plain import is_list
 from ragstone.sample import BadLine
+from ragstone.sources.cells import field_value
 from ragstone.sources.reader import RowReader
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
-_IDS = {"retrieved_context_ids": "retrieved_ids", "reference_context_ids": "reference_ids"}
+_IDS: Mapping[str, FieldName] = {"retrieved_context_ids": "retrieved_ids", "reference_context_ids": "reference_ids"}
 _NOT_READ = frozenset(STRONG["id"] + STRONG["history"] + STRONG["metadata"])
 
 
@@ -62,16 +65,18 @@ class EvaluationDataset:
         Raises:
             ValueError: A row holds no sample; the message says which, and why.
         """
-        names = {STRONGLY.get(bare(name), (name,))[0]: column for name, column in (column_map or {}).items()}
+        names = {_field(name): column for name, column in (column_map or {}).items()}
         column = names.pop("reference_contexts", "reference_contexts")
         reader = RowReader(names)
         samples: list[SingleTurnSample] = []
         for number, record in enumerate(rows_in(data), 1):
-            ids: dict[str, Any] = {name: list(record.pop(name)) for name in _IDS if name in record}
+            ids: dict[str, Any] = {name: _ids(name, record.pop(name)) for name in _IDS if name in record}
             if ids and not record:
                 samples.append(SingleTurnSample(**ids))
                 continue
-            texts = {name: value for name, value in record.items() if name not in _NOT_READ}
+            chosen = {*_FIELDS, *names.values()}
+            others = {name for name in record if name not in chosen and _field(name) in {*record, *names}}
+            texts = {name: value for name, value in record.items() if name not in _NOT_READ | others}
             row = reader.row(number, texts, table=True)
             if isinstance(row, BadLine):
                 raise ValueError(f"row {number}: {row.problem}")
@@ -125,6 +130,17 @@ class EvaluationDataset:
     def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - a sample, or of a slice a data set
         found = cast("Any", self.samples[place])
         return EvaluationDataset(found) if isinstance(place, slice) else found
+
+
+def _field(name: str) -> str:
+    """The field that a column's name means."""
+    return STRONGLY.get(bare(name), (name,))[0]
+
+
+def _ids(name: str, value: object) -> object:
+    """The ids in a cell, which is a text where the data set came from a CSV file."""
+    read = None if is_list(value) else field_value(_IDS[name], Found(value, name), table=True)
+    return value if read is None else read
 
 
 def rows_in(data: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of any package
