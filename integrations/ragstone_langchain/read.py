@@ -119,17 +119,17 @@ def draft_of_run(fields: FoundFields, ended: Ended) -> Draft:
     """The sample that has these fields, and the turns before its question."""
     if "history" not in fields and (history := _history_of_run(ended, fields)):
         fields = {**fields, "history": Found(history, "")}
-    draft = replace(draft_of(fields, ended.answered, FORMS), ids=_ids_of_run(fields, ended))
+    draft = draft_of(fields, ended.answered, FORMS)
+    if (key := ended.reading.id_key) is not None:
+        draft = replace(draft, ids=_ids_of_run(fields, ended, key))
     differ = [*ended.asked.conflicts.get("user_input", ())]
     if "retrieved_contexts" not in draft.read_from:
         differ += ended.answered.conflicts.get("retrieved_contexts", ())
     return replace(draft, names=tuple(dict.fromkeys([*differ, *draft.names]))) if differ else draft
 
 
-def _ids_of_run(fields: FoundFields, ended: Ended) -> Mapping[str, str] | None:
+def _ids_of_run(fields: FoundFields, ended: Ended, key: str) -> Mapping[str, str]:
     """The ids of sources by their texts: of what the app states, and of what its searches found."""
-    if (key := ended.reading.id_key) is None:
-        return None
     contexts = fields.get("retrieved_contexts")
     stated = ids_of(contexts.raw, key) if isinstance(contexts, Found) else {}
     return {**ended.inside.ids, **stated}
@@ -137,8 +137,6 @@ def _ids_of_run(fields: FoundFields, ended: Ended) -> Mapping[str, str] | None:
 
 def _find_ids(ended: Ended) -> FoundFields:
     """The ids that a reference names, and those that the app states."""
-    if ended.reading.id_key is None:
-        return {}
     found: dict[str, Found | Unreadable] = {}
     places: Sequence[tuple[object, FieldName]] = (
         (ended.run.output, "retrieved_ids"),
@@ -261,7 +259,8 @@ def fields_of_run(ended: Ended) -> FoundFields | Sample | None:
                 found = problem
         if found is not None:
             fields[name] = found
-    fields = {**_find_ids(ended), **fields}
+    if ended.reading.id_key is not None:
+        fields = {**_find_ids(ended), **fields}
     answer = fields.get("response")
     if ended.turn and not (isinstance(answer, Found) and answer.value):
         direct = _said_directly(ended.turn[-1], fields.get("retrieved_contexts"))
