@@ -4,6 +4,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -116,3 +118,15 @@ def test_help_says_that_standard_output_is_closed(process):
     command = process("--help", preexec_fn=lambda: os.close(1))
     _, errors = command.communicate()
     assert (command.returncode, errors) == (2, b"Error: standard output is closed\n")
+
+
+@pytest.mark.parametrize("called", ["venv/bin/ragstone", "ragstone", "venv/bin/python -m ragstone"])
+def test_what_it_prints_as_next_can_be_pasted(tmp_path, called):
+    (tmp_path / "venv").symlink_to(sys.prefix)
+    path = str(tmp_path / "venv" / "bin") if called == "ragstone" else os.defpath
+    pasted = {"shell": True, "cwd": tmp_path, "env": {"PATH": path}, "text": True}
+    first = subprocess.check_output(f"{called} demo", **pasted)
+    next_, install, _ = first.splitlines()[-3:]
+    assert next_.strip() == f"{called} demo --samples shoes.jsonl"
+    assert subprocess.check_output(next_, **pasted)
+    assert subprocess.check_output(install.partition(' "')[0] + " --help", **pasted)

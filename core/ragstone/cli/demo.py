@@ -1,6 +1,7 @@
 """`ragstone demo`: a small set scored from recorded replies of the embedded judge, with no model and no download."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -9,7 +10,7 @@ import click
 
 from ragstone.batch.evaluate import evaluate
 from ragstone.cli.options import NotThere
-from ragstone.cli.output import evidence_lines, sample_lines, write_page
+from ragstone.cli.output import as_called, called, evidence_lines, sample_lines, write_page
 from ragstone.identity import digest_of, reply_key
 from ragstone.judge import BaseEmbedder, BaseLLM, LLMReply, LLMRequest
 from ragstone.report import Report
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 RECORDING = Path(__file__).with_name("demo.json")
 _FOLDER = "ragstone-demo"
-_NEXT = """Next:
-  ragstone demo --samples shoes.jsonl                          write these samples to a file
-  pip install "ragstone[local]" && ragstone pull               get the judge itself (1.1 GB, once)
-  ragstone score shoes.jsonl                                   score them, or your own, by it"""
+_NEXT = """Next, write these samples to a file, get the judge itself (1.1 GB, once), and score them, or your own:
+  ragstone demo --samples shoes.jsonl
+  pip install "ragstone[local]" && ragstone pull
+  ragstone score shoes.jsonl --report shoes.html"""
 
 
 class _RecordedJudge(BaseLLM):
@@ -80,7 +81,8 @@ def demo(page: str | None, samples: str | None) -> None:
     recording = json.loads(RECORDING.read_text("utf-8"))
     if samples is not None:
         _write_samples(Path(samples), "".join(f"{json.dumps(sample)}\n" for sample in recording["samples"]).encode())
-        click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: ragstone score {samples}")
+        next_ = f"{called()} score {shlex.quote(samples)}"
+        click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: {next_}")
         return
     report = demo_report(recording)
     click.echo(report)
@@ -95,7 +97,7 @@ def demo(page: str | None, samples: str | None) -> None:
     )
     page = page or _in_folder()
     write_page("--report", page, report.html())
-    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{_NEXT}")
+    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_NEXT)}")
 
 
 def _in_folder() -> str:

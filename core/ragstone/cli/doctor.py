@@ -11,6 +11,7 @@ import click
 
 from ragstone._version import __version__
 from ragstone.cli.options import check_model_name, connected_embedder, connected_llm, embedder_option, llm_option
+from ragstone.cli.output import as_called
 from ragstone.errors import describe, without_keys
 from ragstone.judge import DecisionModel, DecisionRequest, Judge, LLMRequest, Question
 from ragstone.plain import printable
@@ -61,10 +62,10 @@ def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
     try:
         answer = ask()
     except click.ClickException as error:
-        click.echo(f"{what}: {printable(without_keys(error.message))}")
+        click.echo(f"{what}: {printable(as_called(without_keys(error.message)))}")
         return False
     except Exception as error:
-        click.echo(f"{what} {printable(name)}: does not answer: {printable(describe(error))}")
+        click.echo(f"{what} {printable(name)}: does not answer: {printable(as_called(describe(error)))}")
         return False
     click.echo(f"{what} {printable(name)}: {printable(answer)} ({time.perf_counter() - started:.1f} s)")
     return True

@@ -18,7 +18,7 @@ from ragstone.cli.demo import demo
 from ragstone.cli.doctor import doctor
 from ragstone.cli.metrics import metrics
 from ragstone.cli.options import NotThere, write_sections
-from ragstone.cli.output import discard, open_standard_streams
+from ragstone.cli.output import as_called, called, discard, open_standard_streams
 from ragstone.cli.report import explain, make_page
 from ragstone.cli.score import score
 from ragstone.errors import GroupError, JournalError, RagstoneError, describe, without_keys
@@ -103,10 +103,10 @@ class _Commands(click.Group):
         except click.MissingParameter as error:
             if error.param is not None and error.param.name == "labels":
                 way = "`ragstone label RESULTS -n 40` makes the page to label on, and the page downloads the file"
-                raise click.UsageError(f"--labels FILE is missing: {way}", error.ctx) from None
+                raise click.UsageError(as_called(f"--labels FILE is missing: {way}"), error.ctx) from None
             raise
         except click.ClickException as error:
-            vars(error)["message"] = without_keys(error.message)
+            vars(error)["message"] = as_called(without_keys(error.message))
             raise
         except (JournalError, NoKeyError) as error:
             raise _error_of(f"--journal {error}") from error
@@ -129,7 +129,7 @@ def _missing(name: str, error: ImportError) -> click.Command:
     """Return a command that says which package it needs."""
 
     def fail(**_: object) -> None:
-        raise _error_of(f"{name}: {error}")
+        raise NotThere(f"{name}: {error}")
 
     anything = click.Argument(["anything"], nargs=-1, type=click.UNPROCESSED)
     settings = {"ignore_unknown_options": True}
@@ -137,7 +137,8 @@ def _missing(name: str, error: ImportError) -> click.Command:
 
 
 def _error_of(message: str) -> NotThere:
-    return NotThere(without_keys("\n".join(printable(line, 1_000) for line in message.splitlines())))
+    lines = [printable(line, 1_000) for line in as_called(message).splitlines()]
+    return NotThere(without_keys("\n".join(lines)))
 
 
 def _message(error: OSError) -> str:
@@ -172,7 +173,7 @@ def main() -> None:
             # A terminal may lack a character.
             stream.reconfigure(errors="backslashreplace")
     try:
-        cli(prog_name="ragstone")
+        cli(prog_name=called())
     except OSError as error:
         # --help and --version print before a command begins.
         discard(sys.stdout)

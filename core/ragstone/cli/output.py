@@ -3,9 +3,13 @@
 import contextlib
 import errno
 import os
+import re
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -22,7 +26,50 @@ from ragstone.sample import Sample
 # The reader has gone (`| head`), or the stream was closed from the start (`>&-`).
 _CLOSED = (errno.EPIPE, errno.EBADF)
 _WIDTH = 100
+_OWN_COMMAND = r"\bragstone(?= (?:compare|correct|demo|doctor|explain|label|live|metrics|pull|report|score)\b)"
 _LONGEST = 2_000
+
+
+def called() -> str:
+    """How this command was called, to be pasted before its subcommands."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py":
+        return f"{_python()} -m ragstone"
+    if typed.stem != "ragstone" or _is_on_path("ragstone", typed.parent):
+        return "uv run ragstone" if os.environ.get("UV_RUN_RECURSION_DEPTH") else "ragstone"
+    return shlex.quote(_from_here(typed))
+
+
+def pip_install() -> str:
+    """The command that installs packages beside ragstone."""
+    if find_spec("pip") is None and shutil.which("uv"):
+        return "uv pip install" if os.environ.get("VIRTUAL_ENV") else f"uv pip install --python {_python()}"
+    if _is_on_path("pip", Path(sys.executable).parent):
+        return "pip install"
+    return f"{_python()} -m pip install"
+
+
+def as_called(message: str) -> str:
+    """A message whose commands can be pasted."""
+    message = message.replace("pip install", pip_install())
+    return re.sub(_OWN_COMMAND, lambda _match: called(), message)
+
+
+def _python() -> str:
+    python = Path(sys.executable)
+    return python.name if _is_on_path(python.name, python.parent) else shlex.quote(_from_here(python))
+
+
+def _is_on_path(program: str, folder: Path) -> bool:
+    """Whether a shell finds this folder's program by its name."""
+    found = shutil.which(program)
+    return found is not None and Path(found).parent.absolute() == folder.absolute()
+
+
+def _from_here(path: Path) -> str:
+    """A file's path, from the current folder where it is in that."""
+    here, path = Path.cwd(), path.absolute()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def open_standard_streams() -> None:

@@ -1,6 +1,7 @@
 """`ragstone score`: a file of samples in, scores with evidence out."""
 
 import contextlib
+import shlex
 import signal
 import sys
 import threading
@@ -36,7 +37,7 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.cli.output import ResultsFile, ResumedFile, brief, echo, evidence_lines, sample_lines, write_page
+from ragstone.cli.output import ResultsFile, ResumedFile, brief, called, echo, evidence_lines, sample_lines, write_page
 from ragstone.errors import JournalError
 from ragstone.judge_names import RegistryError
 from ragstone.limits.limits import Limits
@@ -446,7 +447,8 @@ class _RunOutput:
                 on = f" Run again with --resume {self.results.out}: {done} are done."
             self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
         if self.results.begun and not self.results.named:
-            self.say(f"Results: {self.results.out}\nNext: ragstone explain {self.results.out}", err=True)
+            next_ = f"Next: {called()} explain {shlex.quote(self.results.out)}"
+            self.say(f"Results: {self.results.out}\n{next_}", err=True)
 
     def status(self, result: Report, thresholds: Thresholds) -> int:
         """Say what was wrong; the exit status."""
