@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="needs the checkout: 
 
 
 def ragstone(line):
-    done = command(*shlex.split(line.removeprefix("$ ragstone ").replace(" --open", "")))
+    done = command(*shlex.split(line.removeprefix("ragstone ").replace(" --open", "")))
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -48,7 +48,7 @@ def test_every_step_gives_what_the_page_says(tmp_path, monkeypatch, capsys):
     exec(blocks[0], names)
     judge = re.search(r"(\d\.\d+)  ", capsys.readouterr().out)[1]
     assert f"By this judge, {100 * float(judge):.0f} % of the answers are right." in text
-    draw, correct, page = re.findall(r"^\$ ragstone .*$", text, re.MULTILINE)
+    draw, correct, page = re.findall(r"^ragstone .*$", text, re.MULTILINE)
     ragstone(draw)
     label()
     table = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1]
