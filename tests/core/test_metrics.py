@@ -144,6 +144,7 @@ def test_a_row_of_the_table(name, case):
     assert asyncio.run(metric.ascore(sample)).value == outcome.value
     check_numbers(case, outcome)
     check_verdicts(case, outcome, sample)
+    assert all({each.kind, each.verdict} & metric.costs.keys() for each in outcome.verdicts if each.lowers_score)
     if name != "response_relevancy":  # its cosines are in no verdict
         counted = outcome.breakdown.get("count") if "expected" in outcome.breakdown else outcome.value
         assert type(metric).value_of(outcome.verdicts, sample, vars(metric)) == counted

@@ -41,8 +41,10 @@ def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
     assert cause_of(outcome) == cause
     assert cause in str(outcome)
     report = evaluate([SAMPLE], ResponseRelevancy(llm=asking(False), embedder=placed(at(60)), strictness=1))
-    assert report.summary()["response_relevancy"].main_cause == (cause.replace("q1", "q0").replace("0.00", "0.50"), 1)
-    assert "judged “committal”" not in report.html()
+    assert report.summary()["response_relevancy"].main_cause == (
+        "the questions that the answer fits differ from the user's",
+        1,
+    )
     same = score([False], [0])
     assert cause_of(same) is None
     refused = score([True], [60])

@@ -107,7 +107,7 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
     assert "21/23" in live
     assert "21/23" in plain
     shown = data_of(live)
-    assert shown["conclusion"] == "1 alarm: a metric's mean has fallen below what was wanted."
+    assert shown["conclusion"] == "demo 0.000, below 0.8, since 1970-01-01 00:16 UTC"
     assert len(shown["also"][0]["alarms"]) == 1
 
 

@@ -196,9 +196,9 @@ def test_the_main_cause_is_what_cost_the_most_points_not_what_is_most_frequent()
     outcomes = [low(0.9, "vague", "yes"), low(0.9, "vague"), low(0.1, "wrong", "wrong", "vague"), low(1.0, "yes")]
     info = MetricInfo("demo", "1", "judge", (0.0, 1.0))
     given = [Record(f"q{row}", each, "judge", row) for row, each in enumerate(outcomes)]
-    assert only(Report.of(given, [info])).main_cause == ("claim judged “wrong”", 1)
+    assert only(Report.of(given, [info])).main_cause == ("a verdict is “wrong”", 1)
     assert only(Report.of(given[3:], [info])).main_cause is None
-    assert "main cause: claim judged “wrong” (1 of 4 samples)" in words_of(Report.of(given, [info]).html())
+    assert "in 1 of 4 samples a verdict is “wrong”" in words_of(Report.of(given, [info]).html())
 
 
 def test_a_refusal_is_right_where_no_context_holds_an_answer():

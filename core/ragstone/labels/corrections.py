@@ -115,6 +115,15 @@ class Correction(ByLabels):
     sensitivity: Mean | None = None
     specificity: Mean | None = None
 
+    def conclusion(self) -> str:
+        """What people would say, and what the judge says, in one sentence; without the former, why."""
+        if (e := self.front) is None:
+            return f"no corrected mean: {self.why}."
+        ends = "" if e.low is None or e.high is None else f" ({e.low:.2f} to {e.high:.2f})"
+        whose = f"{self.whose}:" if self.by_items else self.whose
+        judge = self.summary.mean
+        return f"{whose} {e.mean:.2f}{ends}" + ("." if judge is None else f"; the judge says {judge:.2f}.")
+
     def sentences(self) -> Iterator[str]:
         """Yield what the numbers say."""
         if (e := self.corrected) is not None:
@@ -158,6 +167,21 @@ class Corrections(Tabular, dict[str, Correction]):
             for name, each in self.items()
         ]
         return "What people would say" if whole else "By people's labels", head, rows
+
+    def conclusion(self) -> str:
+        """What people would say, and what the judge says, in a line for each metric that has a corrected mean."""
+        if len(self.report.summary()) > 1:
+            return "\n".join(f"{name}: {each.conclusion()}" for name, each in self.items())
+        sentence = "".join(each.conclusion() for each in self.values())
+        return f"{sentence[:1].upper()}{sentence[1:]}"
+
+    def data(self) -> dict[str, object]:
+        """For a page: each metric's corrected mean, which is its large figure there, and the judge's beside it."""
+        corrected = [
+            {"name": name, "key": each.summary.info.key, "whose": each.whose, **(_mean_as_json(each.front) or {})}
+            for name, each in self.items()
+        ]
+        return {**super().data(), "corrected": corrected}
 
     def figures(self) -> dict[str, object]:
         """Its numbers by metric, as JSON can hold them: what commands print with --json."""

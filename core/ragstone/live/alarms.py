@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable
+from ragstone.report.tables import moment
 from ragstone.results.database import Database, Transaction
 from ragstone.results.record import Watched
 
@@ -84,6 +85,7 @@ class Alarm(BaseModel, frozen=True):
             most to that of as many scores at the alert's `below`.
         recent_mean: The mean of these.
         lowest: The ten lowest of these, the lowest first.
+        since: When the first score since the drop was made, in seconds since 1970 (UTC); None where that is not known.
 
     Example:
         >>> low = LowScore(sample_id="q7", value=0.0, submitted_at=1.5)
@@ -101,6 +103,12 @@ class Alarm(BaseModel, frozen=True):
     recent_samples: int
     recent_mean: float
     lowest: tuple[LowScore, ...]
+    since: float | None = None
+
+    def conclusion(self) -> str:
+        """The metric, its mean since the drop, the lowest that was wanted, and since when."""
+        since = "" if self.since is None else f", since {moment(self.since)} UTC"
+        return printable(f"{self.metric} {self.recent_mean:.3f}, below {self.below:g}{since}")
 
     def __str__(self) -> str:
         lowest = ", ".join(f"{low.sample_id} ({low.value:.2f})" for low in self.lowest) or "none stored"
@@ -280,5 +288,6 @@ def _alarm(connection: Transaction, metric: str, watched: str, text: str, raised
         mean=tally.total / tally.samples,
         recent_samples=tally.recent,
         recent_mean=tally.recent_total / tally.recent,
+        since=tally.since,
         lowest=tuple([LowScore(sample_id=name, value=value, submitted_at=at) for name, value, at in rows]),
     )

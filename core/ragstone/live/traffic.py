@@ -97,9 +97,8 @@ class Traffic(Tabular):
             yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."
 
     def conclusion(self) -> str:
-        """Say how many alarms stand; "" where none does."""
-        n = len(self.alarms)
-        return f"{n} alarm{'s' if n > 1 else ''}: a metric's mean has fallen below what was wanted." if n else ""
+        """A line for each alarm that stands; "" where none does."""
+        return "\n".join(each.conclusion() for each in self.alarms)
 
     def data(self) -> dict[str, object]:
         """Write it as JSON for a page: the alarms apart, in a box of their own."""

@@ -129,6 +129,10 @@ class AlignmentCoverage(SplittingMetric):
 
     name: ClassVar[str] = "alignment_coverage"
     asks: ClassVar[str] = "Is the summary true to its original, and does it cover it?"
+    costs: ClassVar[Mapping[str, str]] = {
+        "claim": "the original does not support a claim of the summary",
+        "summary_answer": "the summary and the original answer a question differently",
+    }
     version: ClassVar[str] = "4"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True

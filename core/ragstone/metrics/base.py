@@ -82,6 +82,9 @@ class Metric(Asker, ABC):
     Attributes:
         name: The metric's name.
         asks: What it asks, as one plain question, for reports; "" says nothing.
+        costs: What is wrong with a sample where a verdict lowers its score, for reports: a clause that is true of each
+            such sample and goes on from "In 2 of 6 samples ...". By the verdict's kind or, where one kind costs points
+            in several ways, by its word. "": where no single verdict does.
         version: Changes with its prompts.
         required_fields: The sample's fields that must be there and hold something.
         prompts: The instructions by step. A request's task is the metric's name and the step.
@@ -114,6 +117,7 @@ class Metric(Asker, ABC):
     """
 
     asks: ClassVar[str] = ""
+    costs: ClassVar[Mapping[str, str]] = {}
     version: ClassVar[str]
     required_fields: ClassVar[Sequence[SampleField | IdField]]
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)

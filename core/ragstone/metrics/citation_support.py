@@ -117,6 +117,10 @@ class CitationSupport(SplittingMetric):
 
     name: ClassVar[str] = "citation_support"
     asks: ClassVar[str] = "Do the sources that the answer cites say what it says?"
+    costs: ClassVar[Mapping[str, str]] = {
+        "sentence": "the cited contexts do not support a sentence of the answer",
+        "citation": "a citation is not needed to support its sentence",
+    }
     version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     checks_claims: ClassVar[bool] = True

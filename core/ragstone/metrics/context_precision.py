@@ -60,6 +60,7 @@ class ContextPrecision(Metric):
 
     name: ClassVar[str] = "context_precision"
     asks: ClassVar[str] = "Were the useful contexts retrieved before the others?"
+    costs: ClassVar[Mapping[str, str]] = {"context": "useful contexts are missing or stand behind others"}
     version: ClassVar[str] = "1"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
     has_expected: ClassVar[bool] = True

@@ -51,6 +51,7 @@ class ContextRecall(SupportedClaims):
 
     name: ClassVar[str] = "context_recall"
     asks: ClassVar[str] = "Do the contexts hold what the right answer needs?"
+    costs: ClassVar[Mapping[str, str]] = {"claim": "the contexts do not support a claim of the reference"}
     version: ClassVar[str] = "2"
     claims_of: ClassVar[Literal["response", "reference"]] = "reference"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "reference")

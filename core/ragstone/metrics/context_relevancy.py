@@ -132,6 +132,7 @@ class ContextRelevancy(SplittingMetric):
 
     name: ClassVar[str] = "context_relevancy"
     asks: ClassVar[str] = "How much of the contexts does the question need?"
+    costs: ClassVar[Mapping[str, str]] = {"sentence": "the contexts hold text that the question does not need"}
     version: ClassVar[str] = "5"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
     has_expected: ClassVar[bool] = True

@@ -16,6 +16,7 @@ from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.models import JUDGE
 from ragstone.options import Share, Text, checked
 from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
 
 _CALLED: Mapping[SampleField, str] = {
@@ -107,6 +108,8 @@ class Criterion(SplittingMetric):
 
     def own_facts(self) -> Mapping[str, object]:
         """What a class of its own would say: the fields that the judge sees, the question, a version of both."""
+        values = cast("Mapping[str, float]", self.choices)
+        best = " or ".join(f"“{word}”" for word, value in values.items() if value == max(values.values()))
         content = {"question": self.question, "choices": repr(self.choices), "sees": repr(self.sees)}
         follows = "user_input" in self.sees
         return {
@@ -114,6 +117,7 @@ class Criterion(SplittingMetric):
             "prompts": {"verdict": self.question, **(FOLLOW_UP if follows else {})},
             "follows_history": follows,
             "asks": self.question,
+            "costs": {"criterion": f"“{printable(self.question, 100)}” is not answered {best}"},
             "version": f"{type(self).version}+{digest(content)}",
         }
 

@@ -85,6 +85,10 @@ class FactualCorrectness(SplittingMetric):
 
     name: ClassVar[str] = "factual_correctness"
     asks: ClassVar[str] = "Does the answer state the facts of the reference?"
+    costs: ClassVar[Mapping[str, str]] = {
+        "response_claim": "the reference does not support a claim of the answer",
+        "reference_claim": "the answer lacks a claim of the reference",
+    }
     version: ClassVar[str] = "2"
     required_fields: ClassVar[Sequence[SampleField]] = ("response", "reference")
     has_expected: ClassVar[bool] = True

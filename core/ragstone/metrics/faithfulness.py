@@ -53,6 +53,7 @@ class Faithfulness(SupportedClaims):
 
     name: ClassVar[str] = "faithfulness"
     asks: ClassVar[str] = "Does the answer rest on the contexts?"
+    costs: ClassVar[Mapping[str, str]] = {"claim": "the contexts do not support a claim of the answer"}
     version: ClassVar[str] = "4"
     claims_of: ClassVar[Literal["response", "reference"]] = "response"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")

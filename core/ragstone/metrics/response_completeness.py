@@ -72,6 +72,7 @@ class ResponseCompleteness(Metric):
 
     name: ClassVar[str] = "response_completeness"
     asks: ClassVar[str] = "Does the answer cover all that was asked?"
+    costs: ClassVar[Mapping[str, str]] = {"part": "the answer does not cover all that was asked"}
     version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True

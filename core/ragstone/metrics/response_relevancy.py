@@ -112,6 +112,10 @@ class ResponseRelevancy(Metric):
 
     name: ClassVar[str] = "response_relevancy"
     asks: ClassVar[str] = "Does the answer fit the question?"
+    costs: ClassVar[Mapping[str, str]] = {
+        "question": "the answer does not answer the question",
+        "": "the questions that the answer fits differ from the user's",
+    }
     version: ClassVar[str] = "6"
     required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "response")
     has_expected: ClassVar[bool] = True
@@ -154,13 +158,14 @@ class ResponseRelevancy(Metric):
         expected = None
         if probability is not None:
             expected = mean if self.noncommittal == "off" else mean * (1.0 - probability)
+        lowers = off or (self.expects and self.noncommittal != "off")
         shares = None if probability is None else {"committal": 1.0 - probability, "noncommittal": probability}
         verdicts = verdicts_of(
             "question",
             [text for text, _ in questions],
             [Answer("noncommittal" if flag else "committal", shares) for _, flag in questions],
             "committal",
-            [flag and (off or self.expects) for _, flag in questions],
+            [flag and lowers for _, flag in questions],
         )
         if off and not self.expects:
             why = f"Judged a refusal, so 0; similarity to the question would be {mean:.2f}."

@@ -1,7 +1,7 @@
 """RetrievalRank: whether the sources that a golden set names were retrieved, and at which ranks; no judge is asked."""
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -50,6 +50,10 @@ class RetrievalRank(Metric):
 
     name: str = "retrieval_rank"  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]  # a class's, elsewhere
     asks: ClassVar[str] = "Were the sources retrieved that should have been?"
+    costs: ClassVar[Mapping[str, str]] = {
+        "missed": "a wanted source was not found",
+        "irrelevant": "a source that was not wanted was found",
+    }
     version: ClassVar[str] = "1"
     required_fields: ClassVar[Sequence[IdField]] = ("reference_ids", "retrieved_ids")
     needs_llm: ClassVar[bool] = False

@@ -94,6 +94,10 @@ class SummarizationScore(SplittingMetric):
 
     name: ClassVar[str] = "summarization_score"
     asks: ClassVar[str] = "Does the summary keep what matters, and is it short?"
+    costs: ClassVar[Mapping[str, str]] = {
+        "question": "the summary leaves out something that the source says",
+        "sentence": "the summary leaves out something that the source says",
+    }
     version: ClassVar[str] = "3"
     required_fields: ClassVar[Sequence[SampleField]] = ("retrieved_contexts", "response")
     has_expected: ClassVar[bool] = True

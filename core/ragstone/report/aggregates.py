@@ -11,7 +11,7 @@ from ragstone.judge_names import NullJudge
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.names import make_metric, metric_names
 from ragstone.metrics.setup import in_words, parts_of, settings_of, setup_of, shown
-from ragstone.outcome import Score, UnscoredReason, Usage, cause_of
+from ragstone.outcome import Score, UnscoredReason, Usage, Verdict, cause_of
 from ragstone.plain import printable
 from ragstone.report.statistics import GroupedMean, Interval, Mean, Timeline
 from ragstone.results.record import Record, row_of
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # A calendar ends with the year 9999.
 _LATEST = 253_402_300_799
-_NO_VERDICT = "no single verdict"
 # Rounding leaves so much of a cosine of 1.
 _ALIKE = 1 - 1e-6
 # No sample rate is lower, and 1 / it is still a finite weight.
@@ -58,6 +57,7 @@ class MetricInfo:
         items: What people can judge beside the whole sample; nothing where that is not known.
         settings: Its options (`settings_of`), as far as they are known.
         question: What it asks, in plain words; "" where that is not known.
+        costs: What lowers its scores, in words, by the verdicts' kind or word (`Metric.costs`).
         setup: What moves its score and is not the default (`setup_of`).
 
     Example:
@@ -76,6 +76,7 @@ class MetricInfo:
     items: tuple[ItemKind, ...] = field(default=(), compare=False)
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
     question: str = field(default="", compare=False)
+    costs: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
     setup: str = ""
 
     @classmethod
@@ -93,6 +94,7 @@ class MetricInfo:
             items=tuple(metric.item_kinds),
             settings=settings_of(metric),
             question=metric.asks,
+            costs=metric.costs,
             setup=setup_of(metric),
         )
 
@@ -128,6 +130,11 @@ class MetricInfo:
         """The version, the judge, or an option of the set-up, in a word."""
         known = {"version": self.version, "judge": self.judge or "unknown", **parts_of(self.setup)}
         return known.get(name) or (shown(self.settings[name]) if name in self.settings else "default")
+
+    def cause(self, verdict: Verdict) -> str:
+        """What a verdict that lowers a score says of the sample: a clause in the metric's own words, if it has some."""
+        own = self.costs.get(verdict.kind) or self.costs.get(verdict.verdict)
+        return own or f"a verdict is “{printable(verdict.verdict, _VALUE_LENGTH)}”"
 
     def lost(self, value: float) -> float:
         """How far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
@@ -213,7 +220,7 @@ class MetricSummary:
         over_time: Their mean over time.
         first: When the first sample was submitted, in seconds since 1970 (UTC); None where no time is known.
         last: When the last one was, likewise.
-        causes: What lowered scores ("sentence judged “irrelevant”"), each with its rows and the points that it cost.
+        causes: What lowered scores ("the answer does not answer the question"), with its rows and the points it cost.
 
     Example:
         >>> from ragstone import Score, Unscored
@@ -237,8 +244,6 @@ class MetricSummary:
         self.first: float | None = None
         self.last: float | None = None
         self.causes: dict[str, tuple[int, float]] = {}
-        # Of what lowers a score without a verdict: the loss, and the cause.
-        self._example = (-1.0, "")
         self._examples: dict[UnscoredReason, tuple[float, str]] = {}
         self._values = GroupedMean()
         self._passed = Mean()
@@ -277,23 +282,20 @@ class MetricSummary:
 
     def _count_causes(self, score: Score) -> None:
         """Share out what the row lost among its verdicts that lowered it."""
-        kinds = Counter(f"{each.kind} judged “{each.verdict}”" for each in score.verdicts if each.lowers_score)
-        cause, loss = cause_of(score), self.info.lost(score.value)
-        if cause is not None:
-            kinds[_NO_VERDICT] = 1
-            self._example = max(self._example, (loss, cause))
-        for cause, n in kinds.items():
+        causes = Counter(self.info.cause(each) for each in score.verdicts if each.lowers_score)
+        if cause_of(score) is not None and "" in self.info.costs:
+            causes[self.info.costs[""]] = 1
+        loss = self.info.lost(score.value)
+        for cause, n in causes.items():
             if cause in self.causes or len(self.causes) < _MANY:
                 rows, lost = self.causes.get(cause, (0, 0.0))
-                self.causes[cause] = rows + 1, lost + loss * n / kinds.total()
+                self.causes[cause] = rows + 1, lost + loss * n / causes.total()
 
     @property
     def main_cause(self) -> tuple[str, int] | None:
-        """The verdict that cost the most points, and in how many rows; None where no verdict lowered a score."""
+        """What cost the most points, and in how many rows; None where that is not known."""
         cause = max(self.causes, key=lambda each: (self.causes[each][1], self.causes[each][0]), default=None)
-        if cause is None:
-            return None
-        return self._example[1] if cause == _NO_VERDICT else cause, self.causes[cause][0]
+        return None if cause is None else (cause, self.causes[cause][0])
 
     @property
     def examples(self) -> dict[UnscoredReason, str]:

@@ -8,7 +8,7 @@ from ragstone._version import __version__
 from ragstone.page.html import html_page
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
 from ragstone.report.statistics import DAY, bucket_width
-from ragstone.report.tables import Tabular, count, interval_of, moment, narrower, number, of_groups, percent, spaced
+from ragstone.report.tables import Tabular, count, interval_of, moment, narrower, of_groups, percent, spaced
 from ragstone.sample import BadLine
 
 MEANINGS = {
@@ -72,7 +72,7 @@ def report_html(
     period = aggregates.period()
     _, head, rows = report.table()
     cells = {row[0]: row for row in rows}
-    conclusions = [*(each.conclusion() for each in also), _conclusion(summaries, since, bad_rows)]
+    conclusions = [*(each.conclusion() for each in also), report.conclusion()]
     data = {
         "title": name or "ragstone report",
         "conclusion": next(filter(None, conclusions)),
@@ -96,25 +96,6 @@ def _newest_first(aggregates: Aggregates) -> dict[str, MetricSummary]:
     metrics = [each.info.name for each in summaries.values()]
     order = sorted(summaries.items(), key=lambda item: (metrics.index(item[1].info.name), -(item[1].last or 0)))
     return dict(order)
-
-
-def _conclusion(summaries: Mapping[str, MetricSummary], since: float | None, bad_rows: Sequence[BadLine]) -> str:
-    if not summaries:
-        if since is not None:
-            return f"Nothing was submitted since {moment(since)} UTC."
-        held = f" {count(len(bad_rows), 'row')}, and none held a sample." if bad_rows else ""
-        return f"Nothing was scored.{held}"
-    lost = {name: each.info.lost(each.mean) for name, each in summaries.items() if each.mean is not None}
-    if not lost:
-        return "No sample has a score: the reasons are below."
-    name = max(lost, key=lost.__getitem__)
-    weakest = summaries[name]
-    which = "" if len(lost) < 2 else ", the weakest metric"
-    why = ""
-    if weakest.main_cause is not None:
-        cause, rows = weakest.main_cause
-        why = f" In {rows:,} of {count(weakest.scored, 'sample')}: {spaced(cause)}."
-    return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
 
 def _facts(aggregates: Aggregates, period: tuple[float, float] | None, since: float | None) -> Iterator[str]:
@@ -169,7 +150,7 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
         yield beside
     if summary.main_cause is not None:
         cause, rows = summary.main_cause
-        yield f"main cause: {spaced(cause)[:100]} ({rows:,} of {count(summary.scored, 'sample')})"
+        yield f"in {rows:,} of {count(summary.scored, 'sample')} {cause}"
     if summary.passed is not None:
         threshold = summary.info.threshold
         least = "the threshold" if threshold is None else f"the threshold of {threshold:g}"

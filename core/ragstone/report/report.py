@@ -435,6 +435,26 @@ class Report(Tabular):
             cells["cost"] = money(each.cost, self.price)
         return cells
 
+    def conclusion(self) -> str:
+        """The mean of the weakest metric, and what costs it most points; of nothing scored, why."""
+        if not self.aggregates().rows:
+            if self.since is not None:
+                return f"Nothing was submitted since {moment(self.since)} UTC."
+            held = f" {count(len(self.bad_rows), 'row')}, and none held a sample." if self.bad_rows else ""
+            return f"Nothing was scored.{held}"
+        summaries = self.summary()
+        lost = {name: each.info.lost(each.mean) for name, each in summaries.items() if each.mean is not None}
+        if not lost:
+            return "No sample has a score: the reasons are below."
+        name = max(lost, key=lost.__getitem__)
+        weakest = summaries[name]
+        which = "" if len(lost) < 2 else ", the weakest metric"
+        why = ""
+        if weakest.main_cause is not None:
+            cause, rows = weakest.main_cause
+            why = f" In {rows:,} of {count(weakest.scored, 'sample')} {cause}."
+        return f"{name}{which}: {number(weakest.mean)} on average.{why}"
+
     def figures(self) -> dict[str, object]:
         """Its numbers by metric, as JSON can hold them: what commands print with --json."""
         metrics = {

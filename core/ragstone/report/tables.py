@@ -116,9 +116,9 @@ class Tabular(ABC):
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
 
+    @abstractmethod
     def conclusion(self) -> str:
-        """The sentence that stands first on a page; "" for none."""
-        return ""
+        """What it says, in a sentence or in a line for each metric: it stands first on a page; "" says nothing."""
 
     def data(self) -> dict[str, object]:
         """What a page shows of it, as JSON can hold it."""

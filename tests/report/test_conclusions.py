@@ -1,0 +1,58 @@
+"""The sentence that stands first: what each thing that a page or a table shows says of itself."""
+
+import pytest
+
+from ragstone import Criterion, Sample, Verdict, evaluate
+from ragstone.report import Report
+from ragstone.results.record import Record
+from ragstone.testing import FakeLLM
+
+from .reports import report, scored
+
+COSTS = [
+    ("faithfulness", "claim", "unsupported", "the contexts do not support a claim of the answer"),
+    ("context_recall", "claim", "not_in_source", "the contexts do not support a claim of the reference"),
+    ("response_relevancy", "question", "noncommittal", "the answer does not answer the question"),
+    ("response_completeness", "part", "no", "the answer does not cover all that was asked"),
+    ("context_relevancy", "sentence", "irrelevant", "the contexts hold text that the question does not need"),
+    ("context_precision", "context", "useless", "useful contexts are missing or stand behind others"),
+    ("citation_support", "sentence", "unsupported", "the cited contexts do not support a sentence of the answer"),
+    ("citation_support", "citation", "needless", "a citation is not needed to support its sentence"),
+    ("factual_correctness", "response_claim", "contradicted", "the reference does not support a claim of the answer"),
+    ("factual_correctness", "reference_claim", "not_in_source", "the answer lacks a claim of the reference"),
+    ("alignment_coverage", "claim", "unsupported", "the original does not support a claim of the summary"),
+    ("alignment_coverage", "summary_answer", "no", "the summary and the original answer a question differently"),
+    ("summarization_score", "question", "no", "the summary leaves out something that the source says"),
+    ("retrieval_rank", "source", "missed", "a wanted source was not found"),
+    ("retrieval_rank", "source", "irrelevant", "a source that was not wanted was found"),
+    ("a_metric_of_yours", "step", "sloppy", "a verdict is “sloppy”"),
+]
+
+
+def with_verdict(kind, word, metric="demo", **metrics):
+    """A report of three samples, of which one lost points by a verdict."""
+    low = Verdict(id="1", kind=kind, text="", verdict=word, lowers_score=True)
+    outcomes = [scored(0.25, metric, verdicts=[low, low]), scored(1.0, metric), scored(1.0, metric)]
+    return Report.of([Record(f"q{i}", each, "judge", i) for i, each in enumerate(outcomes)], **metrics)
+
+
+@pytest.mark.parametrize(("metric", "kind", "word", "costs"), COSTS)
+def test_a_report_says_what_costs_points_in_the_metric_s_own_words(metric, kind, word, costs):
+    assert with_verdict(kind, word, metric).conclusion() == f"{metric}: 0.750 on average. In 1 of 3 samples {costs}."
+
+
+def test_a_criterion_is_named_by_its_question():
+    polite = Criterion(
+        "polite", "Is it polite?", choices=("good", "fair"), llm=FakeLLM({"evidence": [], "verdict": "fair"})
+    )
+    found = evaluate([Sample(user_input="Why?", response="Look it up.")], polite)
+    assert found.conclusion() == "polite: 0.000 on average. In 1 of 1 sample “Is it polite?” is not answered “good”."
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([], "Nothing was scored."), ([None, None], "No sample has a score: the reasons are below."),
+     ([0.5, 1.0], "demo: 0.750 on average.")],
+)  # fmt: skip
+def test_a_report_without_a_cause_says_what_it_has(values, said):
+    assert report(values).conclusion() == said
