@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 
 from ragstone.errors import RagstoneError
 from ragstone.plain import printable
-from ragstone.report.tables import moment
 from ragstone.results.database import Database, Transaction
 from ragstone.results.record import Watched
 
@@ -72,6 +71,10 @@ class LowScore(BaseModel, frozen=True):
     submitted_at: float
 
 
+def _minute(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+
 class Alarm(BaseModel, frozen=True):
     """An alert's news: the mean has fallen below what its user accepts.
 
@@ -107,7 +110,7 @@ class Alarm(BaseModel, frozen=True):
 
     def conclusion(self) -> str:
         """The metric, its mean since the drop, the lowest that was wanted, and since when."""
-        since = "" if self.since is None else f", since {moment(self.since)} UTC"
+        since = "" if self.since is None else f", since {_minute(self.since)}"
         return printable(f"{self.metric} {self.recent_mean:.3f}, below {self.below:g}{since}")
 
     def __str__(self) -> str:
@@ -116,8 +119,7 @@ class Alarm(BaseModel, frozen=True):
             f"{self.metric} below {self.below}: mean {self.recent_mean:.3f} of the last {self.recent_samples:,} "
             f"samples, {self.mean:.3f} of all {self.samples:,}; lowest: {lowest}"
         )
-        at = datetime.fromtimestamp(self.at, timezone.utc)
-        return printable(f"Alarm of {at:%Y-%m-%d %H:%M} UTC: {text}", 3_000)
+        return printable(f"Alarm of {_minute(self.at)}: {text}", 3_000)
 
 
 @dataclass(slots=True)
@@ -202,8 +204,7 @@ def count_new(database: Database) -> str:
     except RagstoneError as error:
         with database.reading() as connection:
             ((since,),) = connection.execute(_NOT_COUNTED).fetchall()
-        at = "" if since is None else f"{datetime.fromtimestamp(since, timezone.utc):%Y-%m-%d %H:%M}"
-        return at and f"Not counted since {at} UTC: {printable(error, 1_000)}"
+        return "" if since is None else f"Not counted since {_minute(since)}: {printable(error, 1_000)}"
     return ""
 
 
