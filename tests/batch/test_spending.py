@@ -136,7 +136,9 @@ def test_a_metric_that_asks_no_judge_costs_nothing():
 
 def test_the_report_says_what_the_judge_cost():
     report = evaluate(ROWS, ContextRelevancy(llm=counted()), price=(1.0, 2.0))
-    assert re.search(r"tokens out +cost\ncontext_relevancy .* 0\.0020$", str(report), re.MULTILINE)
+    assert re.search(r" tokens out, cost 0\.0020$", str(report), re.MULTILINE)
     assert "cost" not in str(evaluate(ROWS, ContextRelevancy(llm=counted())))
     silent = FakeLLM(LLMReply('{"ids": [1]}'))
-    assert re.search(r" unknown$", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))), re.MULTILINE)
+    assert re.search(
+        r"cost unknown$", str(evaluate(ROWS, ContextRelevancy(llm=silent), price=(1.0, 2.0))), re.MULTILINE
+    )

@@ -23,11 +23,10 @@ from ragstone.report.tables import (
     FEW_GROUPS,
     INTERVAL,
     Tabular,
-    cost_cells,
+    cost_line,
     count,
     interval_of,
     moment,
-    money,
     narrower,
     number,
     of_groups,
@@ -430,9 +429,6 @@ class Report(Tabular):
         cells["scored"] = f"{each.scored:,}/{each.total:,}"
         if passes:
             cells["passed"] = DASH if each.passed is None else percent(each.passed)
-        cells |= cost_cells(each.cost)
-        if self.price:
-            cells["cost"] = money(each.cost, self.price)
         return cells
 
     def conclusion(self) -> str:
@@ -479,6 +475,8 @@ class Report(Tabular):
 
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
+        if self.aggregates().rows:
+            yield cost_line(self.aggregates().cost, self.price)
         for name, each in self.summary().items():
             if each.info.name != name and each.first is not None:
                 yield f"{name}: of samples from {moment(each.first)} to {moment(each.last)}"

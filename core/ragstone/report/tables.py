@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 DASH = "\u2013"
 INTERVAL = "95 % interval"
 ASSUMES = f"{INTERVAL}s assume that rows, or their groups, are a random draw, and that scores lie within their bounds"
-_COSTS = {
-    "llm_calls": "judge calls",
-    "embed_calls": "embedder calls",
-    "input_tokens": "tokens in",
-    "output_tokens": "tokens out",
-}
+_COSTS = (
+    ("llm_calls", "judge call", ""),
+    ("embed_calls", "embedder call", ""),
+    ("input_tokens", "token", " in"),
+    ("output_tokens", "token", " out"),
+)
 FEW_GROUPS = "{}, and fewer than 5 say too little of others"
 _NAME = 100
+_WIDTH = 80
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -80,15 +81,18 @@ def moment(at: float | None) -> str:
     return "unknown" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M}"
 
 
-def cost_cells(cost: "Cost") -> dict[str, str]:
-    """Judge calls, embedder calls, tokens in and out. What a provider did not report is unknown, never 0."""
-    cells: dict[str, str] = {}
-    for name, column in _COSTS.items():
-        reported = f"{cost.sums[name]:,}"
-        if cost.unknown[name]:
-            reported = f"at least {reported}" if cost.sums[name] else "unknown"
-        cells[column] = reported
-    return cells
+def cost_line(cost: "Cost", price: tuple[float, float] | None) -> str:
+    """Judge calls, embedder calls if any, tokens in and out, and money. What no provider counts is unknown, never 0."""
+    parts: list[str] = []
+    for name, noun, way in _COSTS:
+        n, unknown = int(cost.sums[name]), cost.unknown[name]
+        if unknown and not n:
+            parts.append(f"{noun}s{way} unknown")
+        elif n or name != "embed_calls":
+            parts.append(f"{'at least ' if unknown else ''}{count(n, noun)}{way}")
+    if price is not None:
+        parts.append(f"cost {money(cost, price)}")
+    return ", ".join(parts)
 
 
 def money(cost: "Cost", price: tuple[float, float]) -> str:
@@ -131,7 +135,8 @@ class Tabular(ABC):
 
     def __str__(self) -> str:
         title, head, rows = self.table()
-        table = text_table(head, [[printable(cell, _NAME) for cell in row] for row in rows]) if rows else []
+        cells = [[printable(cell, _NAME) for cell in row] for row in rows]
+        table = text_table(head, cells, width=_WIDTH) if rows else []
         return "\n".join([printable(title, 2 * _NAME), *table, *map(printable, self.remarks())])
 
     __repr__ = __str__

@@ -5,26 +5,42 @@ from collections.abc import Sequence
 
 from ragstone.plain import printable
 
+# Characters of a name that stay.
+_LEAST = 20
 
-def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> list[str]:
+
+def text_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1, width: int | None = None
+) -> list[str]:
     """Return the lines of a table, its columns as wide as they need to be.
 
     Args:
         head: The columns' names.
         rows: Their cells.
         names: How many of the first columns stand at the left; the others are numbers, and stand at the right.
+        width: How wide it should be: names in the first column are cut in their middle, to 20 characters at least.
 
     Example:
         >>> text_table(("metric", "mean"), [("demo", "0.5")])
         ['metric  mean', 'demo     0.5']
+        >>> text_table(("metric", "mean"), [("a name that is longer than that", "0.5")], width=30)[1]
+        'a name that …r than that   0.5'
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    if width is not None and sum(widths) + 2 * len(widths[1:]) > width:
+        most = max(_LEAST, width - sum(widths[1:]) - 2 * len(widths[1:]))
+        rows = [(_without_middle(row[0], most), *row[1:]) for row in rows]
+        widths[0] = min(widths[0], most)
     return [
         "  ".join(
             cell.ljust(w) if i < names else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in (head, *rows)
     ]
+
+
+def _without_middle(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[-((most - 1) // 2) :]}"
 
 
 def markdown_code(text: str, width: int = 100) -> str:
