@@ -7,7 +7,6 @@ import re
 import pytest
 
 from ragstone.live import Alarm, Alert
-from ragstone.testing import FakeLLM
 
 from ..support.http_server import HTTPServer  # noqa: TID252
 from ..support.judges import served  # noqa: TID252
@@ -72,10 +71,11 @@ def test_an_alarm_goes_to_slack(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     section = page("operations.md").split("### Alarms to Slack")[1]
     code = re.search(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
+    code = code.replace("from ragstone import Monitor\n", "")
     alarm = Alarm(metric="a", below=0.8, at=2.0, samples=90, mean=0.86, recent_samples=9, recent_mean=0.61, lowest=())
     with HTTPServer(lambda _: (200, b"ok")) as slack:
         monkeypatch.setenv("SLACK_WEBHOOK", slack.url)
-        names = {"Monitor": lambda *args, **options: options, "judge": FakeLLM([])}
+        names = {"Monitor": lambda *args, **options: options}
         exec(code, names)
         names["monitor"]["on_alarm"](alarm)
     (request,) = slack.requests
