@@ -182,9 +182,9 @@ class Unscored(_Shown):
 Outcome = Score | Unscored
 
 
-_AFFIRMATIVE = frozenset({"committal", "relevant", "supported", "yes"})
+_AFFIRMATIVE = frozenset({"answer", "relevant", "supported", "yes"})
 # Each is one of a pair of words.
-_NEGATIVE = frozenset({"irrelevant", "noncommittal", "unsupported"})
+_NEGATIVE = frozenset({"irrelevant", "no_answer", "unsupported"})
 # These kinds of verdicts have no third word.
 _YES_NO = frozenset({"part", "passage", "question"})
 # The names of parts that are raw signals end with these.
@@ -193,8 +193,15 @@ _RAW = frozenset({"count", "expected", "least"})
 _SAME = 1e-6
 
 
+def in_percent(share: float) -> str:
+    """A probability as a person says it; what rounds to none or all is near it, never quite there."""
+    if 0.005 <= share < 0.995:
+        return f"{100 * share:.0f} %"
+    return "under 1 %" if share < 0.5 else "over 99 %"
+
+
 def certainty(verdict: Verdict) -> str:
-    """The judge's probability of the word that it gave; "" where only the probability of another one is known.
+    """How sure the judge is of the word that it gave, "87 %"; "" where only the probability of another one is known.
 
     `Verdict.probability` is that of the affirmative word.
     """
@@ -203,16 +210,16 @@ def certainty(verdict: Verdict) -> str:
         return ""
     # Its choices are the user's, the best one first.
     if verdict.kind == "criterion":
-        return "" if verdict.lowers_score else f"p({word})={of_affirmative:.2f}"
+        return "" if verdict.lowers_score else in_percent(of_affirmative)
     if word in _AFFIRMATIVE:
-        return f"p({word})={of_affirmative:.2f}"
+        return in_percent(of_affirmative)
     of_two = word in _NEGATIVE or (word == "no" and verdict.kind in _YES_NO)
-    return f"p({word})={1.0 - of_affirmative:.2f}" if of_two else ""
+    return in_percent(1.0 - of_affirmative) if of_two else ""
 
 
 def shown_parts(score: Score) -> dict[str, float]:
     """Return the parts of a score that mean something to a reader, without raw signals."""
-    raw = {"open", "refused"} if score.metric == "response_relevancy" else set[str]()
+    raw = {"noncommittal", "open", "refused"} if score.metric == "response_relevancy" else set[str]()
     return {
         name: value
         for name, value in score.breakdown.items()
@@ -233,15 +240,16 @@ def cause_of(score: Score) -> str | None:
         return None
     least = min(cosines)
     fits = questions[cosines.index(least)] if len(questions) == len(cosines) else ""
-    what = f"“{fits}”" if fits else "another question"
-    return f"the answer fits {what} rather than the user's question (similarity {least:.2f})"
+    what = f"“{fits}”" if fits else "one"
+    return f"of the questions that the answer fits, {what} is least like the user's (similarity {least:.2f})"
 
 
 def verdict_lines(verdict: Verdict, width: int = 100) -> Iterator[str]:
     """Yield a verdict, and below it the passages that it points to, as text that a terminal obeys nothing of."""
     sure = certainty(verdict)
-    word = f"{verdict.verdict} {sure}" if sure else verdict.verdict
-    yield f"{verdict.kind} {verdict.id}: {word}: {printable(verdict.text, width)}"
+    word = f"{verdict.verdict} ({sure} sure)" if sure else verdict.verdict
+    head = f"{verdict.kind} {verdict.id}: {word}".replace("_", " ")
+    yield f"{head}: {printable(verdict.text, width)}"
     for evidence in verdict.evidence:
         # As the page counts contexts.
         where = evidence.field if evidence.chunk is None else f"context {evidence.chunk + 1}"

@@ -109,7 +109,7 @@ def test_lines(monkeypatch):
         "a b  m  0.500  below its threshold",
         "    1 of 2.",
         "    part 0.333",
-        f"    claim 1: supported p(supported)=0.99: {('Long ' * 50)[:99]}…",
+        f"    claim 1: supported (99 % sure): {('Long ' * 50)[:99]}…",
         "        [context 3 5-9] \\x1b[2J",
     ]
     none = Unscored(metric="m", reason="judge_error", detail="E: \x1b[1m\nmore", version="1")

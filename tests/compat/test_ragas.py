@@ -73,7 +73,7 @@ EXPECTED = {
     "set_on_objects": ["{'faithfulness': 1.0, 'answer_relevancy': 1.0, 'harmfulness': 1.0}"],
     "one_by_one": ["async 1.0", "sync 1.0", "critic 1.0", "grade 8.0", "mean 1.0", "row 1.0"],
     "collections": [
-        "faithfulness 1.0 The retrieved contexts support 1 of 1 claims",
+        "faithfulness 1.0 1 of 1 claims supported",
         "relevancy 1.0",
         "context_precision 1.0",
         "context_recall 1.0",

@@ -75,7 +75,7 @@ def decided(value: float, verdicts: str, answers: Mapping[str, float], calls: in
 # fmt: off
 FAITHFULNESS = [
     Case(1, "claim: s", {"supported": 1, "claims": 1}, 2, evidence=["retrieved_contexts[0]: Bob sat."]),
-    Case(1 / 3, "claim: s -x -m", {"supported": 1, "claims": 3}, 2, "1 of 3 claims of the response",
+    Case(1 / 3, "claim: s -x -m", {"supported": 1, "claims": 3}, 2, "1 of 3 claims supported",
          sees=["response", "context claims"]),
     Case(0, "claim: -m -m", {"supported": 0, "claims": 2}, 2),
     Case(None, "claim: ", said="response"),
@@ -295,7 +295,7 @@ CONTEXT_PRECISION = [
 
 def similar(angles: Sequence[float], verdicts: str, rule: str, value: float) -> Case:
     """Questions at these angles to the one asked, flagged noncommittal or not."""
-    asked = [{"question": f"q{i}", "noncommittal": "non" in word} for i, word in enumerate(verdicts.split())]
+    asked = [{"question": f"q{i}", "noncommittal": "no_" in word} for i, word in enumerate(verdicts.split())]
     return Case(value, f"question: {verdicts}", angles=angles, sees=["response"], gives={"questions": {"questions": asked}},
                 options={"strictness": len(angles), "noncommittal": rule})
 
@@ -312,27 +312,27 @@ def evading(p: float, rule: str, scoring: str, value: float) -> Case:
 def answering(size: int, word: str, verdict: str) -> Case:
     """A response of 60 tokens, or of more, which is asked of in other words; without probabilities the word decides."""
     step, sees = ("open", "question response") if size <= 240 else ("refused", "response question")
-    return Case(0 if "non" in verdict else 0.5, f"question: {verdict}", calls=2, way="one_by_one", angles=[60],
+    return Case(0 if "no_" in verdict else 0.5, f"question: {verdict}", calls=2, way="one_by_one", angles=[60],
                 gives={"questions": ["q"], step: word}, sample={"response": "x" * size}, options={"strictness": 1},
                 sees=["response", sees])
 
 
-NON = "noncommittal"
+NON = "no_answer"
 RESPONSE_RELEVANCY = [
-    similar([60, 60, 60], "committal committal committal", "all", 0.5),
-    similar([180, 180], "committal committal", "any", -1.0),
+    similar([60, 60, 60], "answer answer answer", "all", 0.5),
+    similar([180, 180], "answer answer", "any", -1.0),
     similar([0, 60, 90], f"-{NON} -{NON} -{NON}", "all", 0.0),
-    similar([0, 60, 90], f"-{NON} committal committal", "any", 0.0),
-    similar([0, 60, 90], f"{NON} committal committal", "majority", 0.5),
-    similar([60, 60], f"{NON} committal", "majority", 0.5),  # half is no majority
+    similar([0, 60, 90], f"-{NON} answer answer", "any", 0.0),
+    similar([0, 60, 90], f"{NON} answer answer", "majority", 0.5),
+    similar([60, 60], f"{NON} answer", "majority", 0.5),  # half is no majority
     similar([120], NON, "off", -0.5),
     similar([180], f"-{NON}", "all", 0.0),
     evading(0.0001, "all", "count", -0.5), evading(0.0001, "any", "expected", -0.5),
     evading(0.9999, "majority", "count", 0), evading(0.9999, "all", "expected", 0),
     evading(0.9999, "off", "count", -0.5), evading(0.9999, "off", "expected", -0.5),
-    answering(240, "yes", "committal"), answering(240, "no", f"-{NON}"),
-    answering(241, "answered", "committal"), answering(241, "refused", f"-{NON}"),
-    decided(0.375, "question: committal", {"": 0.75}, 2, writes={"questions": ["q"]}, angles=[60], options={"strictness": 1}),
+    answering(240, "yes", "answer"), answering(240, "no", f"-{NON}"),
+    answering(241, "answered", "answer"), answering(241, "refused", f"-{NON}"),
+    decided(0.375, "question: answer", {"": 0.75}, 2, writes={"questions": ["q"]}, angles=[60], options={"strictness": 1}),
     decided(0, f"question: -{NON}", {"": 0.0}, 2, writes={"questions": ["q"]}, angles=[120], options={"strictness": 1}),
 ]
 

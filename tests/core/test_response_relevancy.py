@@ -37,7 +37,7 @@ def score(flags, angles):
 
 def test_what_lowers_a_cosine_is_the_question_that_the_answer_fits():
     outcome = score([False, False, False], [60, 90, 0])
-    cause = "the answer fits “q1” rather than the user's question (similarity 0.00)"
+    cause = "of the questions that the answer fits, “q1” is least like the user's (similarity 0.00)"
     assert cause_of(outcome) == cause
     assert cause in str(outcome)
     report = evaluate([SAMPLE], ResponseRelevancy(llm=asking(False), embedder=placed(at(60)), strictness=1))
@@ -134,7 +134,7 @@ def test_the_cut_that_ships_decides_by_the_question_that_suits_the_length(asked,
         z = fitted.weights[asked] * math.log(bounded / (1 - bounded)) + fitted.intercept
         p = 1 / (1 + math.exp(-z))
         assert verdict.probability == pytest.approx(1 - p)
-        assert (verdict.verdict == "noncommittal") is (z >= 0)
+        assert (verdict.verdict == "no_answer") is (z >= 0)
         assert (outcome.breakdown[asked], len(outcome.breakdown.keys() & STEPS)) == (refused, 1)
         assert p > last
         last = p

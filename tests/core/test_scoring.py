@@ -18,6 +18,17 @@ SAMPLE = Sample(
     response="Jane Austen wrote it [1]. It came out in 1815 [2].",
     reference="It is by Jane Austen. It is from 1815.",
 )
+OF_SEVERAL = (
+    ". Counted, the score is {counted:.2f} (weighed by how sure the judge is of each: {expected:.2f}).",
+    ". Weighed by how sure the judge is of each, the score is {expected:.2f} (counted: {counted:.2f}).",
+)
+SAID = {
+    "response_completeness": ("1 of 1 parts of the question; the judge is over 99 % sure.",) * 2,
+    "response_relevancy": (
+        "to the user's question; the judge is over 99 % sure that it is answered.",
+        "sure that it is answered: {counted:.2f} x 1.00 gives {expected:.2f}.",
+    ),
+}
 EXPECTING = [name for name in metric_names() if metric_class(name).has_expected]
 
 
@@ -50,9 +61,10 @@ def test_the_judge_decides_and_the_outcome_says_how_it_was_scored(name):
     assert counted.breakdown == expected.breakdown == auto.breakdown
     assert counted.value == counted.breakdown["count"] != expected.value == expected.breakdown["expected"]
     assert auto.value == chosen.value
-    by_count, by_judge = f"{counted.value:.2f} by count", f"{expected.value:.2f} by the judge's probabilities"
-    assert counted.reason.endswith(f"The score is {by_count} ({by_judge}).")
-    assert expected.reason.endswith(f"The score is {by_judge} ({by_count}).")
+    of_count, of_shares = SAID.get(name, OF_SEVERAL)
+    numbers = {"counted": counted.value, "expected": expected.value}
+    assert counted.reason.endswith(of_count.format(**numbers))
+    assert expected.reason.endswith(of_shares.format(**numbers))
     assert {"count", "expected"}.isdisjoint(made(name, grading("together")).score(SAMPLE).breakdown)
 
 
@@ -145,6 +157,15 @@ def test_what_is_no_probability_is_an_adapters_fault_and_no_exception(name, by, 
     assert said in outcome.detail
 
 
+@pytest.mark.parametrize(
+    ("choices", "said"),
+    [(("yes", "no"), "Is it polite? yes; the judge is 75 % sure."),
+     (("good", "fair", "poor"), "Is it polite? good; the judge's shares: good 75 %, fair 12 %, poor 12 %.")],
+)  # fmt: skip
+def test_a_criterion_says_how_sure_the_judge_is(choices, said):
+    assert Criterion("polite", "Is it polite?", choices=choices, llm=grading()).score(SAMPLE).reason == said
+
+
 def test_rounding_does_not_pass_the_best_value():
     choices = {f"word{i}x": float(i > 0) for i in range(8)}
     given = dict(zip(choices, (0.0, 0.1, 0.7, 0.1, 0.3, 0.3, 0.2, 0.1), strict=True))
@@ -156,14 +177,18 @@ def test_rounding_does_not_pass_the_best_value():
 @pytest.mark.parametrize(
     ("kind", "word", "of_affirmative", "shown"),
     [
-        ("question", "noncommittal", 0.04, "noncommittal p(noncommittal)=0.96: "),
-        ("question", "committal", 0.9, "committal p(committal)=0.90: "),
-        ("passage", "no", 0.33, "no p(no)=0.67: "),
-        ("claim", "unsupported", 0.25, "unsupported p(unsupported)=0.75: "),
+        ("question", "no_answer", 0.04, "no answer (96 % sure): "),
+        ("question", "answer", 0.9, "answer (90 % sure): "),
+        ("passage", "no", 0.33, "no (67 % sure): "),
+        ("claim", "unsupported", 0.25, "unsupported (75 % sure): "),
         ("claim", "contradicted", 0.25, "contradicted: "),  # of three words
         ("source_answer", "no", 0.25, "no: "),
+        ("claim", "supported", 1.0, "supported (over 99 % sure): "),
+        ("claim", "supported", 0.004, "supported (under 1 % sure): "),
     ],
 )
 def test_the_probability_printed_is_of_the_word_printed(kind, word, of_affirmative, shown):
     verdict = Verdict(id="1", kind=kind, text="It.", verdict=word, probability=of_affirmative)
-    assert f"{kind} 1: {shown}It." in str(Score(metric="m", value=0.5, reason="", version="1", verdicts=(verdict,)))
+    assert f"{kind.replace('_', ' ')} 1: {shown}It." in str(
+        Score(metric="m", value=0.5, reason="", version="1", verdicts=(verdict,))
+    )

@@ -12,7 +12,7 @@ from .reports import report, scored
 COSTS = [
     ("faithfulness", "claim", "unsupported", "the contexts do not support a claim of the answer"),
     ("context_recall", "claim", "not_in_source", "the contexts do not support a claim of the reference"),
-    ("response_relevancy", "question", "noncommittal", "the answer does not answer the question"),
+    ("response_relevancy", "question", "no_answer", "the answer does not answer the question"),
     ("response_completeness", "part", "no", "the answer does not cover all that was asked"),
     ("context_relevancy", "sentence", "irrelevant", "the contexts hold text that the question does not need"),
     ("context_precision", "context", "useless", "useful contexts are missing or stand behind others"),

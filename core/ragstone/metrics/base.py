@@ -16,7 +16,7 @@ from ragstone.judging.prompt import digest, tokens
 from ragstone.metrics.asking import Asker
 from ragstone.metrics.models import JUDGE, WRITER, embedder_of
 from ragstone.options import Count, Flag, checked, checked_fields
-from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict
+from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict, certainty
 from ragstone.plain import is_visible
 from ragstone.sample import IdField, Sample, SampleField
 from ragstone.text import WINDOW
@@ -383,16 +383,15 @@ class Metric(Asker, ABC):
         expected: float | None = None,
         breakdown: Mapping[str, float] | None = None,
         verdicts: Sequence[Verdict] = (),
+        shares: str = "",
     ) -> Score:
         parts = dict(breakdown or {})
         if expected is not None:
-            by_count, by_judge = "undefined by count", f"{expected:.2f} by the judge's probabilities"
             if value is not None:
-                by_count = f"{value:.2f} by count"
                 parts["count"] = value
             parts["expected"] = expected
-            value, stated, other = (expected, by_judge, by_count) if self.expects else (value, by_count, by_judge)
-            reason = f"{reason} The score is {stated} ({other})."
+            reason = f"{reason.rstrip('.')}{shares or self._by_shares(value, expected, verdicts)}."
+            value = expected if self.expects else value
         elif self.expects:
             raise CannotScore("undefined", "scoring='expected': the metric has no expected value (0 of 0)")
         if value is None:
@@ -410,6 +409,15 @@ class Metric(Asker, ABC):
             verdicts=tuple(verdicts),
             version=self.version,
         )
+
+    def _by_shares(self, value: float | None, expected: float, verdicts: Sequence[Verdict]) -> str:
+        """How sure the judge is, behind a reason; of several items, the score that comes of it beside the count."""
+        if len(verdicts) == 1 and (sure := certainty(verdicts[0])):
+            return f"; the judge is {sure} sure"
+        counted = "undefined" if value is None else f"{value:.2f}"
+        if self.expects:
+            return f". Weighed by how sure the judge is of each, the score is {expected:.2f} (counted: {counted})"
+        return f". Counted, the score is {counted} (weighed by how sure the judge is of each: {expected:.2f})"
 
     def reaches(self, value: float, threshold: float) -> bool:
         """Whether a value is as good as a threshold or better, by the metric's direction."""

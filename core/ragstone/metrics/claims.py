@@ -176,9 +176,10 @@ class SupportedClaims(SplittingMetric):
         if expected is not None:
             breakdown["least"] = least(checks, "supported")
         verdicts = verdicts_of("claim", [claim.text for claim in claims], checks, "supported")
+        of = "" if self.claims_of == "response" else f" of the {self.claims_of}"
         return self._score(
             self.value_of(verdicts, sample, {}),
-            f"The retrieved contexts support {supported} of {len(claims)} claims of the {self.claims_of}.",
+            f"{supported} of {len(claims)} claims{of} supported.",
             expected=expected,
             breakdown=breakdown,
             verdicts=verdicts,

@@ -15,7 +15,7 @@ from ragstone.metrics.base import FOLLOW_UP, ItemKind
 from ragstone.metrics.claims import SplittingMetric
 from ragstone.metrics.models import JUDGE
 from ragstone.options import Share, Text, checked
-from ragstone.outcome import Evidence, Score, Verdict
+from ragstone.outcome import Evidence, Score, Verdict, in_percent
 from ragstone.plain import printable
 from ragstone.sample import Sample, SampleField
 
@@ -157,6 +157,7 @@ class Criterion(SplittingMetric):
             f"{self.question} {answer.choice}.",
             expected=expected,
             verdicts=[verdict],
+            shares=_shares(answer),
         )
 
     def _alone(self, sample: Sample) -> Flow[Answer]:
@@ -175,3 +176,12 @@ class Criterion(SplittingMetric):
         task += "evidence: numbers of the sentences that show it, [] if none."
         form, read = pointing_form(words, len(sentences)), partial(pointing, sentences=sentences)
         return (yield from self.ask_json("verdict", data, task, form, read))
+
+
+def _shares(answer: Answer) -> str:
+    """How sure the judge is: of the word that it gave or, of a graded question, of each."""
+    shares = answer.probabilities or {}
+    if len(shares) == 2:
+        return f"; the judge is {in_percent(shares[answer.choice])} sure"
+    of_each = [f"{word} {in_percent(share)}" for word, share in shares.items()]
+    return f"; the judge's shares: {', '.join(of_each)}" if of_each else ""

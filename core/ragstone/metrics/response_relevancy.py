@@ -13,7 +13,7 @@ from ragstone.metrics.base import FOLLOW_UP, Metric
 from ragstone.metrics.fitted import OPEN, REFUSED
 from ragstone.metrics.values import cosines_to_first, verdicts_of
 from ragstone.options import Count
-from ragstone.outcome import Score
+from ragstone.outcome import Score, in_percent
 from ragstone.plain import is_visible
 from ragstone.sample import Sample, SampleField
 
@@ -96,7 +96,7 @@ class ResponseRelevancy(Metric):
         A score within [-1, 1] (unrelated texts are near 0; below 0 is rare). Breakdown: `cosine_1` to
         `cosine_N`, `noncommittal` (the share flagged), and where there are probabilities `count`, `expected`, and
         `open` and `refused` (the judge's probabilities that the user has no answer, and of a refusal). Verdicts: each
-        question, "committal" or "noncommittal". `Unscored("judge_unparseable")` also when the embedder returns zero
+        question, "answer" or "no_answer". `Unscored("judge_unparseable")` also when the embedder returns zero
         vectors, NaN or the wrong shape.
 
     Source:
@@ -159,26 +159,37 @@ class ResponseRelevancy(Metric):
         if probability is not None:
             expected = mean if self.noncommittal == "off" else mean * (1.0 - probability)
         lowers = off or (self.expects and self.noncommittal != "off")
-        shares = None if probability is None else {"committal": 1.0 - probability, "noncommittal": probability}
+        shares = None if probability is None else {"answer": 1.0 - probability, "no_answer": probability}
         verdicts = verdicts_of(
             "question",
             [text for text, _ in questions],
-            [Answer("noncommittal" if flag else "committal", shares) for _, flag in questions],
-            "committal",
+            [Answer("no_answer" if flag else "answer", shares) for _, flag in questions],
+            "answer",
             [flag and lowers for _, flag in questions],
         )
+        why = f"Questions that the answer fits have a mean similarity of {mean:.2f} to the user's question"
         if off and not self.expects:
-            why = f"Judged a refusal, so 0; similarity to the question would be {mean:.2f}."
-        else:
-            why = f"Questions made from the response have a mean similarity of {mean:.2f} to the user's question."
-            why += f" {flagged} of {len(questions)} flag it as a refusal." if flagged else ""
+            why = f"The answer does not answer the question, so the score is 0; its similarity would be {mean:.2f}"
+        elif flagged and probability is None:
+            why += f"; {flagged} of {len(questions)} are marked as no answer"
         return self._score(
             value,
-            why,
+            f"{why}.",
             expected=expected,
             breakdown=breakdown,
             verdicts=verdicts,
+            shares="" if probability is None else self._shares(mean, probability, flagged=flagged > 0),
         )
+
+    def _shares(self, mean: float, probability: float, *, flagged: bool) -> str:
+        """How sure the judge is that the question is answered, and the score that comes of it."""
+        sure = in_percent(probability if flagged else 1.0 - probability)
+        words = f"; the judge is {sure} sure that it is {'not ' if flagged else ''}answered"
+        if self.noncommittal == "off":
+            return f"{words}, which does not count"
+        if not self.expects:
+            return words
+        return f"{words}: {mean:.2f} x {1.0 - probability:.2f} gives {mean * (1.0 - probability):.2f}"
 
     def _questions(self, user_input: str, response: str) -> Flow[list[tuple[str, bool]]]:
         """Ask for the questions, each with whether it is flagged noncommittal: all in one call, or one in each call."""
