@@ -69,7 +69,7 @@ def facts(seed: int) -> Facts:
         "reference": several(5),
         "contexts": several(4),
         "answers": several(5),
-        "copied": draw.randint(0, 6),
+        "needed": draw.randint(0, 6),
         "length": draw.randint(1, 60),
         "evades": draw.random() < 0.2,
     }
@@ -112,7 +112,7 @@ def ours(found: Facts) -> FakeLLM:
             "verdicts": lambda: {"verdicts": checked(claims)},
             "useful": lambda: {"answers": numbered("contexts")},
             "answers": lambda: {"answers": numbered("answers")},
-            "copied": lambda: {"sentences": copied(found)},
+            "sentences": lambda: {"ids": list(range(1, min(found["needed"], 2 * len(found["contexts"])) + 1))},
             "questions": lambda: (
                 {"items": [{"keyphrase": text, "question": text} for text in items("answers")]}
                 if metric == "summarization_score"
@@ -124,9 +124,9 @@ def ours(found: Facts) -> FakeLLM:
 
 
 def copied(found: Facts) -> str:
-    """Return what the judge copies of the contexts."""
+    """Return what the judge of ragas 0.1.10 copies of the contexts."""
     sentences = ["Context 0 says this.", "It says that."] * 3
-    return " ".join(sentences[: found["copied"]]) or "Insufficient Information."
+    return " ".join(sentences[: found["needed"]]) or "Insufficient Information."
 
 
 def answer(form: str, text: str, found: Facts, asked: int) -> Mapping[str, Any]:

@@ -57,7 +57,7 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
     **dict.fromkeys(
-        ("MLLMTestCase", "MLLMTestCaseParams", "MultiModalFaithfulness", "MultiModalRelevance",
+        ("MLLMImage", "MLLMTestCase", "MLLMTestCaseParams", "MultiModalFaithfulness", "MultiModalRelevance",
          "multimodal_faithness", "multimodal_relevance"),
         "ragstone scores texts, not images",
     ),
@@ -115,6 +115,7 @@ _INSTEAD: Mapping[str, str] = {
     "helicone_config": "name the proxy's address as base_url of your client",
     "instrument_llama_index": "use ragstone_llama_index.instrument",
     "observe": "score live answers by a ragstone.Monitor",
+    "save_as": "write each golden.model_dump() to a file",
     "settings": "nothing here needs settings: no telemetry is sent",
 }  # fmt: skip
 """By the libraries' names, of classes, functions or modules. There is nothing for another."""

@@ -35,7 +35,7 @@ ENTITIES = "ragas.metrics has no ContextEntityRecall: use LLMContextRecall"
         ("deepeval.metrics.base_metric", "BaseConversationalMetric", "score each answer as an LLMTestCase"),
         ("deepeval.tracing", "observe", "by a ragstone.Monitor"),
         ("deepeval.models", "AnthropicModel", 'pass model="langchain:anthropic:MODEL"'),
-        ("deepeval.test_case", "MLLMTestCase", "scores texts, not images"),
+        ("deepeval.test_case", "MLLMImage", "scores texts, not images"),
         ("deepeval.scorer", "Scorer", "ragstone has nothing for it"),
     ],
 )
@@ -80,7 +80,7 @@ def test_what_is_not_there_is_refused_where_it_is_used(use: Callable[[], Any], s
         use()
 
 
-@pytest.mark.parametrize(("library", "name"), [("ragas.exceptions", "ExceptionInRunner"), ("deepeval.errors", "Any")])
+@pytest.mark.parametrize(("library", "name"), [("ragas.exceptions", "RagasException"), ("deepeval.errors", "Any")])
 def test_what_scripts_catch_is_an_exception(library: str, name: str) -> None:
     caught = getattr(import_module(f"ragstone_compat.{library}"), name)
     with pytest.raises(caught):

@@ -4,8 +4,6 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -17,7 +15,7 @@ from ragstone_compat.missing import missing_name
 
 _Case = TypeVar("_Case", bound=LLMTestCase)
 _LISTS = ("context", "retrieval_context")
-_JSON = ("additional_metadata", "expected_tools", "metadata", "tags", "tools_called")
+_JSON = ("additional_metadata", "expected_tools", "metadata", "tools_called")
 """The columns whose cells are JSON."""
 
 
@@ -85,38 +83,6 @@ class EvaluationDataset:
         """
         self.test_cases += _read(LLMTestCase, _csv_rows(file_path, columns), columns)
 
-    def save_as(
-        self, file_type: str, directory: str, file_name: str | None = None, include_test_cases: bool = False
-    ) -> str:
-        """Write the goldens to a file that is read by `add_goldens_from_...`.
-
-        Args:
-            file_type: "json", "jsonl" or "csv".
-            directory: Where; it is created.
-            file_name: Without its ending; by default, the time.
-            include_test_cases: Whether test cases are written, too.
-
-        Returns:
-            The file's path.
-
-        Raises:
-            ValueError: There are no goldens, it is another kind of file, or a text in CSV has the sign between texts.
-        """
-        if not (goldens := [*self.goldens, *(self.test_cases if include_test_cases else ())]):
-            raise ValueError("there are no goldens to save")
-        rows = [each.model_dump(mode="json", exclude_none=True, exclude={"multimodal"}) for each in goldens]
-        if file_type == "csv":
-            text = _as_csv(rows)
-        elif file_type in ("json", "jsonl"):
-            lines = [json.dumps(row, ensure_ascii=False) for row in rows]
-            text = "\n".join(lines) if file_type == "jsonl" else f"[{', '.join(lines)}]"
-        else:
-            raise ValueError(f"{file_type!r}: save as json, jsonl or csv")
-        path = Path(directory, f"{file_name or datetime.now().strftime('%Y%m%d_%H%M%S')}.{file_type}")  # noqa: DTZ005
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="")
-        return str(path)
-
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
         return missing_name(__name__, name)
 
@@ -146,16 +112,3 @@ def _csv_rows(file_path: str, named: Mapping[str, str]) -> list[dict[str, Any]]:
             if column in row:
                 row[column] = row[column].split(parts) if name in _LISTS else json.loads(row[column])
     return rows
-
-
-def _as_csv(rows: list[dict[str, Any]]) -> str:
-    for row in rows:
-        for name in row.keys() & {*_LISTS, *_JSON}:
-            if name in _LISTS and any("|" in text for text in row[name]):
-                raise ValueError(f"{name}: a text has | in it, which parts texts in CSV: save as json")
-            row[name] = "|".join(row[name]) if name in _LISTS else json.dumps(row[name], ensure_ascii=False)
-    text = StringIO()
-    writer = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -1,8 +1,9 @@
 """Judges by DeepEval's names."""
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Mapping
+from functools import partial
 from inspect import signature
 from typing import Annotated, Any, Literal
 
@@ -83,39 +84,21 @@ class DeepEvalBaseLLM:
         """Return the model."""
         return self
 
-    @cached_property
-    def judge(self) -> BaseLLM:
-        """The model as ragstone's judge."""
-        return _AsyncJudge(self)
 
-    @cached_property
-    def sync_judge(self) -> BaseLLM:
-        """Likewise, where `async_mode` is False."""
-        return _SyncJudge(self)
+class OwnJudge(BaseLLM):
+    """A `DeepEvalBaseLLM` as ragstone's judge, asked by `a_generate`, or by `generate` in a thread."""
 
+    def __init__(self, own: Any, async_mode: bool) -> None:  # noqa: ANN401 - it has the methods that the user wrote
+        self.model, self._own, self._async_mode = own.get_model_name(), own, async_mode
 
-class _Own:
-    def __init__(self, own: Any) -> None:  # noqa: ANN401 - it has the methods that the user wrote
-        self.own = own
-        self.model = own.get_model_name()
-
-    def _asked(self, ask: Callable[..., Any], request: LLMRequest) -> Any:  # noqa: ANN401 - text, an object, or awaitable
-        takes_schema = is_constrained(request) and "schema" in signature(ask).parameters
-        return ask(as_one_text(request), **({"schema": _type_of(request.schema)} if takes_schema else {}))
-
-
-class _AsyncJudge(_Own, BaseLLM):
     async def agenerate(self, request: LLMRequest, /) -> LLMReply:
-        return _own_reply(await self._asked(self.own.a_generate, request))
-
-
-class _SyncJudge(_Own, BaseLLM):
-    def generate(self, request: LLMRequest, /) -> LLMReply:
-        return _own_reply(self._asked(self.own.generate, request))
-
-
-def _own_reply(answer: object) -> LLMReply:
-    return LLMReply(answer.model_dump_json() if isinstance(answer, BaseModel) else str(answer))
+        """Answer one request."""
+        ask = self._own.a_generate if self._async_mode else self._own.generate
+        takes_schema = is_constrained(request) and "schema" in signature(ask).parameters
+        options = {"schema": _type_of(request.schema)} if takes_schema else {}
+        asking = partial(ask, as_one_text(request), **options)
+        answer = await (asking() if self._async_mode else asyncio.to_thread(asking))
+        return LLMReply(answer.model_dump_json() if isinstance(answer, BaseModel) else str(answer))
 
 
 def _type_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401

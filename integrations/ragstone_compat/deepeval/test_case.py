@@ -2,7 +2,6 @@
 
 from enum import Enum
 from typing import Any
-from uuid import uuid4
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
@@ -26,7 +25,6 @@ SingleTurnParams = Enum(
 )
 """The fields of a test case. A GEval may see the first five."""
 LLMTestCaseParams = SingleTurnParams
-_IMAGE = "[DEEPEVAL:IMAGE:"
 
 
 class ToolCall(BaseModel):
@@ -35,26 +33,6 @@ class ToolCall(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: str
-    description: str | None = None
-    reasoning: str | None = None
-    output: Any = None
-    input_parameters: dict[str, Any] | None = Field(
-        None, validation_alias=AliasChoices("input_parameters", "inputParameters")
-    )
-
-
-class MLLMImage(BaseModel):
-    """An image. It is kept, and stands in a text by its mark; a test case with one is scored by no metric here."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str = Field(default_factory=lambda: uuid4().hex)
-    url: str | None = None
-    dataBase64: str | None = None  # noqa: N815
-    mimeType: str | None = None  # noqa: N815
-
-    def __str__(self) -> str:
-        return f"{_IMAGE}{self.id}]"
 
 
 class LLMTestCase(BaseModel):
@@ -77,15 +55,7 @@ class LLMTestCase(BaseModel):
     tools_called: list[ToolCall] | None = None
     expected_tools: list[ToolCall] | None = None
     comments: str | None = None
-    tags: list[str] | None = None
-    token_cost: float | None = None
-    completion_time: float | None = None
     multimodal: bool = False
-
-    def model_post_init(self, _: Any, /) -> None:  # noqa: ANN401 - pydantic's
-        """See whether there are images."""
-        texts = (self.input, self.actual_output, self.expected_output, self.context, self.retrieval_context)
-        self.multimodal = self.multimodal or _IMAGE in str(texts)
 
     @property
     def additional_metadata(self) -> dict[str, Any] | None:

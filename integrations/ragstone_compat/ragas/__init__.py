@@ -12,11 +12,9 @@ from functools import partial
 from ragstone import __version__ as __version__
 from ragstone_compat import missing
 from ragstone_compat.ragas import (
-    cost,
     dataset_schema,
     embeddings,
     evaluation,
-    exceptions,
     integrations,
     llms,
     metrics,
@@ -44,12 +42,10 @@ _MODULES = {
     **{f"metrics.collections.{name}": metrics for name in _COLLECTIONS},
     **{f"metrics.collections.{name}.metric": metrics for name in _COLLECTIONS},
     **{f"integrations.{name}": integrations for name in ("langchain", "llama_index")},
-    "cost": cost,
     "dataset_schema": dataset_schema,
     "embeddings": embeddings,
     "embeddings.base": embeddings,
     "evaluation": evaluation,
-    "exceptions": exceptions,
     "integrations": integrations,
     "llms": llms,
     "llms.base": llms,

@@ -53,6 +53,8 @@ class EvaluationDataset:
     """A data set."""
 
     samples: Sequence[SingleTurnSample]
+    backend: str | None = None
+    name: str | None = None
 
     @classmethod
     def from_list(cls, data: Any, column_map: Mapping[str, str] | None = None, **_: object) -> "EvaluationDataset":  # noqa: ANN401
@@ -81,6 +83,8 @@ class EvaluationDataset:
             if isinstance(row, BadLine):
                 raise ValueError(f"row {number}: {row.problem}")
             fields = row.sample.model_dump(include=set(_FIELDS), exclude_unset=True)
+            if "summary" in record:
+                fields.setdefault("response", record["summary"])
             samples.append(SingleTurnSample(**fields, **ids, reference_contexts=record.get(column)))
         return cls(samples)
 
@@ -112,10 +116,6 @@ class EvaluationDataset:
     def to_csv(self, path: str | Path) -> None:
         """Write a CSV file by pandas."""
         self.to_pandas().to_csv(path, index=False)
-
-    def get_sample_type(self) -> type[SingleTurnSample]:
-        """Return the class of the samples."""
-        return type(self.samples[0])
 
     def features(self) -> list[str]:
         """Return the names of the fields that the first sample has."""

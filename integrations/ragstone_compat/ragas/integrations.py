@@ -2,14 +2,9 @@
 
 from typing import Any
 
-from ragstone_compat.ragas import embeddings, llms
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset, EvaluationResult
 from ragstone_compat.ragas.evaluation import evaluate as evaluate_dataset
 from ragstone_compat.ragas.metrics.base import Metric
-
-LangchainLLMWrapper, LlamaIndexLLMWrapper = llms.LangchainLLMWrapper, llms.LlamaIndexLLMWrapper
-LangchainEmbeddingsWrapper = embeddings.LangchainEmbeddingsWrapper
-LlamaIndexEmbeddingsWrapper = embeddings.LlamaIndexEmbeddingsWrapper
 
 
 class EvaluatorChain:

@@ -1,7 +1,5 @@
 """`RunConfig`, where ragas has it."""
 
-import numpy
-
 from ragstone_compat.shared import check_names
 
 
@@ -13,8 +11,8 @@ class RunConfig:
         max_retries: Without effect, as are those that are not named: a call that fails is tried again up to five times.
         max_wait: Without effect.
         max_workers: Calls to judges in flight at most.
-        seed: That of `rng`, which nothing here uses.
-        **others: `exception_types`, `log_tenacity`, `thread_timeout`: without effect.
+        seed: Without effect, as are the others (`exception_types`, `log_tenacity`, `thread_timeout`).
+        **others: Likewise.
 
     Raises:
         TypeError: ragas' class has no such option.
@@ -30,6 +28,5 @@ class RunConfig:
         **others: object,
     ) -> None:
         check_names("RunConfig", others, ("exception_types", "log_tenacity", "thread_timeout"))
-        self.timeout, self.max_workers, self.seed = timeout, max_workers, seed
-        self.max_retries, self.max_wait = max_retries, max_wait
-        self.rng = numpy.random.default_rng(seed)
+        self.timeout, self.max_retries, self.max_wait, self.max_workers = timeout, max_retries, max_wait, max_workers
+        self.seed = seed

@@ -26,6 +26,7 @@ from ragstone.errors import RagstoneError
 from ragstone.judge import Judge
 from ragstone.sample import SampleField
 from ragstone_compat.deepeval.metrics.native import RelevantShare, Uncontradicted
+from ragstone_compat.deepeval.models import DeepEvalBaseLLM, OwnJudge
 from ragstone_compat.deepeval.test_case import LLMTestCase
 from ragstone_compat.shared import GRADES, judge_by_name
 
@@ -134,8 +135,8 @@ class BaseMetric:
     @cached_property
     def judge(self) -> Judge:
         """Who is asked."""
-        own = "judge" if self.async_mode else "sync_judge"
-        return judge_by_name(getattr(self.model, own, self.model))
+        is_own = isinstance(self.model, DeepEvalBaseLLM)
+        return judge_by_name(OwnJudge(self.model, self.async_mode) if is_own else self.model)
 
     def asked_alone(self) -> "BaseMetric":
         """Return a copy whose `async_mode` is False."""
@@ -147,10 +148,11 @@ class BaseMetric:
         """Return a test case as a sample: what a GEval sees of it, or all but the context.
 
         Raises:
-            NotImplementedError: There are images in it.
+            TypeError: It is no test case.
         """
-        if test_case.multimodal:
-            raise NotImplementedError(f"{self.__name__}: ragstone scores texts, not images")
+        if not isinstance(cast("object", test_case), LLMTestCase):
+            kind = type(test_case).__name__
+            raise TypeError(f"{self.__name__}: measures one LLMTestCase, not a {kind}; evaluate takes a list of them")
         named = [param.value for param in getattr(self, "evaluation_params", ())]
         names = named or [name for name in _FIELDS if name != "context"]
         return Sample.model_validate({_FIELDS[name]: getattr(test_case, name) for name in names})

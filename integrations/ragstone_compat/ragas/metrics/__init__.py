@@ -81,9 +81,9 @@ class IDBasedContextRecall(
 
 
 class ContextRelevancy(
-    Metric, name="context_relevancy", kind=native.CopiedShare, ignores=("show_deprecation_warning",)
+    Metric, name="context_relevancy", kind=ragstone.ContextRelevancy, ignores=("show_deprecation_warning",)
 ):
-    """`native.CopiedShare`, by ragas' name."""
+    """`ragstone.ContextRelevancy`, by ragas' name."""
 
 
 class AnswerCorrectness(
@@ -147,16 +147,12 @@ class AspectCritic(Metric):
 
     def __init__(self, name: str, definition: str, llm: object = None, **options: object) -> None:
         super().__init__(llm, **options)
-        vars(self).update(name=name, question=definition)
+        self.name, self.definition = name, definition
 
     @property
-    def definition(self) -> str:
-        """The question."""
-        return str(vars(self)["question"])
-
-    @definition.setter
-    def definition(self, definition: str) -> None:
-        vars(self)["question"] = definition
+    def question(self) -> str:
+        """The definition, by ragstone's name."""
+        return self.definition
 
 
 class SimpleCriteriaScore(AspectCritic):

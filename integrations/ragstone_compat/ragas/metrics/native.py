@@ -1,22 +1,17 @@
 """What ragas computes and ragstone's core does not."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import NonNegativeFloat
 
 import ragstone
-from ragstone import Embedder, Outcome, Sample, Score, Verdict
-from ragstone.judging import TEXT, CannotScore, Flow, both, embed, record
-from ragstone.metrics.asking import WRITTEN
-from ragstone.metrics.claims import SplittingMetric
+from ragstone import Embedder, Outcome, Sample, Score
+from ragstone.judging import Flow, both, embed
 from ragstone.metrics.values import cosines_to_first
-from ragstone.outcome import Evidence
 from ragstone.sample import SampleField
-
-_NOTHING = "insufficient information"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,70 +125,6 @@ class FactsAndSimilarity(FactsByMode):
             breakdown={**parts, "f1": f1, "similarity": cosine},
             verdicts=score.verdicts,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopiedShare(SplittingMetric):
-    """Share of the contexts' sentences that the judge copies as required for the answer; higher is better.
-
-        score = min(sentences copied / sentences of the contexts, 1)
-
-    It is 0 where the judge writes "Insufficient Information". `ragstone.ContextRelevancy` asks for the numbers of the
-    sentences, which cannot be invented.
-
-    Returns:
-        A score within [0, 1]. Verdicts: each sentence that was copied, with its place, or "not_in_contexts".
-
-    Source:
-        ragas 0.1.10, ContextRelevancy.
-    """
-
-    name: ClassVar[str] = "context_relevancy"
-    asks: ClassVar[str] = "How much of the contexts does the question need?"
-    version: ClassVar[str] = "copied-1"
-    required_fields: ClassVar[Sequence[SampleField]] = ("user_input", "retrieved_contexts")
-    prompts: ClassVar[Mapping[str, str]] = {
-        "copied": "Extract from a context the sentences that are absolutely required to answer a question. If there "
-        "are none, or if the question cannot be answered from the context, write Insufficient Information. Copy the "
-        "sentences as they are."
-    }
-
-    @property
-    def needs_writer(self) -> bool:
-        """Always: the sentences are written."""
-        return True
-
-    def _flow(self, sample: Sample) -> Flow[Score]:
-        context = "\n".join(sample.retrieved_contexts)
-        total = len(self.splitter(context, self.language or "en"))
-        if not total:
-            raise CannotScore("undefined", "retrieved_contexts: the splitter found no sentences (0 of 0)")
-        copied: str = yield from self.ask_json(
-            "copied",
-            {"question": sample.user_input or "", "context": context},
-            "Copy the sentences that the answer requires.",
-            record(sentences=TEXT),
-            lambda value: value["sentences"].strip(),
-            WRITTEN,
-        )
-        nothing = copied.lower().strip(" .\"'") == _NOTHING
-        sentences = [] if nothing else [text.strip() for text, _, _ in self.splitter(copied, self.language or "en")]
-        verdicts = [self._verdict(number, text, sample) for number, text in enumerate(sentences, 1)]
-        value = min(len(sentences) / total, 1.0)
-        invented = sum(not verdict.evidence for verdict in verdicts)
-        reason = f"The judge copied {len(sentences)} sentences; the contexts have {total}."
-        if invented:
-            reason += f" {invented} of them are not in the contexts as they were copied."
-        return self._score(value, reason, verdicts=verdicts)
-
-    def _verdict(self, number: int, text: str, sample: Sample) -> Verdict:
-        found: list[Evidence] = []
-        for chunk, context in enumerate(sample.retrieved_contexts):
-            if not found and (start := context.find(text)) >= 0:
-                end = start + len(text)
-                found = [Evidence(field="retrieved_contexts", chunk=chunk, start=start, end=end, text=text)]
-        word = "copied" if found else "not_in_contexts"
-        return Verdict(id=str(number), kind="sentence", text=text, verdict=word, evidence=tuple(found))
 
 
 class ReferenceSummarization(ragstone.SummarizationScore):
