@@ -84,30 +84,44 @@ def test_only_what_changed_or_failed_outside_is_asked_again(score, rows, server,
     assert lines(out)[3]["status"] == "unscored"
     before = len(server.seen)
     changed = rows(row(0, id="q0"), row(9, id="q1"), row(2, id="q2"), row(3, id="q3"), row(4, id="q4"))
-    done = score(changed, *ONE, "--resume", out, "--threshold", "0.1")
+    new = ("--out", tmp_path / "new.jsonl")
+    done = score(changed, *ONE, "--resume", out, "--threshold", "0.1", *new)
     asked = [seen for seen in server.seen[before:] if seen.path.endswith("/chat/completions")]
     assert [
         "Book 9 " in str(seen.body) or "Book 3 " in str(seen.body) or "Book 4 " in str(seen.body) for seen in asked
     ] == [True] * 3
     assert "2 of an earlier run" in done.stdout
-    assert [line["passed"] for line in lines(out)] == [True] * 5, "by the new threshold"
-    assert [line["id"] for line in lines(out)] == ["q0", "q1", "q2", "q3", "q4"]
+    assert [line["passed"] for line in lines(new[1])] == [True] * 5, "by the new threshold"
+    assert [line["id"] for line in lines(new[1])] == ["q0", "q1", "q2", "q3", "q4"]
     before = len(server.seen)
-    score(changed, *ONE, "--resume", out, "--set", "context_relevancy.granularity=chunk")
+    score(changed, *ONE, "--resume", new[1], "--set", "context_relevancy.granularity=chunk")
     assert sum(seen.path.endswith("/chat/completions") for seen in server.seen[before:]) == 5
 
 
-def test_results_of_a_metric_that_is_not_scored_are_not_lost(score, rows, tmp_path):
-    given, out, new = rows(row(0)), tmp_path / "out.jsonl", tmp_path / "new.jsonl"
-    score(given, *ONE, "--out", out)
-    other = ("--metric", "retrieval_rank")
+def test_a_file_keeps_what_a_run_that_goes_on_from_it_has_not(score, rows, server, tmp_path):
+    out, other = tmp_path / "out.jsonl", ("--metric", "retrieval_rank")
+    score(rows(row(0, id="a"), row(1, id="b")), *ONE, "--out", out)
+    score(rows(row(1, id="b"), row(2, id="c")), *ONE, "--resume", out)
+    assert [line["id"] for line in lines(out)] == ["a", "b", "c"]
+    score(rows(row(1, id="b")), *other, "--resume", out)
+    assert [Report.load(out)[name].total for name in ("context_relevancy", "retrieval_rank")] == [3, 1]
+    assert Report.load(out).aggregates().rows == 3
     before = out.read_bytes()
-    for there in ((), ("--out", out)):
-        done = score(given, *other, "--resume", out, *there)
-        assert (done.exit_code, out.read_bytes()) == (2, before)
-        assert "has results of context_relevancy, which this run does not score and would lose" in done.stderr
-    score(given, *other, "--resume", out, "--out", new)
-    assert ([each["metric"] for each in lines(new)], out.read_bytes()) == (["retrieval_rank"], before)
+    done = score(rows(row(7, id="c")), *ONE, "--resume", out)
+    assert re.search(
+        r"out\.jsonl: has other texts of samples that rows\.jsonl has, too; it stays as it is", done.stderr
+    )
+    (new,) = tmp_path.glob("ragstone-results-*.jsonl")
+    assert ([line["id"] for line in lines(new)], out.read_bytes()) == (["c"], before)
+    assert f"explain {new.name}" in done.stderr
+
+
+def test_a_judge_with_other_settings_is_said(score, rows, server, tmp_path):
+    given, out = rows(row(0)), tmp_path / "out.jsonl"
+    score(given, *ONE, "--out", out)
+    assert "other settings" not in score(given, *ONE, "--resume", out).stderr
+    hot = score(given, *ONE, "--resume", out, "--llm", f"{server.url}?temperature=0.9")
+    assert "the judge of context_relevancy has other settings, or another server, than in that file" in hot.stderr
 
 
 def test_what_has_no_texts_says_that_it_cannot_be_resumed(score, rows, tmp_path):

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from os import PathLike
 
 from ragstone.identity import digest_of, sample_digest
 from ragstone.metrics.base import Metric
@@ -41,7 +40,7 @@ class EarlierOutcomes:
                 key = _digest(record.sample_id, record.sample, metric)
                 self._outcomes[key] = encode(replace(record, sample=None), record.sample)
         if outcomes and not has_texts:
-            name = source if isinstance(source, (str, PathLike)) else "resume"
+            name = "resume" if isinstance(source, Report) else source
             raise ResultsError(
                 f"{name}: has no texts (--no-texts), and nothing else says whether a sample is the same: it cannot be "
                 "resumed; a journal can (--journal)"
@@ -67,5 +66,13 @@ def _metric_facts(metric: Metric) -> Key:
 def _digest(sample_id: str, sample: Sample, metric: Metric) -> str:
     """What an outcome is of. What a metric is given in a sample's metadata counts, too."""
     given = None if metric.given_in is None else json_of(sample.metadata.get(metric.given_in))
-    ids = list(sample.reference_ids), list(sample.retrieved_ids)
-    return digest_of([sample_id, sample_digest(sample), ids, _metric_facts(metric), given])
+    return digest_of([sample_id, texts_digest(sample), _metric_facts(metric), given])
+
+
+def texts_digest(sample: Sample | None) -> str:
+    """A digest of all texts and ids of sources that a sample has; "" where it is not kept."""
+    return (
+        ""
+        if sample is None
+        else digest_of([sample_digest(sample), list(sample.reference_ids), list(sample.retrieved_ids)])
+    )

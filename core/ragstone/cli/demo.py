@@ -85,6 +85,13 @@ def demo(page: str | None, samples: str | None) -> None:
         click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: {next_}")
         return
     report = demo_report(recording)
+    _show(report, recording)
+    page = page or _in_folder()
+    write_page("--report", page, report.html())
+    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_NEXT)}")
+
+
+def _show(report: Report, recording: Mapping[str, Any]) -> None:
     click.echo(report)
     row = -1
     for record in report.results():
@@ -95,9 +102,6 @@ def demo(page: str | None, samples: str | None) -> None:
     click.echo(
         f"\nThe replies are recorded, of {recording['judge']} on {recording['date']}. No model was asked just now."
     )
-    page = page or _in_folder()
-    write_page("--report", page, report.html())
-    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_NEXT)}")
 
 
 def _in_folder() -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -19,9 +19,11 @@ from ragstone.cli.options import NotThere, unused
 from ragstone.outcome import Outcome, Unscored, outcome_lines
 from ragstone.plain import printable
 from ragstone.results.private_files import lock_file, open_private, replacing
-from ragstone.results.read import FileResults, merge_results, open_results
 from ragstone.results.record import Record, encode_head, encode_rows
 from ragstone.sample import Sample
+
+if TYPE_CHECKING:
+    from ragstone.report.report import Report
 
 # The reader has gone (`| head`), or the stream was closed from the start (`>&-`).
 _CLOSED = (errno.EPIPE, errno.EBADF)
@@ -218,8 +220,8 @@ class ResultsFile:
         """The error of a file that cannot be written."""
         return NotThere(f"--out {self.out}: cannot write: {_reason(error, self.out)}")
 
-    def finish(self, *, whole: bool) -> None:
-        """Do what is left to do of a file that is closed, which has all that there will be, or not."""
+    def finish(self, report: "Report") -> None:
+        """Do what is left to do of a file that is closed, at the end of a run."""
 
     def close(self) -> None:
         """Close the file; a new one without a record is removed."""
@@ -228,55 +230,3 @@ class ResultsFile:
         if self._new and not self.begun:
             self._path.unlink(missing_ok=True)
         self._file.close()
-
-
-def _metric_names(info: Mapping[str, Any]) -> set[str]:
-    return {str(each["name"]) for each in info.get("metrics", ())}
-
-
-class ResumedFile(ResultsFile):
-    """The results file of a run that goes on from an earlier one.
-
-    What comes is written to a file beside it, `OUT.part`, and replaces it at the end: nothing is lost if the run is
-    killed. What a killed one left there is joined with the earlier results first.
-
-    Args:
-        out: What --out names; None: the file that is resumed or, where that is a frame or a database, a new one.
-        resume: The earlier results.
-        info: What the first line says of the run.
-
-    Raises:
-        click.UsageError: The file would be replaced, and has results of metrics that this run does not score.
-
-    Attributes:
-        earlier: All that there is of earlier runs.
-    """
-
-    def __init__(self, out: str | None, resume: str, info: Mapping[str, object]) -> None:
-        self.earlier = Path(resume)
-        results = open_results(resume)
-        target = out or (resume if isinstance(results, FileResults) else new_name())
-        others = _metric_names(results.info) - _metric_names(info)
-        if others and os.path.realpath(target) == os.path.realpath(resume):
-            raise click.UsageError(
-                f"--resume {resume}: has results of {', '.join(sorted(others))}, which this run does not score and "
-                "would lose; name it by --metric, too, or another file by --out"
-            )
-        super().__init__(f"{target}.part", info, texts=True)
-        self.named, self.out = out is not None, target
-        self._target = Path(os.path.realpath(target))
-        if not self._new and self._path.stat().st_size:
-            before = [self._target] if self._target.is_file() and not self._target.samefile(resume) else []
-            merge_results(self._target, [self.earlier, *before, self._path])
-            self.earlier = self._target
-        self._new = True
-
-    def finish(self, *, whole: bool) -> None:
-        """Put what is there now in the file's place: all that there is, or what earlier runs have beside it."""
-        if not self.begun:
-            return
-        if whole:
-            self._path.replace(self._target)
-        else:
-            merge_results(self._target, [self.earlier, self._path])
-            self._path.unlink()

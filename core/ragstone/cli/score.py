@@ -37,8 +37,9 @@ from ragstone.cli.options import (
     parse_settings,
     scoring_options,
 )
-from ragstone.cli.output import ResultsFile, ResumedFile, brief, called, echo, evidence_lines, sample_lines, write_page
+from ragstone.cli.output import ResultsFile, brief, called, echo, evidence_lines, sample_lines, write_page
 from ragstone.errors import JournalError
+from ragstone.identity import NoKeyError, judge_key
 from ragstone.judge_names import RegistryError
 from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
@@ -47,6 +48,7 @@ from ragstone.plain import printable, to_json
 from ragstone.report import MetricInfo, MetricSummary, Report
 from ragstone.report.statistics import TIE
 from ragstone.report.tables import percent
+from ragstone.results.read import FileResults, open_results
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
 from ragstone.sources.base import Rows, SourceError
@@ -174,7 +176,8 @@ _SECTIONS = {
     type=click.Path(exists=True),
     metavar="RESULTS",
     help="Go on from a results file of a run that was interrupted or killed: outcomes of the same samples by the same "
-    "metric, version, judge and set-up are not judged again. Without --out the file then has all. Or from a journal.",
+    "metric, version, judge and set-up are not judged again. Without --out the file then has all, also what it had "
+    "of other samples and metrics. Or from a journal.",
 )
 @click.option(
     "--journal",
@@ -227,60 +230,32 @@ def score(
       141  standard output is closed, and neither --out nor
            --report names a file
     """  # noqa: D301 - click's mark for lines that stay as they are
-    resume: str | None = given["resume"]
-    if resume is not None and is_journal(Path(resume)):
-        given["journal"], resume = resume, None
-    if resume is not None and given["no_texts"]:
-        raise click.UsageError("--no-texts: a file without texts cannot be resumed; leave out --resume or --no-texts")
-    _check_files(file, out, report, given)
+    if given["resume"] is not None and is_journal(Path(given["resume"])):
+        given["journal"], given["resume"] = given["resume"], None
+    _check(file, out, report, given)
     mapping = parse_keys("--field", "FIELD", given["fields"], SAMPLE_FIELDS)
-    check_one_prints({"--out -": out == "-", "--explain": given["explain"], "--json": given["as_json"]})
     rows = rows_of(file, mapping, naming="--field {field}={key}", rows_by=given["rows_by"])
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     title = "standard input" if file == "-" else Path(file).name
     are_named = bool(names)
     names, rows = (names, rows) if are_named else _fitting(with_fields_said(title, rows))
-    options = parse_settings(given["settings"], names, asking=given["asking"])
-    thresholds = Thresholds(given["thresholds"], given["pass_rates"], own_names(list(options)))
-    for name, limit in thresholds.limits.items():
-        # Then each sample says whether it reaches it.
-        options[own_names(list(options))[name]]["threshold"] = limit
-    models = {name: given[name] for name in ("llm", "writer", "embedder", "dry")}
-    metrics = make_metrics(options, **models, concurrency=given["max_concurrency"])
-    price = given["price"]
-    if given["max_cost"] is not None and price is None:
-        raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
+    metrics, thresholds = _with_thresholds(names, given)
     rows = with_fields_said(title, rows) if are_named else rows
     if given["dry"]:
-        ctx.exit(_show_estimate(rows, metrics, price))
+        ctx.exit(_show_estimate(rows, metrics, given["price"]))
     if report is not None:
         check_writable("--report", report, replaced=True)
     printer = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
-    info = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
-    if resume is None or out == "-":
-        results = ResultsFile(out, info, texts=not given["no_texts"])
-    else:
-        results = ResumedFile(out, resume, info)
-        resume = str(results.earlier)
-    with contextlib.closing(results) as printer.results:
-        run = BatchRun(
-            rows,
-            metrics,
-            limits=Limits(**{each.name: given[each.name] for each in fields(Limits)}),
-            price=price,
-            journal=given["journal"],
-            resume=resume,
-            group=given["group"],
-            name=title,
-            progress=True,
-            stop_on_give_up=True,
-        )
+    with contextlib.closing(_results_file(out, title, metrics, given)) as printer.results:
+        run = _run_of(rows, metrics, title, given)
         run.total = _count_lines(file)
         result, ended = printer.evaluated(run)
-    results.finish(whole=ended is None and not result.gave_up)
+    printer.results.finish(result)
     printer.say(to_json(result.figures()) if given["as_json"] else f"\n{result}", err=out == "-")
     done = f"{result.aggregates().rows:,}" + ("" if run.total is None else f" of {run.total:,}")
-    printer.say_where(ended, given["journal"], "" if given["no_texts"] or out == "-" else done)
+    # A file beside the one that was resumed has not all that there is.
+    goes_on = not (given["no_texts"] or out == "-") and given["resume"] in (None, printer.results.out)
+    printer.say_where(ended, given["journal"], done if goes_on else "")
     if report is not None:
         write_page("--report", report, result.html())
         printer.say(f"Report: {report}", err=True)
@@ -289,12 +264,61 @@ def score(
     ctx.exit(printer.status(result, thresholds))
 
 
-def _check_files(file: str, out: str | None, report: str | None, given: Mapping[str, Any]) -> None:
+def _check(file: str, out: str | None, report: str | None, given: Mapping[str, Any]) -> None:
+    """Refuse files that would overwrite one another, and options that do not go together."""
     models = [(f"--{name}", local_file(given[name])) for name in ("llm", "writer", "embedder")]
     written = [("--out", None if out == "-" else out), ("--report", report), ("--journal", given["journal"])]
     check_apart(written, [("the input FILE", file), *models])
     check_suffix("--out", out, ".jsonl", ".json")
     check_suffix("--report", report, ".html", ".htm")
+    check_one_prints({"--out -": out == "-", "--explain": given["explain"], "--json": given["as_json"]})
+    if given["resume"] is not None and given["no_texts"]:
+        raise click.UsageError("--no-texts: a file without texts cannot be resumed; leave out --resume or --no-texts")
+    if given["max_cost"] is not None and given["price"] is None:
+        raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
+
+
+def _with_thresholds(names: Sequence[str], given: Mapping[str, Any]) -> tuple[list[Metric], "Thresholds"]:
+    """The metrics, over one judge, and what is asked of their scores."""
+    options = parse_settings(given["settings"], names, asking=given["asking"])
+    own = own_names(list(options))
+    thresholds = Thresholds(given["thresholds"], given["pass_rates"], own)
+    for name, limit in thresholds.limits.items():
+        # Then each sample says whether it reaches it.
+        options[own[name]]["threshold"] = limit
+    models = {name: given[name] for name in ("llm", "writer", "embedder", "dry")}
+    return make_metrics(options, **models, concurrency=given["max_concurrency"]), thresholds
+
+
+def _results_file(out: str | None, title: str, metrics: Sequence[Metric], given: Mapping[str, Any]) -> ResultsFile:
+    info: dict[str, object] = {"metrics": [asdict(MetricInfo.of(metric)) for metric in metrics]}
+    # A judge of your own may have an identity that is none.
+    with contextlib.suppress(NoKeyError):
+        info["judges"] = {metric.name: judge_key(metric.judge) for metric in metrics}
+    resume: str | None = given["resume"]
+    # A frame and a database stay as they are, and so does a file beside another one.
+    is_other = out is not None and not (Path(out).exists() and Path(out).samefile(resume or ""))
+    if resume is None or is_other or not isinstance(open_results(resume), FileResults):
+        return ResultsFile(out, info, texts=not given["no_texts"])
+    # Loaded where a run goes on.
+    from ragstone.cli.resumed import ResumedFile
+
+    return ResumedFile(resume, title, info)
+
+
+def _run_of(rows: Rows, metrics: Sequence[Metric], title: str, given: Mapping[str, Any]) -> BatchRun:
+    return BatchRun(
+        rows,
+        metrics,
+        limits=Limits(**{each.name: given[each.name] for each in fields(Limits)}),
+        price=given["price"],
+        journal=given["journal"],
+        resume=given["resume"],
+        group=given["group"],
+        name=title,
+        progress=True,
+        stop_on_give_up=True,
+    )
 
 
 class Thresholds:

@@ -17,7 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.identity import sample_digest
 from ragstone.plain import printable
 from ragstone.results.database import Database, Transaction
 from ragstone.results.frame_files import FrameResults, no_results, stamp
@@ -28,13 +27,10 @@ from ragstone.results.record import (
     RESULTS_MARK,
     RESULTS_VERSION,
     Record,
-    decode,
     decode_rows,
-    encode,
     encode_head,
     encode_rows,
     from_row,
-    row_of,
 )
 from ragstone.results.sqlite import SqliteFile
 from ragstone.results.tables import ResultsError, results_database
@@ -68,27 +64,6 @@ def write_results(path: Path, records: Iterable[Record], info: Mapping[str, obje
     with replacing(path) as target:
         for line in chain([encode_head(info)], encode_rows(records)):
             target.write(f"{line}\n".encode())
-
-
-def merge_results(path: Path, sources: Sequence[Path]) -> None:
-    """Write one results file of several; where two have an outcome of the same texts, the later one stays.
-
-    Raises:
-        ResultsError: One of them holds no results.
-        OSError: It cannot be written; what was there stays.
-    """
-    rows: dict[tuple[int, str], tuple[str, dict[tuple[str, ...], str]]] = {}
-    info: dict[str, Any] = {}
-    for results in map(open_results, sources):
-        info = {**info, **results.info}
-        for record in results.records(samples=True):
-            texts = "" if record.sample is None else sample_digest(record.sample)
-            if rows.setdefault(row_of(record), (texts, {}))[0] != texts:
-                rows[row_of(record)] = (texts, {})
-            key = (*record.key, record.judge, record.setup)
-            rows[row_of(record)][1][key] = encode(record)
-    info.pop(RESULTS_MARK, None)
-    write_results(path, (decode(line) for row in sorted(rows) for line in rows[row][1].values()), info)
 
 
 def open_results(source: str | os.PathLike[str]) -> Results:
