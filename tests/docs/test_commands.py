@@ -27,13 +27,15 @@ def commands(text):
             for start, word in enumerate(words):
                 if Path(word).name == "ragstone" and (start == 0 or words[start - 1] in {"&&", "|"}):
                     rest = words[start + 1 :]
-                    yield rest[: min((rest.index(end) for end in ("&&", "|", ">", "<") if end in rest), default=None)]
+                    ends = (rest.index(end) for end in ("&&", "||", "|", ">", "<") if end in rest)
+                    yield rest[: min(ends, default=None)]
 
 
 def check(text):
     for words in commands(text):
         for word in words:  # the files of the example
-            if re.fullmatch(r"[\w-]+\.(jsonl|json|db|csv)", word):
+            if re.fullmatch(r"[\w/-]+\.(jsonl|json|db|csv)", word):
+                Path(word).parent.mkdir(exist_ok=True)
                 Path(word).touch()
         name, command, arguments = cli.resolve_command(click.Context(cli), list(words))
         command.make_context(name, arguments).close()
