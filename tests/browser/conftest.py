@@ -43,6 +43,9 @@ def show(chromium):
         page.on("console", lambda message: wrong.append(message.text))
         page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
         page.goto("http://report.test/")
+        if options.get("java_script_enabled", True):
+            # Rows are unpacked after the page has loaded.
+            page.locator("h1").wait_for()
         return page
 
     yield open_page

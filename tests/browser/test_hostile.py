@@ -20,7 +20,7 @@ ATTACK = (
     "\"><svg onload=document.title='owned'><a href='javascript:document.title=1'>x</a>]]>--><!-- &lt;b&gt; \u202eabc \x00"
 )
 OURS = {
-    "article", "b", "bdi", "body", "button", "caption", "circle", "code", "del", "details", "div", "form", "h1", "h2", "h3",
+    "a", "article", "b", "bdi", "body", "button", "caption", "circle", "code", "del", "details", "div", "form", "h1", "h2", "h3",
     "head", "html", "input", "ins", "label", "li", "line", "link", "main", "mark", "meta", "option", "p", "polygon",
     "polyline", "rect", "script", "section", "select", "span", "style", "summary", "svg", "table", "tbody", "td", "th",
     "thead", "title", "tr", "ul",
@@ -118,7 +118,7 @@ def test_what_comes_from_outside_stays_text(show, hostile, compared, kind, title
 
 
 def test_the_names_that_every_object_has_are_names_like_others(show):
-    names = show("").evaluate("Object.getOwnPropertyNames(Object.prototype)")
+    names = show("<h1>x</h1>").evaluate("Object.getOwnPropertyNames(Object.prototype)")
     infos = [MetricInfo(name, "1", "j", question=f"Is it {name}?") for name in names]
 
     def made(ids):

@@ -164,11 +164,13 @@ def test_a_mark_leads_to_its_verdict_and_back(show, html):
 def test_against_another_report_samples_that_moved_are_found(show, against):
     page = show(against)
     assert "better 1, same 2, worse 1" in page.inner_text("body")
-    page.get_by_label("Show").select_option("regressed")
+    page.get_by_label("Show").select_option("demo: improved")
+    assert ids(page) == ["q0"]
+    page.get_by_label("Show").select_option("demo: regressed")
     assert ids(page) == ["q3"]
-    page.get_by_label("Show").select_option("improved")
-    page.locator(SHOWN).click()
     detail = page.get_by_label("The open sample")
+    page.get_by_role("link", name="q0").click()
+    assert detail.locator("b").inner_text() == "0.200 \u2192 0.900 \u25b2 better"
     assert detail.locator("ins").all_inner_texts() == ["Jane "]
     assert detail.locator("del").count() == 0
 
@@ -182,11 +184,12 @@ def test_what_the_script_computes_can_be_asked_for(show, html, against):
     time = [[0, "", 0.5, None, None], [5, "", 1, 0.5, 1], [10, "", 0, 0, 0.5]]
     paths = page.evaluate("time => timePaths({ time, low: 0, high: 1 })", time)
     assert paths == {"line": "4.0,30.0 150.0,4.0 296.0,56.0", "band": "150.0,4.0 296.0,30.0 296.0,56.0 150.0,30.0"}
-    chosen = "address => chosenRows(readRows(data.rows), new URLSearchParams(address)).map(({ id }) => id)"
+    chosen = """async (address) => (
+        chosenRows(readRows(await unpacked()), new URLSearchParams(address)).map(({ id }) => id))"""
     assert page.evaluate(chosen, "show=failed&sort=0-") == ["high", "low"]
     assert page.evaluate(chosen, "by.language=de&sort=id") == ["high", "middle"]
     assert page.evaluate(chosen, "find=refused") == ["failed"]
-    changes = "readRows(data.rows).map(({ changes }) => changes.map(signed))"
+    changes = "async () => readRows(await unpacked()).map(({ changes }) => changes.map(signed))"
     assert show(against).evaluate(changes) == [["+0.700"], ["0.000"], ["0.000"], ["\u22120.800"]]
     assert page.evaluate("difference('a b c', 'a x y c')") == {"begin": "a ", "gone": "b ", "come": "x y ", "end": "c"}
 

@@ -1,5 +1,7 @@
 """Reports to ask of, made of plain numbers."""
 
+import base64
+import gzip
 import json
 import re
 
@@ -16,9 +18,15 @@ def data_of(html):
     return json.loads(data, parse_constant=pytest.fail)
 
 
+def rows_of(html):
+    """Return what stands packed on a page: its rows, their texts, and those of another report."""
+    packed = re.search('<script type="application/gzip" id="rows">(.*?)</script>', html)[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)), parse_constant=pytest.fail)
+
+
 def words_of(html):
     """Return all that a page says beside its samples: the words of its data, in their order."""
-    return " ".join(words({name: value for name, value in data_of(html).items() if name not in ("rows", "meanings")}))
+    return " ".join(words({name: value for name, value in data_of(html).items() if name != "meanings"}))
 
 
 def words(value):

@@ -15,7 +15,7 @@ from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, without_texts
 
 from .data import NOON
-from .reports import data_of, records, report, scored, unscored, words_of
+from .reports import data_of, records, report, rows_of, scored, unscored, words_of
 
 
 @pytest.mark.parametrize("name", ["shared.js", "report.js", "labels.js", "page.css"])
@@ -66,6 +66,7 @@ def test_versions_and_judges_stand_apart_and_the_newest_first():
 
 def test_what_a_monitor_writes_while_the_page_is_made_is_in_it():
     class Growing(MemoryResults):
+        at_hand = False
         new: tuple[Record, ...] = ()
 
         def records(self, since=None, *, samples=False):
@@ -96,7 +97,7 @@ def test_a_comparison_stands_before_the_scores():
     assert change["remarks"][0].startswith("demo: by this judge, new is better")
     (moved,) = change["metrics"]
     assert (moved["better"], moved["same"], moved["worse"], moved["difference"]) == (20, 0, 0, 0.5)
-    assert change["old"]["q7"] == [{"values": [0.25], "response": None}]
+    assert rows_of(new.html(compare(old, new)))["old"]["q7"] == [[[0.25], None]]
 
 
 PASSAGE = Evidence(field="retrieved_contexts", chunk=0, start=0, end=9, text="It is red")
@@ -106,25 +107,28 @@ VERDICTS = (
 )
 
 
-def test_the_table_holds_each_text_once_and_what_lowered_a_score_first():
+def test_the_table_holds_each_text_once():
     sample = Sample(retrieved_contexts=["It is red."], response="It is green.")
     score = scored(0.1, verdicts=VERDICTS)
-    (row,) = data_of(Report.of([Record("a", score)], samples=[sample]).html())["rows"]
-    (record,) = row["records"]
-    assert record["verdicts"] == [
-        ["2", "claim", "contradicted", True, [[0, 0, 9]], "It is green."],
-        ["1", "claim", "supported", False, [], "It is big."],
+    given = [Record(name, score, row=row) for row, name in enumerate("ab")]
+    packed = rows_of(Report.of(given, samples=[sample] * 2).html())
+    assert packed["texts"] == ["It is 0.1.", "It is big.", "It is green.", "It is red."]
+    assert packed["kinds"] == [["claim", "supported", False], ["claim", "contradicted", True]]
+    verdicts = [[0, "1", [], 1], [1, "2", [[0, 0, 9]], 2]]
+    record = [0, 0.1, None, 0, None, verdicts]
+    of_sample = {"retrieved_contexts": [3], "response": 2}
+    assert packed["rows"] == [
+        [[0, 1, 2, 3], [name, row, {}, False, [record]], of_sample, None] for row, name in enumerate("ab")
     ]
-    assert record["sample"] == {"retrieved_contexts": ["It is red."], "response": "It is green."}
-    (bare,) = data_of(Report.of([Record("a", without_texts(score))]).html())["rows"]
-    assert "sample" not in bare["records"][0]
+    bare = rows_of(Report.of([Record("a", without_texts(score))]).html())
+    assert bare["rows"][0][2] is None
     assert "green" not in str(bare)
 
 
 def test_of_many_rows_the_lowest_are_in_the_table():
     given = [(i * 7_919 % 13_001) / 13_001 for i in range(13_001)]
-    data = data_of(report(given).html())
-    found = [row["records"][0] for row in data["rows"]]
-    assert (data["total"], len(found)) == (13_001, 10_000)
-    assert [each["row"] for each in found] == sorted(each["row"] for each in found)
-    assert set(sorted(given)[:10_000]) == {each["value"] for each in found}
+    packed = rows_of(report(given).html())
+    found = [row for _, row, _, _ in packed["rows"]]
+    assert (packed["total"], len(found)) == (13_001, 10_000)
+    assert [row[1] for row in found] == sorted(row[1] for row in found)
+    assert set(sorted(given)[:10_000]) == {row[4][0][1] for row in found}

@@ -20,7 +20,7 @@ from ragstone.results.record import Record, encode
 from ragstone.sample import BadLine
 from ragstone.testing import FakeLLM
 
-from .reports import data_of, records, report, rich, scored, unscored, words_of
+from .reports import records, report, rich, rows_of, scored, unscored, words_of
 
 
 def only(found):
@@ -55,7 +55,7 @@ def test_never_a_nan(values):
         assert each.mean == (pytest.approx(statistics.fmean(filled)) if filled else None)
         assert each.scored + sum(each.failures.values()) == each.total == len(values)
     page = found.html()
-    assert not values or len(data_of(page)["rows"]) == len(values)
+    assert not values or len(rows_of(page)["rows"]) == len(values)
     for shown in (str(found), found._repr_html_(), words_of(page)):
         assert "nan" not in shown.lower().replace("finance", "")
 

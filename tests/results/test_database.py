@@ -11,7 +11,7 @@ from ragstone.report import Report, ResultsError
 from ragstone.results.read import open_results
 
 from ..report.data import NOON, database, records  # noqa: TID252
-from ..report.reports import data_of  # noqa: TID252
+from ..report.reports import rows_of  # noqa: TID252
 from ..support.proxy import Proxy  # noqa: TID252
 
 
@@ -85,11 +85,10 @@ def test_a_page_takes_one_connection_and_has_the_texts(postgres, tmp_path, texts
             assert proxy.connections == before + 1
         report.save(tmp_path / "page.html")
     here = Report.load(database(tmp_path / "a.db", given))
-    rows = data_of((tmp_path / "page.html").read_text())["rows"]
-    assert rows == data_of(here.html())["rows"]
-    assert [row["records"][0].get("sample", {}).get("response") for row in rows] == [
-        f"Jane Austen wrote it in {1800 + i}." if texts else None for i in range(30)
-    ]
+    packed = rows_of((tmp_path / "page.html").read_text())
+    assert packed == rows_of(here.html())
+    answers = [sample and packed["texts"][own[sample["response"]]] for own, _, sample, _ in packed["rows"]]
+    assert answers == [f"Jane Austen wrote it in {1800 + i}." if texts else None for i in range(30)]
 
 
 def test_a_server_that_does_not_answer():
@@ -155,5 +154,5 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     )
     assert note.endswith(", ...")
     assert 0 <= summary.mean <= 1
-    assert len(data_of(whole.html())["rows"]) == summary.scored
+    assert len(rows_of(whole.html())["rows"]) == summary.scored
     assert NOON - 4 * 86_400 < summary.first < summary.last <= NOON

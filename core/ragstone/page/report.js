@@ -1,7 +1,7 @@
 // A report: alone, against another one, of live traffic, corrected by labels. Its numbers, then its samples.
 
 const { metrics } = data;
-const against = data.also.find((each) => each.old);
+const against = data.also.find((each) => each.metrics);
 const HUES = [200, 35, 280, 330, 60, 240, 15, 175, 300, 100]; // a green mark would look like praise
 metrics.forEach((metric, i) => { metric.hue = HUES[i % HUES.length]; });
 
@@ -26,49 +26,60 @@ function timePaths({ time, low, high }) {
 
 // --- What a row holds, and which rows are chosen
 
-const scored = (record) => record?.value !== undefined;
+const scored = (record) => Boolean(record) && record.value !== null;
 const failed = (record) => record?.passed === false;
 const moved = (change) => Math.abs(change ?? 0) > 1e-9;
-const keyOf = ({ metric, version, judge, setup }) => JSON.stringify([metric, version, judge || "", setup || ""]);
 
-// A row's cells are its records in the order of the metrics. Its changes are those of their values since the other
+// The rows stand on the page as JSON, gzipped, in base64: the texts of many are longer than a page may be.
+async function unpacked() {
+  const packed = atob(document.getElementById("rows").textContent), bytes = new Uint8Array(packed.length);
+  for (let i = 0; i < packed.length; i += 1) bytes[i] = packed.charCodeAt(i);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
+// A row's cells are its outcomes in the order of the metrics. Its changes are those of their values since the other
 // report: more than 0 where it is better.
-function readRows(rows) {
-  const old = new Map(Object.entries(against?.old || {})), seen = new Map();
-  const oldKeys = (against?.metrics || []).map(({ key }) => JSON.stringify(key));
-  const columns = metrics.map(({ key }) => oldKeys.indexOf(JSON.stringify(key)));
-  return rows.map((row) => {
-    const [first] = row.records, { id } = first, n = seen.get(id) || 0;
-    seen.set(id, n + 1);
-    const before = old.get(id)?.[n], byKey = new Map(row.records.map((record) => [keyOf(record), record]));
-    const cells = metrics.map(({ key }) => byKey.get(JSON.stringify(key)));
-    const changes = cells.map((record, i) => {
-      const was = before?.values[columns[i]] ?? null;
-      return was === null || !scored(record) ? null : (metrics[i].up ? 1 : -1) * (record.value - was);
-    });
-    const texts = textsOf(first.sample || {}), slices = slicesOf(first, row.feedback);
-    return { ...row, first, id, key: String(first.row), texts, slices, cells, before, changes };
+function readRows({ rows, texts, keys, kinds, old }) {
+  const before = new Map(Object.entries(old)), seen = new Map();
+  const columnOf = (key, all) => all.findIndex((each) => JSON.stringify(each.key) === JSON.stringify(key));
+  const columns = keys.map((key) => columnOf(key, metrics));
+  const oldColumns = metrics.map(({ key }) => (against ? columnOf(key, against.metrics) : -1));
+  return rows.map(([own, [id, n, facts, unanswerable, records], sample, feedback]) => {
+    const text = (i) => (i ?? null) === null ? "" : texts[own[i]];
+    const cells = metrics.map(() => undefined), nth = seen.get(id) || 0;
+    for (const [key, value, passed, reason, more, verdicts] of records) {
+      const all = () => verdicts.map(([kind, name, passages, given]) => (
+        [name, ...kinds[kind], passages, text(given)])).sort((a, b) => b[3] - a[3]);
+      cells[columns[key]] = { value, passed, reason: text(reason), more: text(more), verdicts: all };
+    }
+    seen.set(id, nth + 1);
+    const [values, response] = before.get(id)?.[nth] || [[], null];
+    const was = oldColumns.map((column) => values[column] ?? null);
+    const changes = cells.map((record, i) => (
+      was[i] === null || !scored(record) ? null : (metrics[i].up ? 1 : -1) * (record.value - was[i])));
+    const metadata = sample?.metadata || {}, row = { ...facts, id, key: String(n), metadata, feedback, unanswerable };
+    return { ...row, texts: textsOf(sample || {}, text), slices: slicesOf(row), cells, was, changes,
+      answerBefore: response === null ? "" : texts[response] };
   });
 }
 
-function textsOf(sample) {
-  const turns = (sample.history || []).map(({ role, content }, i) => [`history ${i}`, role, content]);
-  const contexts = (sample.retrieved_contexts || []).map((text, i) => [i, `context ${i + 1}`, text]);
-  const texts = [["user_input", "question", sample.user_input], ...turns, ["response", "answer", sample.response],
-    ["reference", "reference", sample.reference], ...contexts];
-  for (const [name, label] of [["reference_ids", "sources that should be retrieved"], ["retrieved_ids", "sources"]]) {
-    if (sample[name]) texts.push([name, label, sample[name].join(", ")]);
-  }
-  return texts.filter(([, , text]) => text !== null && text !== undefined);
+function textsOf(sample, text) {
+  const turns = (sample.history || []).map(([role, at], i) => [`history ${i}`, role, text(at)]);
+  const contexts = (sample.retrieved_contexts || []).map((at, i) => [i, `context ${i + 1}`, text(at)]);
+  const single = (field, name) => (sample[field] === undefined ? [] : [[field, name, text(sample[field])]]);
+  const ids = (field, name) => (sample[field] ? [[field, name, sample[field].join(", ")]] : []);
+  return [...single("user_input", "question"), ...turns, ...single("response", "answer"),
+    ...single("reference", "reference"), ...contexts,
+    ...ids("reference_ids", "sources that should be retrieved"), ...ids("retrieved_ids", "sources")];
 }
 
 // By what a row can be chosen, and its values of that.
-function slicesOf(first, feedback) {
-  const found = new Map([["tag", first.tags || []], ["run name", first.run_name ? [first.run_name] : []],
-    ["feedback", feedback ? [feedback[0]] : []]]);
-  for (const [name, value] of Object.entries(first.sample?.metadata || {})) {
+function slicesOf({ tags = [], run_name: name, feedback, metadata }) {
+  const found = new Map([["tag", tags], ["run name", name ? [name] : []], ["feedback", feedback ? [feedback[0]] : []]]);
+  for (const [key, value] of Object.entries(metadata)) {
     const plain = ["string", "number", "boolean"].includes(typeof value) && value !== "";
-    if (plain) found.set(found.has(name) ? `metadata.${name}` : name, [String(value).slice(0, 100)]);
+    if (!plain || words(key) === "run name") continue;
+    found.set(found.has(key) ? `metadata.${key}` : key, [String(value).slice(0, 100)]);
   }
   return found;
 }
@@ -76,20 +87,21 @@ function slicesOf(first, feedback) {
 // The values of each slice.
 function valuesOf(rows) {
   const values = new Map();
-  for (const [name, own] of rows.flatMap(({ slices }) => [...slices])) {
-    if (!values.has(name)) values.set(name, new Set());
-    own.forEach((value) => values.get(name).add(value));
+  for (const { slices } of rows) {
+    for (const [name, own] of slices) {
+      if (!values.has(name)) values.set(name, new Set());
+      own.forEach((value) => values.get(name).add(value));
+    }
   }
   return values;
 }
 
-function factsOf({ first, feedback }) {
-  const metadata = first.sample?.metadata || {};
-  const submitted = first.submitted_at && new Date(1000 * first.submitted_at).toISOString();
+function factsOf({ metadata, feedback, tags = [], ...row }) {
+  const submitted = row.submitted_at && new Date(1000 * row.submitted_at).toISOString();
   return Object.entries({
     submitted: submitted && submitted.slice(0, 16).replace("T", " "),
-    "chosen by": first.chosen_by, "trace id": first.origin?.trace_id, "run id": first.run_id,
-    "run name": first.run_name, tags: (first.tags || []).join(", "), user: first.user_id, thread: first.thread_id,
+    "chosen by": row.chosen_by, "trace id": row.origin?.trace_id, "run id": row.run_id,
+    "run name": row.run_name, tags: tags.join(", "), user: row.user_id, thread: row.thread_id,
     feedback: (feedback || []).join(" ").trim(),
     metadata: Object.keys(metadata).length ? JSON.stringify(metadata) : "",
   }).filter(([, value]) => value).map(([name, value]) => [name, value.slice(0, 2000)]);
@@ -97,7 +109,7 @@ function factsOf({ first, feedback }) {
 
 // All that a search looks through. It takes time and memory, so it is put together when first searched for.
 function wordsOf(row) {
-  const why = row.cells.filter(Boolean).flatMap(({ reason, detail, cause }) => [reason, detail, cause]);
+  const why = row.cells.filter(Boolean).flatMap(({ reason, more }) => [reason, more]);
   const texts = [row.id, ...row.texts.map((text) => text[2]), ...why, ...factsOf(row).map((fact) => fact[1])];
   row.words ??= texts.filter(Boolean).join("\n").toLowerCase();
   return row.words;
@@ -120,14 +132,17 @@ const KINDS = {
   "": ["all samples", () => true],
   failed: ["below the threshold", (row) => row.cells.some(failed)],
   unscored: ["unscored", (row) => row.cells.some((record) => record && !scored(record))],
-  regressed: ["regressed", (row) => row.changes.some((change) => moved(change) && change < 0)],
-  improved: ["improved", (row) => row.changes.some((change) => moved(change) && change > 0)],
   unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
+  ...Object.fromEntries(metrics.flatMap(({ name }, i) => [-1, 1].map((sign) => {
+    const which = `${name}: ${sign < 0 ? "regressed" : "improved"}`;
+    return [which, [which, ({ changes }) => moved(changes[i]) && sign * changes[i] > 0]];
+  }))),
 };
 const ORDERS = [
   ["", "worst score first"], ["row", "order of the input"], ["id", "sample id"],
-  ...(against ? [["change", "largest loss first"]] : []),
-  ...metrics.flatMap(({ name }, i) => [[`${i}+`, `${name}: worst first`], [`${i}-`, `${name}: best first`]]),
+  ...metrics.flatMap(({ name }, i) => [
+    ...(against ? [[`change${i}`, `${name}: largest loss first`]] : []),
+    [`${i}+`, `${name}: worst first`], [`${i}-`, `${name}: best first`]]),
 ];
 
 // The rows that `choice` chooses, in its order.
@@ -144,7 +159,7 @@ function chosenRows(rows, choice) {
 }
 
 function rankOf({ cells, changes }, by) {
-  if (by === "change") return Math.min(...changes.map((change) => change ?? Infinity));
+  if (by.startsWith("change")) return changes[by.slice(6)] ?? Infinity;
   if (by === "") return Math.min(...cells.map((record, i) => (scored(record) ? shareOf(record.value, metrics[i]) : 9)));
   const i = parseInt(by, 10), sign = by.endsWith("-") === metrics[i].up ? -1 : 1;
   return scored(cells[i]) ? sign * cells[i].value : Infinity;
@@ -155,7 +170,7 @@ function marksOf({ cells, texts }, here) {
   const marks = new Map(texts.map(([field]) => [field, []]));
   const add = ([field, start, end], mark) => marks.get(field)?.push({ start, end, ...mark });
   here.forEach((passage) => add(passage, { here: true, hue: 50 }));
-  cells.forEach((record, i) => (record?.verdicts || []).forEach(([id, kind, word, lowers, evidence], v) => {
+  cells.forEach((record, i) => (record?.verdicts() || []).forEach(([id, kind, word, lowers, evidence], v) => {
     const { name, hue } = metrics[i], title = `${name}: ${words(kind)} ${id} ${words(word)}`;
     if (lowers) evidence.forEach((passage) => add(passage, { hue, title, to: `verdict-${i}-${v}` }));
   }));
@@ -207,7 +222,7 @@ function timeline(metric) {
 
 // --- The numbers
 
-function alsoOf(also) {
+function alsoOf(also, rows) {
   const table = also.rows.length > 0 && tableOf(also.title, also.head, also.rows);
   if (table) table.querySelector("caption").hidden = true; // the card has this title
   if (also !== against) return card(bdi(also.title), null, table, listed(also.remarks));
@@ -215,9 +230,17 @@ function alsoOf(also) {
     make("h3", null, bdi(metric.name)),
     make("p", null, make("b.better", null, `better ${whole(metric.better)}`), `, same ${whole(metric.same)}, `,
       make("b.worse", null, `worse ${whole(metric.worse)}`)),
-    forest(metric, also.metrics)));
+    forest(metric, also.metrics), movedOf(metric, rows)));
   return card(bdi(also.title), null, make("div.sides", null, sides), listed(also.remarks),
     folded("All numbers", table));
+}
+
+// The samples that moved most, as links to their rows.
+function movedOf({ moved }, rows) {
+  const link = (row, id) => (rows.some(({ key }) => key === String(row))
+    ? make("a.link", { href: `#open=${row}` }, bdi(id)) : bdi(id));
+  return moved.length > 0 && soft("moved most: ", moved.map(([row, id, was, value], i) => (
+    make("span", null, i > 0 && ", ", link(row, id), ` ${number(was)} \u2192 ${number(value)}`))));
 }
 
 function scores() {
@@ -291,18 +314,22 @@ function controlsOf(rows) {
   return form;
 }
 
+const arrowOf = (change) => (change > 0 ? ["better", "\u25b2"] : ["worse", "\u25bc"]);
+
 function cellOf(record, change, metric) {
   if (!scored(record)) {
     return make("td.number", null, make("span.soft", null, record ? words(record.reason) : DASH));
   }
-  const [name, arrow] = change > 0 ? ["better", "\u25b2"] : ["worse", "\u25bc"];
+  const [name, arrow] = arrowOf(change);
   return make("td.number.heat", { style: heat(record.value, metric) },
     number(record.value), failed(record) && " below",
     moved(change) && make("span", { class: name }, ` ${arrow}\u202f${number(Math.abs(change))}`));
 }
 
 class Samples {
-  constructor(rows) {
+  constructor(packed) {
+    const rows = readRows(packed);
+    this.total = packed.total;
     this.rows = rows;
     this.open = null;
     this.form = controlsOf(rows);
@@ -367,8 +394,8 @@ class Samples {
     const { rows, choice } = this, hidden = choice.getAll("hide");
     this.chosen = chosenRows(rows, choice);
     this.columns = [...metrics.keys()].filter((i) => !hidden.includes(metrics[i].name));
-    this.status.textContent = `${count(this.chosen.length, "sample")} shown.${data.total > rows.length
-      ? ` The page holds ${whole(rows.length)} of ${count(data.total, "sample")}: the lowest.` : ""}`;
+    this.status.textContent = `${count(this.chosen.length, "sample")} shown.${this.total > rows.length
+      ? ` The page holds ${whole(rows.length)} of ${count(this.total, "sample")}: the lowest.` : ""}`;
     this.header.replaceChildren(make("th", { scope: "col", class: "sample" }, "sample"),
       ...this.columns.map((i) => this.headingOf(i, choice.get("sort"))));
     this.table.setAttribute("aria-rowcount", this.chosen.length + 1);
@@ -462,33 +489,41 @@ function detailOf(row) {
 
 function drawTexts(element, row, here) {
   const marks = marksOf(row, here);
-  const passages = row.texts.map(([field, name, text]) => passageOf(name, marked(text, marks.get(field))));
-  element.replaceChildren(...passages, ...answersOf(row));
+  const passages = row.texts.flatMap(([field, name, text]) => [
+    passageOf(name, marked(text, marks.get(field))), ...(field === "response" ? answersOf(text, row) : [])]);
+  element.replaceChildren(...passages);
   if (!passages.length) element.append(soft("The texts are not stored."));
   element.querySelector("mark.here")?.scrollIntoView({ block: "center" });
 }
 
 // The answer before, with what has gone and what has come.
-function answersOf({ texts, before }) {
-  const now = texts.find(([field]) => field === "response")?.[2], old = before?.response;
-  if (!old || now === undefined || old === now) return [];
-  const { begin, gone, come, end } = difference(old, now);
+function answersOf(now, { answerBefore }) {
+  if (!answerBefore || answerBefore === now) return [];
+  const { begin, gone, come, end } = difference(answerBefore, now);
   return [passageOf("answer before, and what changed",
     [begin, gone && make("del", null, gone), come && make("ins", null, come), end])];
 }
 
 function outcomeOf(row, record, i, see) {
-  const metric = metrics[i], verdicts = record.verdicts || [];
-  const [value, why] = scored(record) ? [number(record.value), record.reason] : [words(record.reason), record.detail];
+  const metric = metrics[i], verdicts = record.verdicts();
+  const why = [scored(record) && record.reason, record.more].filter(Boolean).join(" ");
   const items = verdicts.map((verdict, v) => verdictOf(row, verdict, `verdict-${i}-${v}`, see));
   const lowering = verdicts.filter(([, , , lowers]) => lowers).length, others = items.length - lowering;
   const list = (from, to) => make("ul.verdicts", null, items.slice(from, to));
   return make("div.outcome", null,
-    make("h3", null, swatch(metric), bdi(metric.name), " ", make("b", null, value)),
+    make("h3", null, swatch(metric), bdi(metric.name), " ", make("b", null, valueOf(record, row, i))),
     metric.question && soft(bdi(metric.question)),
-    sentence([why, record.cause].filter(Boolean).join(" ")),
+    sentence(why),
     lowering > 0 && list(0, lowering),
     others > 0 && folded(count(others, "verdict") + (lowering ? " that cost nothing" : ""), list(lowering)));
+}
+
+// A value; after a change both, and which is better.
+function valueOf(record, { was, changes }, i) {
+  if (!scored(record)) return words(record.reason);
+  if (!moved(changes[i])) return number(record.value);
+  const [name, arrow] = arrowOf(changes[i]);
+  return [`${number(was[i])} \u2192 ${number(record.value)} `, make("span", { class: name }, `${arrow} ${name}`)];
 }
 
 function verdictOf(row, [id, kind, word, lowers, evidence, given], name, see) {
@@ -501,16 +536,17 @@ function verdictOf(row, [id, kind, word, lowers, evidence, given], name, see) {
 
 // --- The page
 
-function report() {
+async function report() {
   const alarms = data.also.flatMap((each) => each.alarms || []);
-  const table = data.rows.length > 0 && new Samples(readRows(data.rows));
+  const packed = await unpacked();
+  const table = packed.rows.length > 0 && new Samples(packed);
   main.replaceChildren();
   fill(main, null, [
     make("h1", null, bdi(data.title)),
     make("p.conclusion", { dir: "auto" }, data.conclusion),
     soft(data.facts.flatMap((fact, i) => [i > 0 && " \u00b7 ", bdi(fact)])),
     alarms.length > 0 && card("Alarm", { class: "card alarm" }, listed(alarms)),
-    data.also.map(alsoOf), scores(), table && [table.section, table.detail], slices(),
+    data.also.map((also) => alsoOf(also, table ? table.rows : [])), scores(), table && [table.section, table.detail], slices(),
     data.bad_rows.length > 0 && card("Rows that held no sample", null,
       tableOf("By line of the input, from 1", ["line", "why"], data.bad_rows, 2)),
   ]);

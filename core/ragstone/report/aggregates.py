@@ -413,7 +413,9 @@ class Aggregates:
         self._groups.add(0.0, group=group)
         for record in records:
             self.cost.add(record.outcome.usage)
-        self.unanswerable += is_unanswerable(records)
+        self.unanswerable += is_unanswerable(
+            (each.outcome.metric, each.outcome.breakdown) for each in records if isinstance(each.outcome, Score)
+        )
         values = self._values_of(records[0], {} if sample is None else sample.metadata)
         for key, record in by_metric(records).items():
             if key not in self._by_key:
@@ -505,10 +507,9 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
     return f"{info.name} ({info.apart})"
 
 
-def is_unanswerable(records: "Iterable[Record]") -> bool:
+def is_unanswerable(breakdowns: Iterable[tuple[str, Mapping[str, float]]]) -> bool:
     """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
-    scores = [each.outcome for each in records if isinstance(each.outcome, Score)]
-    found = {(score.metric, *part) for score in scores for part in score.breakdown.items()}
+    found = {(metric, *part) for metric, parts in breakdowns for part in parts.items()}
     return found >= {("response_relevancy", "noncommittal", 1.0), ("context_relevancy", "sentence", 0.0)}
 
 

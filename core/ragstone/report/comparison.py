@@ -14,6 +14,7 @@ from ragstone.errors import RagstoneError
 from ragstone.metrics.setup import parts_of
 from ragstone.plain import printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
+from ragstone.report.page_rows import OldRows
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
 from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Tabular, count, interval_of, narrower, number, of_groups
@@ -21,6 +22,8 @@ from ragstone.results.groups import RowKey
 from ragstone.results.record import Record, row_of
 
 _MOVED = 10
+# Of these a page and a terminal show the first.
+_SHOWN = 5
 _SURE = 0.05
 _SHORT = 30
 _RESPONSE = 4_000
@@ -250,10 +253,12 @@ class Comparison(Tabular):
                 "difference": each.difference,
                 "low": each.low,
                 "high": each.high,
+                "moved": [(m.row_b, m.sample_id[:40], m.a, m.b) for m in each.moved[:_SHOWN]],
             }
             for name, each in self.metrics.items()
         ]
-        return {**super().data(), "metrics": moved, "old": self._old_rows()}
+        remarks = [*self._conclusions(), *self.caveats()]
+        return {**super().data(), "metrics": moved, "remarks": remarks, "old": self._old_rows()}
 
     def figures(self) -> dict[str, object]:
         """Its numbers by metric, as JSON can hold them: what commands print with --json."""
@@ -277,9 +282,9 @@ class Comparison(Tabular):
         }
         return {"a": self.name_a, "b": self.name_b, "metrics": numbers, "remarks": list(self.remarks())}
 
-    def _old_rows(self) -> dict[str, list[object]]:
+    def _old_rows(self) -> OldRows:
         """The first system's rows by id: each metric's value, and the response."""
-        rows: dict[str, list[object]] = {}
+        rows: dict[str, list[tuple[list[float | None], str | None]]] = {}
 
         def add(records: Sequence[Record]) -> None:
             of = by_metric(records)
@@ -287,7 +292,7 @@ class Comparison(Tabular):
             sample = records[0].sample
             values = [None if each is None else each.outcome.value for each in found]
             response = None if sample is None or sample.response is None else sample.response[:_RESPONSE]
-            rows.setdefault(records[0].sample_id, []).append({"values": values, "response": response})
+            rows.setdefault(records[0].sample_id, []).append((values, response))
 
         self.a.read(add, samples=True)
         return rows
@@ -299,11 +304,14 @@ class Comparison(Tabular):
 
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
-        yield from (f"{each.name}: {each.conclusion(*self.short_names())}" for each in self.metrics.values())
+        yield from self._conclusions()
         for each in filter(lambda each: each.moved, self.metrics.values()):
-            most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:5])
+            most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:_SHOWN])
             yield f"moved most by {each.name}: {most}"
         yield from self.caveats()
+
+    def _conclusions(self) -> Iterator[str]:
+        yield from (f"{each.name}: {each.conclusion(*self.short_names())}" for each in self.metrics.values())
 
     def caveats(self) -> Iterator[str]:
         """Yield what concerns all metrics, in sentences."""

@@ -1,12 +1,13 @@
 """What a report's page shows, as JSON for the viewer: numbers, and the sentences that a terminal prints too."""
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from ragstone._version import __version__
 from ragstone.page.html import html_page
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
+from ragstone.report.page_rows import OldRows, SampleRows
 from ragstone.report.statistics import DAY, bucket_width
 from ragstone.report.tables import Tabular, count, interval_of, moment, narrower, of_groups, percent, spaced
 from ragstone.sample import BadLine
@@ -50,7 +51,7 @@ def report_html(
     report: Tabular,
     also: Sequence[Tabular],
     aggregates: Aggregates,
-    samples: str,
+    rows: SampleRows,
     *,
     name: str,
     since: float | None,
@@ -62,7 +63,7 @@ def report_html(
         report: The report, for its table and what it says beside it.
         also: What stands before its scores, such as a comparison with another run or means corrected by labels.
         aggregates: All its outcomes added up.
-        samples: Its rows, as entries of a JSON object (`SampleRows.json`).
+        rows: Its rows.
         name: What it is called; "" without a name.
         since: When the samples were submitted at the earliest, in seconds since 1970 (UTC); None: at any time.
         bad_rows: The rows of the input that held no sample.
@@ -70,16 +71,18 @@ def report_html(
     summaries = _newest_first(aggregates) if aggregates.rows else {}
     metrics = list(summaries.values())
     period = aggregates.period()
-    _, head, rows = report.table()
-    cells = {row[0]: row for row in rows}
+    _, head, cells = report.table()
+    by_name = {row[0]: row for row in cells}
+    shown = [each.data() for each in also]
+    old = cast("OldRows", next((each.pop("old") for each in shown if "old" in each), None) or {})
     conclusions = [*(each.conclusion() for each in also), report.conclusion()]
     data = {
         "title": name or "ragstone report",
         "conclusion": next(filter(None, conclusions)),
         "facts": list(_facts(aggregates, period, since)),
-        "also": [each.data() for each in also],
+        "also": shown,
         "metrics": [_metric_data(name, each, period) for name, each in summaries.items()],
-        "table": {"head": head, "rows": [cells[name] for name in summaries if name in cells]},
+        "table": {"head": head, "rows": [by_name[name] for name in summaries if name in by_name]},
         "remarks": [*_refusals(aggregates.unanswerable), *report.remarks()],
         "notes": list(_notes(metrics)),
         "meanings": MEANINGS,
@@ -87,7 +90,7 @@ def report_html(
         "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in bad_rows[:_MOST]],
     }
     title = f"{name[:100]}: ragstone report" if name else "ragstone report"
-    return html_page("report", title, f"{json.dumps(data, ensure_ascii=False)[:-1]},{samples}}}")
+    return html_page("report", title, data, rows.json(old))
 
 
 def _newest_first(aggregates: Aggregates) -> dict[str, MetricSummary]:

@@ -1,25 +1,48 @@
-"""The page's table of samples: its rows are records as results files hold them, and the viewer reads them."""
+"""The page's table of samples: each text once, and rows of numbers that say which texts are theirs."""
 
 import heapq
-import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple, cast
 
-from ragstone.outcome import Outcome, Score, cause_of, shown_parts
-from ragstone.report.aggregates import Aggregates, Key, MetricInfo, by_metric, is_unanswerable
-from ragstone.results.record import Record, json_of, sample_fields, to_fields
-from ragstone.results.traffic import Feedback
+from ragstone.outcome import Score, cause_of
+from ragstone.report.aggregates import Aggregates, Key, MetricInfo, is_unanswerable
+from ragstone.results.memory import Fields
+from ragstone.results.record import json_of, record_of, sample_fields
 from ragstone.sample import Sample
 
 MOST = 10_000
 _MANY = 2_000
 _TEXT, _TEXT_OF_MANY, _VERDICT_TEXT = 20_000, 4_000, 400
 _VERDICTS = 100
+_FACTS = ("submitted_at", "chosen_by", "origin", "run_id", "run_name", "tags", "user_id", "thread_id")
+
+OldRows = Mapping[str, Sequence[tuple[Sequence[float | None], str | None]]]
+"""The rows of another report by the sample's id: each metric's value, and the response."""
+
+
+class _Positions(dict[Any, int]):
+    """The position of each thing, in the order in which they were first asked for."""
+
+    def __missing__(self, key: object) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+class _Row(NamedTuple):
+    """What it lost, its number, its texts, and as JSON what is known of it; "" for a sample that records lack."""
+
+    lost: float
+    number: int
+    sample_id: str
+    texts: tuple[str, ...]
+    body: str
+    sample: str
 
 
 class SampleRows:
-    """Rows as they are read, each as its JSON: all of them, or of many the lowest `MOST`.
+    """Rows as they are read: all of them, or of many the lowest `MOST`.
 
     Args:
         aggregates: All outcomes added up, for the ends of scales, and feedback.
@@ -32,89 +55,107 @@ class SampleRows:
         self._samples_of = samples_of
         self._feedback = aggregates.feedback
         self._infos = {each.info.key: replace(each.info, bounds=each.ends) for each in aggregates}
+        self._keys, self._kinds = _Positions(), _Positions()
         self._n = 0
         self._most = _TEXT if aggregates.rows <= _MANY else _TEXT_OF_MANY
-        # A heap, the best row first: what it lost, its number, the id of the sample that it lacks, its JSON.
-        self._rows: list[tuple[float, int, str, str]] = []
+        # A heap, the best row first.
+        self._rows: list[_Row] = []
 
-    def add(self, records: Sequence[Record]) -> None:
+    def read(self, records: Iterable[Fields]) -> None:
+        """Take all rows."""
+        for _, row in groupby(records, lambda each: (each[0].get("row", 0), each[0]["id"])):
+            self.add(list(row))
+
+    def add(self, row: Sequence[Fields]) -> None:
         """Take the records of one row."""
-        lost = max(self._lost(key, record) for key, record in by_metric(records).items())
+        lost = max(self._lost(*each) for each in row)
         self._n += 1
-        if len(self._rows) < MOST or lost > self._rows[0][0]:
+        if len(self._rows) < MOST or lost > self._rows[0].lost:
             put = heapq.heappush if len(self._rows) < MOST else heapq.heapreplace
-            lacks = records[0].sample_id if records[0].sample is None else ""
-            put(self._rows, (lost, -self._n, lacks, self._row(records)))
+            put(self._rows, self._row(lost, row))
 
-    def _lost(self, key: Key, record: Record) -> float:
+    def _lost(self, values: Mapping[str, Any], sample: Sample | None) -> float:
+        key = _key(values)
         # A monitor goes on writing: there may be metrics that were not there before.
         if key not in self._infos:
-            self._infos[key] = MetricInfo.from_record(record)
-        value = record.outcome.value
-        return 2.0 if value is None else self._infos[key].lost(value)
+            self._infos[key] = MetricInfo.from_record(record_of(values, sample))
+        value = values.get("value")
+        return 2.0 if value is None else self._infos[key].lost(float(value))
 
-    def json(self) -> str:
-        """The rows in their order, and how many there are in all, as entries of a JSON object."""
-        lacking = {sample_id: row for _, _, sample_id, row in self._rows if sample_id}
-        rows: dict[str, str] = {}
-        for sample_id, sample in self._samples_of(lacking):
-            short = _shortened(sample, self._most)
-            rows[sample_id] = self._finished(json.loads(lacking[sample_id]), sample_id, short)
-        kept = sorted((-n, rows.get(sample_id, row)) for _, n, sample_id, row in self._rows)
-        return f'"total": {self._n}, "rows": [{",".join(row for _, row in kept)}]'
+    def _row(self, lost: float, row: Sequence[Fields]) -> _Row:
+        (first, sample), texts = row[0], _Positions()
+        parts = [(each["metric"], each.get("breakdown", {})) for each, _ in row if "value" in each]
+        facts = {name: first[name] for name in _FACTS if name in first}
+        records = [self._record(*each, texts) for each in row]
+        body = json_of([first["id"], first.get("row", 0), facts, is_unanswerable(parts), records])
+        fields = "" if sample is None else self._sample(sample, texts)
+        return _Row(lost, -self._n, first["id"], tuple(texts), body, fields)
 
-    def _row(self, records: Sequence[Record]) -> str:
-        sample = records[0].sample
-        short = None if sample is None else _shortened(sample, self._most)
-        fields = [_record_fields(each, short) for each in records]
-        values = {"records": fields, "unanswerable": is_unanswerable(records)}
-        return self._finished(values, records[0].sample_id, short)
+    def _record(self, values: Mapping[str, Any], sample: Sample | None, texts: _Positions) -> list[object]:
+        """One outcome: metric, value, whether it passed, reason, detail or cause, verdicts."""
+        more = values.get("detail", "")
+        # Only of this metric something else than a verdict is the cause.
+        if values["metric"] == "response_relevancy" and "value" in values:
+            cause = cause_of(cast("Score", record_of(values, sample).outcome))
+            more = cause and f"{cause[:1].upper()}{cause[1:]}."
+        verdicts = values.get("verdicts", ())
+        if len(verdicts) > _VERDICTS:
+            verdicts = sorted(verdicts, key=lambda each: not each[3])[:_VERDICTS]
+        told = [texts[_cut(text, _TEXT)] if text else None for text in (values["reason"], more)]
+        found = [self._verdict(each, texts) for each in verdicts]
+        return [self._keys[_key(values)], values.get("value"), values.get("passed"), *told, found]
 
-    def _finished(self, values: dict[str, Any], sample_id: str, sample: Sample | None) -> str:
-        feedback = self._feedback.get(sample_id)
-        if sample is not None:
-            values["records"][0]["sample"] = sample_fields(sample)
-        values["feedback"] = None if feedback is None else _feedback_texts(feedback, texts=sample is not None)
-        return json_of(values)
-
-
-def _feedback_texts(feedback: Feedback, *, texts: bool) -> list[str]:
-    return [feedback.value, _cut(feedback.comment or "", _TEXT) if texts else ""]
-
-
-def _record_fields(record: Record, sample: Sample | None) -> dict[str, Any]:
-    outcome: Outcome = record.outcome
-    cause = None
-    if isinstance(outcome, Score):
-        cause = cause_of(outcome)
-        first = sorted(outcome.verdicts, key=lambda each: not each.lowers_score)[:_VERDICTS]
-        changes: dict[str, object] = {
-            "verdicts": first,
-            "breakdown": shown_parts(outcome),
-            "reason": _cut(outcome.reason, _TEXT),
-        }
-    else:
-        changes = {"detail": _cut(outcome.detail, _TEXT)}
-    short = replace(record, outcome=outcome.model_copy(update=changes), sample=None)
-    values = to_fields(short, sample)
-    verdicts: Any = values.get("verdicts", ())
-    for verdict in verdicts:
-        if len(verdict) > 5 and verdict[5] is not None:
-            verdict[5] = _cut(verdict[5], _VERDICT_TEXT)
-        for passage in verdict[4]:
+    def _verdict(self, verdict: Sequence[Any], texts: _Positions) -> list[object]:
+        """A verdict: kind, word and whether it lowers the score in one number, the id, passages, the text."""
+        number, kind, word, lowers, evidence, *rest = verdict
+        for passage in evidence:
             passage[3:] = [_cut(text, _VERDICT_TEXT) for text in passage[3:]]
-    return values if cause is None else values | {"cause": f"{cause[:1].upper()}{cause[1:]}."}
+        packed: list[object] = [self._kinds[kind, word, lowers], number, evidence]
+        return [*packed, texts[_cut(rest[0], _VERDICT_TEXT)]] if rest and rest[0] else packed
+
+    def _sample(self, sample: Sample, texts: _Positions) -> str:
+        def position(text: str) -> int:
+            return texts[_cut(text, self._most)]
+
+        fields = sample_fields(sample)
+        for name in fields.keys() & {"user_input", "response", "reference"}:
+            fields[name] = position(getattr(sample, name))
+        if sample.retrieved_contexts:
+            fields["retrieved_contexts"] = [*map(position, sample.retrieved_contexts)]
+        if sample.history:
+            fields["history"] = [(turn.role, position(turn.content)) for turn in sample.history]
+        return json_of(fields)
+
+    def json(self, old: OldRows) -> str:
+        """All of it as JSON: each text once, and rows with the positions of theirs; also those of another report."""
+        texts, found = _Positions(), list[str]()
+        kept = sorted(self._with_samples(), key=lambda row: -row.number)
+        for row in kept:
+            said = self._feedback.get(row.sample_id)
+            feedback = said and (said.value, _cut(said.comment or "", _TEXT) if row.sample else "")
+            own = json_of([texts[text] for text in row.texts])
+            found.append(f"[{own},{row.body},{row.sample or 'null'},{json_of(feedback)}]")
+        before = {
+            sample_id: [(values, text and texts[text]) for values, text in old[sample_id]]
+            for sample_id in dict.fromkeys(row.sample_id for row in kept)
+            if sample_id in old
+        }
+        tables = {"total": self._n, "keys": [*self._keys], "kinds": [*self._kinds], "old": before, "texts": [*texts]}
+        return f'{json_of(tables)[:-1]},"rows":[{",".join(found)}]}}'
+
+    def _with_samples(self) -> Iterator[_Row]:
+        """Yield the rows; those that lack their samples with what is kept of them."""
+        lacking = {row.sample_id: row for row in self._rows if not row.sample}
+        for sample_id, sample in self._samples_of(lacking):
+            row = lacking.pop(sample_id)
+            texts = _Positions({text: i for i, text in enumerate(row.texts)})
+            fields = self._sample(sample, texts)
+            yield row._replace(texts=tuple(texts), sample=fields)
+        yield from (row for row in self._rows if row.sample or row.sample_id in lacking)
 
 
-def _shortened(sample: Sample, most: int) -> Sample:
-    texts: dict[str, object] = {
-        "retrieved_contexts": tuple(_cut(text, most) for text in sample.retrieved_contexts),
-        "history": tuple(turn.model_copy(update={"content": _cut(turn.content, most)}) for turn in sample.history),
-    }
-    for name in ("user_input", "response", "reference"):
-        texts[name] = _cut(getattr(sample, name) or "", most)
-    # A field that is set to nothing would be written.
-    return sample.model_copy(update={name: text for name, text in texts.items() if text})
+def _key(values: Mapping[str, Any]) -> Key:
+    return values["metric"], values["version"], values.get("judge", ""), values.get("setup", "")
 
 
 def _cut(text: str, length: int) -> str:

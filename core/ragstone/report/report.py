@@ -36,7 +36,7 @@ from ragstone.report.tables import (
 from ragstone.results.frames import installed, to_frame, to_rows, write_csv
 from ragstone.results.groups import RowKey, conversation_of, conversations, group_name, group_of
 from ragstone.results.memory import MemoryResults, Results
-from ragstone.results.record import Record, row_of
+from ragstone.results.record import Record, row_of, to_fields
 from ragstone.sample import BadLine, Sample
 
 if TYPE_CHECKING:
@@ -379,10 +379,13 @@ class Report(Tabular):
             held = copy(self)
             held._results = results  # noqa: SLF001 - a copy of itself
             rows = SampleRows(held.aggregates(), results.samples)
-            # What a monitor has written since is in the second reading, and in its means.
-            aggregates = held.read(rows.add)
+            if results.at_hand:
+                rows.read(results.fields(self.since))
+            else:
+                # What a monitor has written since is in the means, too.
+                held.read(lambda records: rows.add([(to_fields(each), None) for each in records]))
             name, since, bad_rows = self.name, self.since, self.bad_rows
-            return report_html(held, also, aggregates, rows.json(), name=name, since=since, bad_rows=bad_rows)
+            return report_html(held, also, held.aggregates(), rows, name=name, since=since, bad_rows=bad_rows)
 
     def save(self, path: Location) -> None:
         """Write it to a file that only its owner may read, in the form that the suffix names; `.html` is the page.

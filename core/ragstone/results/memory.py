@@ -1,5 +1,6 @@
 """The records of a run with their samples: what all kinds of results give, and results in memory."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,11 +8,14 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ragstone.results.record import Record, decode, encode
+from ragstone.results.record import Record, decode, encode, to_fields
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
     from ragstone.results.traffic import Feedback
+
+Fields = tuple[dict[str, Any], Sample | None]
+"""A record as JSON has it, and its sample."""
 
 # So many rows are not worth packing.
 _UNPACKED = 100
@@ -40,6 +44,11 @@ class Results(ABC):
             since: Leave out samples submitted before, in seconds since 1970 (UTC).
             samples: Whether they hold their samples, where these are kept; they may anyway.
         """
+
+    def fields(self, since: float | None = None) -> Iterator[Fields]:
+        """Yield the same records as JSON has them; `records` has been read to its end before."""
+        for record in self.records(since, samples=True):
+            yield to_fields(record, record.sample), record.sample
 
     def sample(self, record: Record) -> Sample | None:
         """The sample of a record; None where it is not kept."""
@@ -86,6 +95,18 @@ class MemoryResults(Results):
         for record in self._all():
             if since is None or record.submitted_at >= since:
                 yield replace(record, sample=self.sample(record)) if samples else record
+
+    def fields(self, since: float | None = None) -> Iterator[Fields]:
+        """Yield the same records as JSON has them."""
+        if self._records or since is not None:
+            yield from super().fields(since)
+            return
+        for row, records in sorted(self._rows, key=itemgetter(0)):
+            sample = self._samples[row]
+            if isinstance(records, bytes):
+                yield from ((json.loads(line), sample) for line in records.split(b"\n"))
+            else:
+                yield from ((to_fields(each, sample), sample) for each in records)
 
     def _all(self) -> Iterator[Record]:
         yield from self._records

@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 from ragstone.plain import printable
 from ragstone.results.database import Database, Transaction
 from ragstone.results.frame_files import FrameResults, no_results, stamp
-from ragstone.results.memory import Results
+from ragstone.results.memory import Fields, Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import (
     COLUMNS,
@@ -126,6 +126,8 @@ class FileResults(Results):
                 )
                 raise ResultsError(f"{self.path}: is of {version}; update ragstone")
 
+    _left_out: Collection[int] = ()
+
     def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:  # noqa: ARG002
         """Yield the records in the file's order.
 
@@ -148,6 +150,7 @@ class FileResults(Results):
                     yield record
         if bad and not good:
             raise no_results(self.path)
+        self._left_out = {*bad, *([1] if self.info else [])}
         notes: list[str] = []
         if bad[-1:] == [number]:
             bad.pop()
@@ -155,6 +158,21 @@ class FileResults(Results):
         if bad:
             notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {_some_of(bad)}")
         self.notes = tuple(notes)
+
+    def fields(self, since: float | None = None) -> Iterator[Fields]:
+        """Yield the records as their lines have them."""
+        row, sample = None, None
+        with self._lines() as lines:
+            for number, line in enumerate(lines, 1):
+                if number in self._left_out or not line.strip():
+                    continue
+                values = json.loads(line)
+                if row != (row := (values.get("row", 0), values["id"])):
+                    sample = None
+                if "sample" in values:
+                    sample = Sample(**values["sample"])
+                if since is None or values.get("submitted_at", 0.0) >= since:
+                    yield values, sample
 
     @contextmanager
     def _lines(self) -> Generator[Iterator[bytes], None, None]:
