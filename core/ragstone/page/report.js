@@ -57,9 +57,9 @@ function readRows({ rows, texts, keys, kinds, old }) {
     const was = oldColumns.map((column) => values[column] ?? null);
     const changes = cells.map((record, i) => (
       was[i] === null || !scored(record) ? null : (metrics[i].up ? 1 : -1) * (record.value - was[i])));
-    const metadata = sample?.metadata || {}, row = { ...facts, id, key: String(n), metadata, feedback, unanswerable };
-    return { ...row, texts: textsOf(sample || {}, text), slices: slicesOf(row), cells, was, changes,
-      answerBefore: response === null ? "" : texts[response] };
+    const known = { ...facts, id, key: String(n), metadata: sample?.metadata || {}, feedback, unanswerable };
+    const answerBefore = response === null ? "" : texts[response], slices = slicesOf(known);
+    return { ...known, texts: textsOf(sample || {}, text), slices, cells, was, changes, answerBefore };
   });
 }
 
@@ -546,7 +546,8 @@ async function report() {
     make("p.conclusion", { dir: "auto" }, data.conclusion),
     soft(data.facts.flatMap((fact, i) => [i > 0 && " \u00b7 ", bdi(fact)])),
     alarms.length > 0 && card("Alarm", { class: "card alarm" }, listed(alarms)),
-    data.also.map((also) => alsoOf(also, table ? table.rows : [])), scores(), table && [table.section, table.detail], slices(),
+    data.also.map((also) => alsoOf(also, table ? table.rows : [])), scores(),
+    table && [table.section, table.detail], slices(),
     data.bad_rows.length > 0 && card("Rows that held no sample", null,
       tableOf("By line of the input, from 1", ["line", "why"], data.bad_rows, 2)),
   ]);
