@@ -2,19 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
-from pydantic import BaseModel, SecretStr
-
 from ragstone.outcome import UnscoredReason
-from ragstone.plain import is_list, is_mapping, printable
+from ragstone.plain import printable
 
 LONGEST = 2_000
 """Characters of an error's text that are looked at: more may be scrubbed where the app waits."""
 _MOST = 500
-_DEEPEST = 6
 _HIDDEN = "[hidden]"
 # Patterns are compiled when first used: most runs see no error.
 _PREFIXED = r"""(?xs)
@@ -34,10 +30,6 @@ _ASSIGNED = rf"""(?ixs)
     (?P<value> (?(quote) (?:(?!(?P=quote))(?:\\.|.)){{1,1000}} | [^\s"'`,;&)\]}}\\\u2026]{{1,500}} ) )"""
 # The name of a metric or a model.
 _SNAKE_CASE = r"(?:[a-z]+_)+[a-z]*\d{1,2}"
-_NAME_OF_A_KEY = (
-    r"(?i)api[_-]?key|(?:access|account|auth|bearer|secret|session)[_-]?(?:key|token)|password|^token$|^authorization$"
-)
-_SCHEMED = r"(?i)(?:bearer|basic|token) +\S+$"
 
 
 class RagstoneError(Exception):
@@ -128,39 +120,3 @@ def describe(error: BaseException, known: Iterable[str] = (), most: int = _MOST)
         # A class of somebody's own may raise anything.
         text = f"(it cannot say what it is: {type(another).__name__})"
     return f"{type(error).__name__}: {text}"
-
-
-def secrets_in(model: object) -> tuple[str, ...]:
-    """Return the keys that a pydantic model object holds, in itself or in what it wraps.
-
-    Those are its `SecretStr`s and the texts of fields, mappings and headers named like a key, such as `api_key`.
-    """
-    return tuple(dict.fromkeys(key for key in _secrets("", model, _DEEPEST) if key))
-
-
-def _secrets(name: str, value: object, depth: int) -> Iterator[str]:
-    if isinstance(value, SecretStr):
-        yield value.get_secret_value()
-    elif isinstance(value, str):
-        if re.search(_NAME_OF_A_KEY, name) or re.match(_SCHEMED, value):
-            # Of "Bearer KEY" this is the key.
-            yield value.rpartition(" ")[2]
-    elif depth and is_list(value):
-        for part in value:
-            yield from _secrets(name, part, depth - 1)
-    elif depth and isinstance(value, BaseModel):
-        yield from _secrets(name, {**vars(value), **(value.__pydantic_extra__ or {})}, depth)
-    elif depth and is_mapping(value):
-        for key, part in value.items():
-            yield from _secrets(str(key), part, depth - 1)
-
-
-def secrets_of(*adapters: object) -> tuple[str, ...]:
-    """Return the keys of judges and embedders that have an attribute `secrets`."""
-    secrets: list[str] = []
-    for adapter in adapters:
-        # A class of somebody's own may raise anything.
-        with suppress(Exception):
-            value: object = getattr(adapter, "secrets", ())
-            secrets += [key for key in value if isinstance(key, str)] if is_list(value) else ()
-    return tuple(secrets)

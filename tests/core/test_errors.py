@@ -10,7 +10,8 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from ragstone import ContextRelevancy, Monitor, Sample, evaluate
-from ragstone.errors import describe, secrets_in, without_keys
+from ragstone.errors import describe, without_keys
+from ragstone.held_keys import secrets_in
 from ragstone.live import CallableSink, SQLiteSink
 from ragstone.testing import FakeLLM
 

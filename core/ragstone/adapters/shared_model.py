@@ -7,7 +7,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from ragstone.background import SHORT_LOOPS, Async, Sync, begin, in_daemon, result, running_loop
-from ragstone.errors import secrets_in
+from ragstone.held_keys import secrets_in
 
 M = TypeVar("M")
 T = TypeVar("T")

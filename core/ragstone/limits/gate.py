@@ -8,7 +8,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Literal, Protocol, TypeVar
 
-from ragstone.errors import CannotScore, describe, secrets_of, without_keys
+from ragstone.errors import CannotScore, describe, without_keys
+from ragstone.held_keys import secrets_of
 from ragstone.identity import judge_key, left_out_of, reply_key
 from ragstone.judge import JudgeReply, Meter
 from ragstone.judging.flow import EmbedRequest, Model, Models, Request, calls_of

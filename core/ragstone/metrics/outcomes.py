@@ -1,6 +1,7 @@
 """What scoring that raised becomes: an outcome with its reason, what had been spent, and no key."""
 
-from ragstone.errors import CannotScore, describe, secrets_of, without_keys
+from ragstone.errors import CannotScore, describe, without_keys
+from ragstone.held_keys import secrets_of
 from ragstone.judge import Meter
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
