@@ -10,7 +10,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
 from llama_index.core.schema import MetadataMode
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 import ragstone.judge
 from ragstone.adapters.runs import Run
@@ -22,7 +22,8 @@ from ragstone.metrics.models import check_members
 from ragstone.metrics.names import make_metric, metric_class
 from ragstone.metrics.outcomes import ascore_safely, score_safely, unscored
 from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Usage, Verdict
-from ragstone.sample import Sample, SampleField, first_problem
+from ragstone.sample import Sample
+from ragstone.sources.rows import sample_of_row
 from ragstone_llama_index.forms import AnyResponse
 from ragstone_llama_index.models import LlamaIndexEmbedder, LlamaIndexLLM
 from ragstone_llama_index.read import Mode, NamedFields, Reading
@@ -35,12 +36,6 @@ _WANTED = 'pass a name, such as "context_relevancy", or a metric, such as ragsto
 _ENOUGH = 0.5
 # Fields that an outcome and a result have in common.
 _IN_BOTH = ("metric", "version", "usage")
-_ARGUMENTS: dict[str, str] = {
-    "user_input": "query",
-    "retrieved_contexts": "contexts",
-    "response": "response",
-    "reference": "reference",
-}
 
 
 class MetricResult(EvaluationResult):
@@ -236,16 +231,7 @@ class MetricEvaluator(BaseEvaluator):
     def _sample(
         self, query: str | None, response: str | None, contexts: Sequence[str] | None, reference: str | None
     ) -> Sample:
-        fields: dict[SampleField, object] = {
-            "user_input": query,
-            "retrieved_contexts": contexts,
-            "response": response,
-            "reference": reference,
-        }
-        try:
-            return Sample.model_validate(fields)
-        except ValidationError as error:
-            raise ValueError(first_problem(error, _ARGUMENTS)) from None
+        return sample_of_row({"query": query, "contexts": contexts, "response": response, "reference": reference}, {})
 
     def _answered(self, query: str | None, response: object, reference: str | None) -> tuple[Sample, Unscored | None]:
         """What an app answered, and the outcome where the metric looks at an answer that could not be had."""

@@ -127,15 +127,15 @@ class Broken(dict):
     [
         ("text", "is str, not a Sample or a dict"),
         ({}, "none of a sample's fields has a value; the row has (none): name them with fields="),
-        ({"contexts": [float("nan")]}, "retrieved_contexts[0]: is NaN, not text (str)"),
+        ({"contexts": [float("nan")]}, "contexts[0]: is NaN, not text (str)"),
         (
             {"contexts": [{"score": 1}]},
             "contexts[0]: is a document with 'score'; its text is read under page_content, text, content",
         ),
         ({"contexts": np.array("C.")}, "TypeError: iteration over a 0-d array"),
-        ({"contexts": {"C."}}, "retrieved_contexts: is one set; pass a list of texts"),
+        ({"contexts": {"C."}}, "contexts: is one set; pass a list of texts"),
         ({"response": "A.", "id": True}, "id: is bool, not text (str)"),
-        ({"question": "Q?", "output": 1, "Answer": 2}, "response: is int, not text (str)"),
+        ({"question": "Q?", "output": 1, "Answer": 2}, "Answer: is int, not text (str)"),
         (
             {"response": "A.", "Answer": "B."},
             "response: 'response', 'Answer' hold different texts; say which with fields=",
@@ -521,8 +521,8 @@ def test_deepeval_writes_contexts_with_bars(cells):
         ('[{"page_content": "One."}, {"page_', "begins as a list and is none"),
         ("['One.', f'{1}']", "begins as a list and is none"),
         ("['" + "x" * 1_000_000 + "']", "begins as a list and is none"),
-        ("[None]", "retrieved_contexts[0]: is NoneType, not text"),
-        ("[['One.'], ['Two.']]", "retrieved_contexts[0]: is list, not text"),
+        ("[None]", "contexts[0]: is NoneType, not text"),
+        ("[['One.'], ['Two.']]", "contexts[0]: is list, not text"),
     ],
 )
 def test_a_list_that_is_none_of_texts_is_not_shown_to_the_judge(cells, cell, said):
@@ -627,7 +627,7 @@ def test_cells_of_pandas(tmp_path):
     frame = pandas.DataFrame({"answer": ["A."] * 4, "id": [1, None, 2.5, 10**15]})
     assert [row.sample.id for row in read(frame)] == ["1", "2", "2.5", "1000000000000000"]
     said = read(pandas.DataFrame({"answer": [5, True, ["B."]]}))
-    assert list(map(problem, said)) == [f"response: is {kind}, not text (str)" for kind in ("int", "bool", "list")]
+    assert list(map(problem, said)) == [f"answer: is {kind}, not text (str)" for kind in ("int", "bool", "list")]
     with pytest.raises(SourceError, match="DataFrame: no column holds a field of a sample; the columns are 'q'"):
         rows_of(pandas.DataFrame({"q": ["Q?"]}))
     lists = [["C.", 'It\'s "D".'], ["E."]]

@@ -25,6 +25,7 @@ from .conftest import row
         ("- --judge gpt", "Did you mean '--llm'?"),
         ("- --metrics rag", "Did you mean '--metric'?"),
         ("- --field response=", "--field response=: write FIELD=KEY"),
+        ("- --field q=response", "--field q=response: write it the other way round: --field response=q"),
         ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, reference_ids"),
         ("- --threshold nan", "--threshold nan: write X or METRIC=X"),
         ("- --threshold 2", "X from -1 to 1"),

@@ -157,7 +157,7 @@ def test_a_sample_is_made_of_known_fields_and_any_run_of_texts():
     assert Sample.model_validate(fields).retrieved_contexts == ()
     assert fields == {"user_input": "q", "retrieved_contexts": None}, "it is the caller's"
     for metric in all_metrics(obliging):
-        with pytest.raises(TypeError, match="sample: is str; pass ragstone.Sample"):
+        with pytest.raises(TypeError, match="sample: is str; pass a Sample, a row such as a dict"):
             metric.score("x")
         assert metric.score({"response": ""}).reason == metric.score(Sample(response="")).reason
 

@@ -107,10 +107,10 @@ def test_what_is_no_sample_is_counted_and_harms_nobody(wrong: str, redact: Any) 
     assert sink.ids == {"s1"}
 
 
-def test_a_dict_of_fields_is_a_sample(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_row_is_a_sample(caplog: pytest.LogCaptureFixture) -> None:
     sink = Kept()
     with live(sinks=sink) as monitor:
-        monitor.submit({"id": "d1", "user_input": "Which?", "retrieved_contexts": ["This."]})
+        monitor.submit({"id": "d1", "question": "Which?", "contexts": "This.", "answer": "This."})
         monitor.submit({"response": ["a secret of the app"]})
     assert sink.ids == {"d1"}
     assert monitor.stats().dropped == 1
@@ -265,7 +265,7 @@ def test_exceptions_of_handlers_are_counted_and_said_once_a_minute(caplog: pytes
         monitor.failed("extract", ValueError(f"number {i}, key sk-abcdefghijkl"))
         monitor.failed("wild", NoWords())
         monitor.submit(None)  # type: ignore[arg-type]
-    assert monitor.stats().errors == {"extract": 100, "wild": 100}
+    assert monitor.stats().errors == {"extract": 100, "wild": 100, "submit": 100}
     assert monitor.stats().dropped == 100
     (only,) = caplog.records
     assert "the app is not affected" in only.getMessage()
@@ -283,7 +283,7 @@ def test_a_log_that_raises_does_not_reach_the_app(monkeypatch: pytest.MonkeyPatc
     monitor = live()
     monitor.failed("extract", ValueError("x"))
     monitor.submit(None)  # type: ignore[arg-type]
-    assert monitor.stats().errors == {"extract": 1}
+    assert monitor.stats().errors == {"extract": 1, "submit": 1}
 
 
 def test_a_sample_that_was_on_its_way_when_the_monitor_closed_is_counted() -> None:

@@ -162,6 +162,7 @@ def test_what_cannot_be_scored_has_no_score_and_says_why() -> None:
 
 REFUSED = [
     ({"fields": {"question": "q"}}, "fields.*'question' should be 'user_input', "),
+    ({"fields": {"q": "user_input"}}, "fields: write it the other way round: {'user_input': 'q'}"),
     ({"fields": "response"}, "fields: 'response' should be a valid dict"),
     ({"retriever_tools": "search"}, "retriever_tools: 'search' should be"),
     ({"metric": "context_relevancy"}, "llm: is missing; pass a judge for 'context_relevancy'"),

@@ -262,8 +262,8 @@ def test_an_input_that_is_missing_is_an_outcome_and_one_of_the_wrong_type_raises
     for evaluator, argument in ((context, "query"), (context, "contexts"), (alignment, "response"), (recall, "query")):
         result = way(evaluator, **{**INPUTS, argument: None})
         assert (result.score, result.unscored) == (None, "missing_input")
-    with pytest.raises(ValueError, match=r"^contexts: is one str; pass a list of texts, one per retrieved context$"):
-        way(context, **{**INPUTS, "contexts": "one text"})
+    with pytest.raises(ValueError, match=r"^contexts: is one set; pass a list of texts, one per retrieved context$"):
+        way(context, **{**INPUTS, "contexts": {"a text"}})
     assert way(context, **{**INPUTS, "response": None}).score is not None  # it needs none
     assert way(context, **INPUTS, reference="x", sleep_time_in_seconds=9).score  # LlamaIndex gives them to all
     assert way(recall, **INPUTS, reference="It is by Austen.").score == 1.0

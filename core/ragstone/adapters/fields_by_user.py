@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ragstone.adapters.runs import Asked, Draft, FieldFunction, Fields, Searched, Unreadable
 from ragstone.errors import describe
-from ragstone.fields.read import Forms, Found, Read, likely, read, under
+from ragstone.fields.read import Forms, Found, Read, likely, other_way_round, read, under
 from ragstone.options import checked
 from ragstone.plain import is_list, is_mapping, printable
 from ragstone.sample import Sample, SampleField, first_problem
@@ -27,6 +27,8 @@ BY_USER = "fields="
 def check_fields(fields: object) -> None:
     """Check an option `fields`; ValueError: it is neither a function nor a mapping of a sample's fields."""
     if not callable(fields):
+        if is_mapping(fields) and (way := other_way_round(fields)):
+            raise ValueError(f"fields: {way}")
         checked("fields", fields, dict[SampleField, str] | None)
 
 

@@ -344,6 +344,8 @@ def parse_keys(option: str, word: str, texts: Sequence[str], names: Sequence[str
     keys: dict[str, str] = {}
     for text in texts:
         name, _, key = text.partition("=")
+        if key in names and name not in names:
+            raise click.UsageError(f"{option} {text}: write it the other way round: {option} {key}={name}")
         if not key or name not in names:
             raise click.UsageError(f"{option} {text}: write {word}=KEY, {word} one of {', '.join(names)}")
         keys[name] = key

@@ -4,9 +4,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from pydantic import ValidationError
+from typing import Any, cast
 
 from ragstone.background import running_loop
 from ragstone.live.counters import Counters
@@ -18,7 +16,7 @@ from ragstone.live.sink import Sink
 from ragstone.live.trace import own_id
 from ragstone.live.waiting import POLL
 from ragstone.results.traffic import Feedback
-from ragstone.sample import Sample, first_problem
+from ragstone.sample import Sample
 
 # Where an exception is counted as an error, by the reason that the sample is dropped for.
 _PARTS = {"where_failed": "where", "no_snapshot": "snapshot"}
@@ -57,13 +55,17 @@ class Intake:
         self._noting = threading.RLock()
         self._with_origin = [sink for sink in settings.sinks if type(sink).origin is not Sink.origin]
 
-    def submit(self, sample: Sample | dict[str, Any]) -> None:
+    def submit(self, sample: Sample | Mapping[str, Any]) -> None:
         """Take a sample, or count why not. O(1); raises nothing that a sample or a user's function may raise."""
         settings, open_ = self._settings, len(self._settings.metrics)
         self._counters.accept(open_)
         reason = "no_sample"
         try:
-            sample = _sample_of_fields(sample) if isinstance(sample, dict) else sample
+            if not isinstance(sample, Sample):
+                # Loaded when first used: handlers submit samples.
+                from ragstone.sources.rows import sample_of_row
+
+                sample = sample_of_row(sample, {})
             sample_id = self._id_of(sample)
             there = sample.model_fields_set
             lacking = [name for name in self._counters.required if name not in there or getattr(sample, name) is None]
@@ -109,9 +111,9 @@ class Intake:
             error = RedactedError(f"{type(error).__name__}, whose text may quote unredacted data")
         self._counters.failed(part, error)
 
-    def _id_of(self, sample: object) -> str:
-        given: object = sample.id if isinstance(sample, Sample) else sample
-        if not isinstance(sample, Sample) or not isinstance(given, str | None):
+    def _id_of(self, sample: Sample) -> str:
+        given = cast("object", sample.id)
+        if not isinstance(given, str | None):
             raise _LeftOut("dropped", "no_sample")
         if self.closed:
             raise _LeftOut("dropped", "closed")
@@ -151,11 +153,3 @@ class Intake:
             else:
                 time.sleep(POLL)
         self._queue.put(task)
-
-
-def _sample_of_fields(fields: dict[str, Any]) -> Sample:
-    try:
-        return Sample(**fields)
-    except ValidationError as error:
-        # Its own text quotes the app's.
-        raise ValueError(first_problem(error)) from None

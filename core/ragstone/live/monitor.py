@@ -195,10 +195,10 @@ class Monitor:
         """The file to which samples are written ahead; None without one."""
         return self._settings.outbox
 
-    def submit(self, sample: Sample | dict[str, Any]) -> None:
-        """Take a sample, or a dict of its fields, to be scored. Returns at once; raises nothing.
+    def submit(self, sample: Sample | Mapping[str, Any]) -> None:
+        """Take a sample, or a row that `evaluate` takes, to be scored. Returns at once; raises nothing.
 
-        A sample whose `id` was submitted lately is a duplicate. One without an id gets one. A dict that makes no sample
+        A sample whose `id` was submitted lately is a duplicate. One without an id gets one. A row that holds no sample
         is counted as dropped, and the log says why.
         """
         try:

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
@@ -20,6 +20,11 @@ from ragstone.outcome import Outcome, Score, Unscored, UnscoredReason, Verdict, 
 from ragstone.plain import is_visible
 from ragstone.sample import IdField, Sample, SampleField
 from ragstone.text import WINDOW
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ragstone.sources.keywords import SampleFields
 
 ItemOrigin = Literal["judge", "text", "given"]
 
@@ -254,39 +259,65 @@ class Metric(Asker, ABC):
         """Whether the user named the source field, so that an integration takes the original from nowhere else."""
         return False
 
-    def score(self, sample: Sample | Mapping[str, Any], *, meter: Meter | None = None) -> Outcome:
+    def score(
+        self,
+        sample: Sample | Mapping[str, Any] | None = None,
+        *,
+        meter: Meter | None = None,
+        **fields: "Unpack[SampleFields]",
+    ) -> Outcome:
         """Score one sample, blocking. Works inside a running event loop too (and blocks it).
 
         Args:
-            sample: What to score: a sample, or a mapping of its fields.
+            sample: What to score: a sample, or a row that `evaluate` takes, such as {"question": ..., "answer": ...}.
             meter: For runners that want to know the cost even when this raises.
+            **fields: In place of the sample its fields: user_input=..., response=..., retrieved_contexts=...
 
         Returns:
             `Score`, or `Unscored` when an input is missing or empty, the number is undefined, the judge's
             reply cannot be used, or the prompt would be too long.
 
         Raises:
+            TypeError: `sample` is no sample and no row, or a name is no field's.
+            ValueError: The row holds no sample; the message says which name is meant, or which value is no text.
             Exception: Whatever the judge's provider raises (network, authentication, rate limit).
+
+        Example:
+            >>> from ragstone import ContextRelevancy
+            >>> from ragstone.testing import FakeLLM
+            >>> metric = ContextRelevancy(FakeLLM(lambda request: {"ids": [1]}))
+            >>> metric.score(user_input="Who wrote Emma?", retrieved_contexts=["Jane Austen. It rains."]).value
+            0.5
         """
-        return run(self.flow(_sample(sample)), self.models, meter)
+        return run(self.flow(self._given(sample, fields)), self.models, meter)
 
     async def ascore(
         self,
-        sample: Sample | Mapping[str, Any],
+        sample: Sample | Mapping[str, Any] | None = None,
         *,
         meter: Meter | None = None,
         answering: Answering | None = None,
+        **fields: "Unpack[SampleFields]",
     ) -> Outcome:
         """Score one sample on the running event loop; otherwise as `score`.
 
         Args:
-            sample: What to score: a sample, or a mapping of its fields.
+            sample: What to score, as for `score`.
             meter: For runners that want to know the cost even when this raises.
             answering: For runners that stand between the metric and its judge: answers each request.
+            **fields: In place of the sample its fields, as for `score`.
         """
-        given = _sample(sample)
+        given = self._given(sample, fields)
         offload = given.characters() > WINDOW
         return await arun(self.flow(given), self.models, meter, offload=offload, answering=answering)
+
+    def _given(self, sample: object, fields: "SampleFields") -> Sample:
+        if isinstance(sample, Sample) and not fields:
+            return sample
+        # Loaded when first used: a sample needs no reading.
+        from ragstone.sources.rows import sample_of_row
+
+        return sample_of_row(sample, fields, self.required_fields)
 
     def flow(self, sample: Sample) -> Flow[Outcome]:
         """Run the algorithm on one sample, for drivers: it yields rounds of requests, returns the outcome."""
@@ -433,11 +464,3 @@ def gets_embedder(metric: type[Metric], llm: object, *, named: bool) -> bool:
         # A claim checker judges no metric that embeds; that is said when the metric is made.
         return False
     return metric.needs_embedder or (hasattr(metric, "embedder") and (named or is_embedded(llm)))
-
-
-def _sample(given: object) -> Sample:
-    if isinstance(given, Mapping):
-        return Sample(**cast("Mapping[str, Any]", given))
-    if not isinstance(given, Sample):
-        raise TypeError(f"sample: is {type(given).__name__}; pass ragstone.Sample(...), or a mapping of its fields")
-    return given

@@ -10,8 +10,8 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from ragstone.errors import describe
-from ragstone.fields.names import FIELDS, ID_FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
-from ragstone.fields.read import Found, Read, likely, read, under
+from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
+from ragstone.fields.read import Found, Read, likely, other_way_round, read, under
 from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, name_list, naming_of
 from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError, refuse_results
@@ -23,7 +23,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 }
 """Fields of rows whose names mean something else than usual, by what they come from."""
 # None of these alone is a sample.
-_NO_SAMPLE = {"id", "history", "metadata", "reference", *ID_FIELDS}
+_NO_SAMPLE = {"id", "history", "metadata", "reference", "reference_ids"}
 # What a row that lacks them is asked for.
 _ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference")
 
@@ -47,7 +47,8 @@ class RowReader:
             )
         for field, name in named.items():
             if field not in SAMPLE_FIELDS:
-                raise ValueError(f"fields: {field!r} is no field of a sample; there are {', '.join(SAMPLE_FIELDS)}")
+                way = other_way_round(named) or f"there are {', '.join(SAMPLE_FIELDS)}"
+                raise ValueError(f"fields: {field!r} is no field of a sample; {way}")
             if not isinstance(name, str):
                 raise TypeError(f"fields[{field!r}]: is {type(name).__name__}; name a column or key")
         self.said = cast("Mapping[FieldName, str]", named)
@@ -150,7 +151,7 @@ class RowReader:
         """Return the row of one item.
 
         Args:
-            number: Its place, from 1.
+            number: Its place, from 1, which is its id where it has none; 0: it has none.
             item: A `Sample`, `Row` or `BadLine`, which stay as they are (a `BadLine` of no line gets this one); a
                 mapping, or an object with fields.
             table: Whether it is of a table, where numbers may stand for ids.
@@ -170,8 +171,6 @@ class RowReader:
             sample = self._sample(number, reading, table=table)
             first, self._has_first = None if self._has_first else self._says(reading), True
             return Row(number, sample, first=first)
-        except ValidationError as error:
-            return BadLine(number, first_problem(error))
         except ValueError as error:
             return BadLine(number, str(error))
         except Exception as error:
@@ -218,16 +217,17 @@ class RowReader:
     def _sample(self, number: int, reading: Read, *, table: bool) -> Sample:
         for field, names in reading.conflicts.items():
             raise ValueError(f"{field}: {name_list(names)} hold different texts; say which with {self._way(field)}")
-        values: dict[str, Any] = {"id": str(number)}
+        values: dict[str, Any] = {"id": str(number)} if number else {}
         for field, found in reading.found.items():
             values[field] = field_value(field, found, table=table)
-        if not values.keys() - _NO_SAMPLE:
+        filled = [name for name, value in reading.unread.items() if value is not None]
+        if not values.keys() - _NO_SAMPLE and (number or filled):
             names = name_list([*reading.unread, *(each.name for each in reading.found.values())])
-            raise ValueError(
-                f"none of a sample's fields has a value; the row has {names}: "
-                f"{self._ways(name for name, value in reading.unread.items() if value is not None)}"
-            )
-        return Sample(**values)
+            raise ValueError(f"none of a sample's fields has a value; the row has {names}: {self._ways(filled)}")
+        try:
+            return Sample(**values)
+        except ValidationError as error:
+            raise ValueError(first_problem(error, {name: each.name for name, each in reading.found.items()})) from None
 
     def _says(self, reading: Read) -> FirstRow:
         """What a source's first row says of where its fields stand."""

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
+from ragstone.fields.names import FIELDS, meant_by, strongly
 from ragstone.options import checked
 from ragstone.plain import fields_of, is_list, is_mapping
-from ragstone.sample import Row, Sample, name_list
+from ragstone.sample import BadLine, Row, Sample, name_list
 from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError
 
 if TYPE_CHECKING:
@@ -104,6 +105,46 @@ def rows_of(
     if items is not None:
         return rows_from(enumerate(items, 1), reader, table=True)
     return rows_from(*_items_of(source, reader))
+
+
+def sample_of_row(row: object, fields: Mapping[str, object], needed: Collection[str] = ()) -> Sample:
+    """The sample that one row is, or that its fields are, by name; read as `rows_of` reads it, but for a number as id.
+
+    Args:
+        row: A `Sample`, a mapping, or an object with fields; None where `fields` has them.
+        fields: What was given by name in place of the row.
+        needed: The fields that must not be missing where one other name may hold them.
+
+    Raises:
+        TypeError: It is no such thing, or a name in `fields` is no field's.
+        ValueError: It holds no sample; the message says which name is meant, or which value is none.
+
+    Example:
+        >>> sample_of_row({"question": "Who wrote Emma?", "contexts": "Jane Austen wrote it."}, {}).retrieved_contexts
+        ('Jane Austen wrote it.',)
+    """
+    given = row if row is not None else fields or None
+    if row is not None and fields:
+        raise TypeError(f"sample: is given, and so is {next(iter(fields))!r}; pass a row, or its fields by name")
+    if not is_mapping(given) and fields_of(given) is None:
+        kind = type(given).__name__
+        raise TypeError(f"sample: is {kind}; pass a Sample, a row such as a dict, or its fields: user_input=...")
+    # Loaded when first used: a sample needs no reading.
+    from ragstone.sources.reader import RowReader
+
+    read = RowReader(naming="{field}=..." if fields else "{field}=row[{key!r}]").row(0, given)
+    if isinstance(read, BadLine):
+        raise ValueError(read.problem)
+    if (first := read.first) is not None:
+        for field, name in first.may_be.items():
+            if field in needed:
+                raise ValueError(f"{field}: is missing; {name!r} may be it: {first.way(field, name)}")
+        for name in first.unread if fields else ():
+            if not strongly(name):
+                meant = meant_by(name)
+                way = f"write {meant}=" if meant else f"there are {', '.join(FIELDS)}"
+                raise TypeError(f"{name}: is no field of a sample; {way}")
+    return read.sample
 
 
 def _items_of(source: Iterable[object], reader: "RowReader") -> tuple[Iterable[tuple[int, object]], "RowReader"]:

@@ -58,8 +58,7 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
         raise ValueError(f"at_least: pass the lowest value that passes; {metric.name} has no threshold")
     if not low <= wanted <= high:
         raise ValueError(f"at_least: {wanted!r} is outside the bounds of {metric.name}, {low:g} to {high:g}")
-    one = sample if isinstance(sample, Sample) else Sample(**sample)
-    outcome = metric.score(one)
+    outcome = metric.score(sample)
     if isinstance(outcome, Unscored):
         raise AssertionError(
             f"{metric.name} was not scored ({outcome.reason}); this is not a low score\n  {printable(outcome.detail)}"
