@@ -43,6 +43,7 @@ metrics: list[Metric] = [
     AlignmentCoverage(llm=fake, assessment_questions=["Is it?"], source="retrieved_contexts", threshold=0.7),
     ResponseRelevancy(llm=LocalLLM(), embedder=LocalEmbedder(), strictness=2),
     ResponseRelevancy(llm=server, embedder=FakeEmbedder(), sampling="n_calls", noncommittal="any"),
+    ContextRelevancy(server, threshold=0.5),
     ContextRelevancy(llm=server, granularity="chunk", scoring="expected", splitter=split_sentences),
 ]
 
@@ -50,6 +51,11 @@ metrics: list[Metric] = [
 async def use(metric: Metric) -> float | None:
     outcome = metric.score(sample)
     assert_type(outcome, Score | Unscored)
+    metric.score({"question": "Who wrote Emma?", "contexts": "Emma is a novel by Jane Austen."})
+    await metric.ascore(
+        user_input="Who wrote Emma?", retrieved_contexts=["Emma is a novel."], history=[{"role": "user"}]
+    )
+    metric.score(question="Who?")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     again = await metric.ascore(sample)
     if isinstance(again, Score):
         return again.value + sum(verdict.probability or 0.0 for verdict in again.verdicts)
