@@ -18,10 +18,7 @@ SAMPLE = Sample(
     response="Jane Austen wrote it [1]. It came out in 1815 [2].",
     reference="It is by Jane Austen. It is from 1815.",
 )
-OF_SEVERAL = (
-    ". Counted, the score is {counted:.2f} (weighed by how sure the judge is of each: {expected:.2f}).",
-    ". Weighed by how sure the judge is of each, the score is {expected:.2f} (counted: {counted:.2f}).",
-)
+OF_SEVERAL = ".", ". Weighed by how sure the judge is of each, the score is {expected:.2f} (counted: {counted:.2f})."
 SAID = {
     "response_completeness": ("1 of 1 parts of the question; the judge is over 99 % sure.",) * 2,
     "response_relevancy": (

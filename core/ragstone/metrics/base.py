@@ -445,10 +445,10 @@ class Metric(Asker, ABC):
         """How sure the judge is, behind a reason; of several items, the score that comes of it beside the count."""
         if len(verdicts) == 1 and (sure := certainty(verdicts[0])):
             return f"; the judge is {sure} sure"
+        if not self.expects:
+            return ""
         counted = "undefined" if value is None else f"{value:.2f}"
-        if self.expects:
-            return f". Weighed by how sure the judge is of each, the score is {expected:.2f} (counted: {counted})"
-        return f". Counted, the score is {counted} (weighed by how sure the judge is of each: {expected:.2f})"
+        return f". Weighed by how sure the judge is of each, the score is {expected:.2f} (counted: {counted})"
 
     def reaches(self, value: float, threshold: float) -> bool:
         """Whether a value is as good as a threshold or better, by the metric's direction."""
