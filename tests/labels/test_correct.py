@@ -42,7 +42,7 @@ def test_a_correction_is_that_of_the_arrays(tmp_path):
     assert each.summary.mean == pytest.approx(sum(judge.values()) / 300)
     assert (each.labels, each.skipped, each.by_items, each.why, list(found)) == (60, 0, False, "", ["demo"])
     text = str(found)
-    assert "demo: people would say: 0." in text
+    assert "demo: 60 labels and this judge are worth" in text
     assert (
         f"60 labels and this judge are worth {each.corrected.labels_worth:.0f} labels; no number of labels would halve "
         f"the interval. Method: {each.corrected.method}." in text
@@ -77,7 +77,7 @@ def test_fewer_than_20_labels_are_counted_and_correct_nothing(tmp_path):
     found = corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:19]))
     each = found["demo"]
     assert (each.labels, each.people, each.corrected, each.off) == (19, None, None, None)
-    assert "demo: no corrected mean: 19 labels; fewer than 20 say too little of the judge's error." in str(found)
+    assert "No corrected mean: 19 labels; fewer than 20 say too little of the judge's error." in str(found)
     assert corrected(report, labelled(tmp_path / "l", report, truth, SIXTY[:20]))["demo"].corrected is not None
 
 
@@ -194,7 +194,7 @@ def test_labels_of_the_judges_items_are_not_called_what_people_would_say(tmp_pat
     assert each.corrected == by_formula
     assert (each.by_items, each.by_judges_items, each.missing) == (True, True, 0.1)
     text = str(found)
-    assert "faithfulness: by people's labels, on the items that the judge listed: 0." in text
+    assert "\nBy people's labels, on the items that the judge listed: 0." in text
     assert (
         "“something is missing” is marked on 10.0 % of the labelled samples. Only labels of whole samples tell " in text
     )

@@ -53,7 +53,7 @@ def test_the_change_against_another_run(tmp_path):
     report([0.75] * 20, metrics=metrics).to_json(new)
     report([0.75] * 20, version="2").to_json(tmp_path / "other.jsonl")
     assert run(new, "--against", old, "--out", out).exit_code == 0
-    words = "demo: by this judge, new is better: +0.500 (95 % interval +0.247 – +0.584)"
+    words = "demo: by this judge, new is better (old 0.250, new 0.750); 20 samples got better, 0 worse."
     assert words in words_of(out.read_text("utf-8"))
     refused = run(new, "--against", tmp_path / "other.jsonl", "--out", out)
     assert refused.exit_code == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from ragstone import Criterion, Sample, Verdict, evaluate
-from ragstone.report import Report
+from ragstone.report import MetricInfo, Report, compare
 from ragstone.results.record import Record
 from ragstone.testing import FakeLLM
 
@@ -56,3 +56,33 @@ def test_a_criterion_is_named_by_its_question():
 )  # fmt: skip
 def test_a_report_without_a_cause_says_what_it_has(values, said):
     assert report(values).conclusion() == said
+
+
+LOWER = [MetricInfo("demo", "1", "judge", (0.0, 1.0), higher_is_better=False)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "metrics", "said"),
+    [
+        ([0.25] * 20, [0.75] * 19 + [0.0], (), "new is better (old 0.250, new 0.713); 19 samples got better, 1 worse."),
+        ([0.5] * 20, [0.25] * 20, (), "old is better (old 0.500, new 0.250); 0 samples got better, 20 worse."),
+        ([0.5] * 20, [0.25] * 20, LOWER, "new is better (old 0.500, new 0.250); 20 samples got better, 0 worse."),
+        ([0.5, 0.5], [0.0, 0.5], (), "no difference is shown (old 0.500, new 0.250); 0 samples got better, 1 worse."),
+    ],
+)
+def test_a_comparison_says_for_each_metric_what_got_better_and_worse(old, new, metrics, said):
+    found = compare(report(old, name="old", metrics=metrics), report(new, name="new.jsonl", metrics=metrics))
+    assert found.conclusion() == f"demo: by this judge, {said}"
+    assert found.conclusion() in str(found)
+
+
+def test_systems_are_called_as_their_files_are(tmp_path):
+    paths = [tmp_path / folder / "results.jsonl" for folder in ("old", "new")]
+    for path, value in zip(paths, (0.25, 0.75), strict=True):
+        path.parent.mkdir()
+        report([value] * 20 + [None]).to_json(path)
+    assert compare(*paths).short_names() == ("old/results", "new/results")
+    long = [report([0.5], name=f"a-run-of-the-large-model-with-{each}-chunks") for each in ("ten", "five")]
+    assert compare(*long).short_names() == ("a-run-of-the-l…with-ten-chunks", "a-run-of-the-l…ith-five-chunks")
+    both = compare(report([0.5, None, None], name="old"), report([0.5, 0.5, None], name="new"))
+    assert "demo: left out: 1 unscored in old alone, 1 unscored in both." in str(both)

@@ -127,9 +127,8 @@ class Correction(ByLabels):
     def sentences(self) -> Iterator[str]:
         """Yield what the numbers say."""
         if (e := self.corrected) is not None:
-            numbers = f"{number(e.mean)} ({INTERVAL} {interval(e.low, e.high)})"
-            yield f"{self.whose}: {numbers}. {self._worth(e, 'label')}. Method: {e.method}."
-        else:
+            yield f"{self._worth(e, 'label')}. Method: {e.method}."
+        elif self.people is not None:
             yield f"no corrected mean: {self.why}."
         if (off := self.off) is not None:
             excess = f"{number(abs(off.mean))} {'more' if off.mean >= 0 else 'less'}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -159,38 +159,55 @@ class MetricComparison:
         )
 
     def conclusion(self, name_a: str = "a", name_b: str = "b") -> str:
-        """What the numbers say, in a sentence or two; the arguments say what the systems are called."""
+        """Which is better, and how many samples got better and worse; the arguments say what the systems are called."""
         if self.difference is None:
             return "no sample has a score in both."
-        groups = self.differences.groups
-        interval = interval_of(self.estimate, "+")
-        interval = interval if self.low is None else f"{INTERVAL} {interval}"
-        intervals = "; ".join(filter(None, (interval, narrower(self.estimate, "pair", "+"))))
-        numbers = f"{number(self.difference, '+')} ({intervals}), p {p_value(self.permutation_p, '= ')}"
-        numbers += f", {of_groups(count(self.pairs, 'pair'), groups)}" if groups else ""
-        if self.better is None:
-            hidden = self.permutation_p is not None and self.permutation_p < _SURE
-            noun, enough = self.differences.noun or "pair", math.ceil(draws_to_show(RAREST))
-            why = f"; {noun}s that were not seen may have moved the other way" if hidden else ""
-            if why and self.differences.size < enough:
-                why += f", and {enough} would show what 1 in 20 does"
-            sentence = f"by this judge, no difference is shown: {numbers}{why}."
-        else:
-            better = name_b if self.better == "b" else name_a
-            sentence = f"by this judge, {better} is better: {numbers}."
-        direction = [] if self.higher_is_better else ["(Lower is better.)"]
-        by_people: list[str] = []
+        moved = f"{count(self.wins, 'sample')} got better, {self.losses:,} worse"
         if self.people is not None:
-            by_people = list(self.people.difference(name_a, name_b, higher_is_better=self.higher_is_better))
-            sentence = f"B{sentence[1:]}"
-        return " ".join([*by_people, sentence, *direction, *self._caveats()])
+            return self._by_people(name_a, name_b, moved)
+        better = {"a": f"{name_a} is better", "b": f"{name_b} is better", None: "no difference is shown"}[self.better]
+        means = f"{name_a} {number(self.mean_a)}, {name_b} {number(self.mean_b)}"
+        return f"by this judge, {better} ({means}); {moved}."
 
-    def _caveats(self) -> Iterator[str]:
+    def _by_people(self, name_a: str, name_b: str, moved: str) -> str:
+        """What people would say of the difference, and what the judge says; why there is no such number."""
+        people, judge = cast("ByPeople", self.people), f"the judge says {number(self.difference, '+')}, {moved}"
+        if (e := people.front) is None or e.low is None or e.high is None:
+            first, *_ = people.difference(name_a, name_b, higher_is_better=self.higher_is_better)
+            return f"{first.rstrip('.')}; {judge}."
+        side = name_b if (e.mean > 0) == self.higher_is_better else name_a
+        better = f"{side} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
+        return (
+            f"{people.whose}: {better}, {number(e.mean, '+')} ({number(e.low, '+')} to {number(e.high, '+')}); {judge}."
+        )
+
+    def remarks(self, name_a: str = "a", name_b: str = "b") -> Iterator[str]:
+        """Yield what neither the table nor the conclusion says, in sentences."""
+        if self.people is not None:
+            yield from self.people.difference(name_a, name_b, higher_is_better=self.higher_is_better)
+        if self.pairs:
+            pairs = of_groups(count(self.pairs, "pair"), self.differences.groups)
+            yield f"{pairs}, p {p_value(self.permutation_p, '= ')} by a permutation test."
+        if beside := narrower(self.estimate, "pair", "+"):
+            yield f"the difference is {beside}."
+        if self.better is None and self.permutation_p is not None and self.permutation_p < _SURE:
+            noun, enough = self.differences.noun or "pair", math.ceil(draws_to_show(RAREST))
+            would = f"; {enough} would show what 1 in 20 does" if self.differences.size < enough else ""
+            yield f"{noun}s that were not seen may have moved the other way{would}."
+        if not self.higher_is_better:
+            yield "lower is better."
         if self.info_a.key != self.info_b.key:
             differing = _differing([self.info_a, self.info_b])
-            yield f"Not a comparison of the systems alone, for the scores differ in {differing}."
-        if any(self.left_out.values()):
-            yield f"Left out: {', '.join(f'{n:,} {why}' for why, n in self.left_out.items() if n)}."
+            yield f"not a comparison of the systems alone, for the scores differ in {differing}."
+        names = {"a": name_a, "b": name_b}
+        left_out = [f"{n:,} {_with_names(why, names)}" for why, n in self.left_out.items() if n]
+        if left_out:
+            yield f"left out: {', '.join(left_out)}."
+
+
+def _with_names(why: str, names: Mapping[str, str]) -> str:
+    """Why samples are left out, with the systems called as they are: "unscored in old alone"."""
+    return " ".join(names.get(word, word) for word in why.split())
 
 
 def p_value(p: float | None, equals: str = "") -> str:
@@ -230,16 +247,8 @@ class Comparison(Tabular):
         return title, head, [each.cells() for each in self.metrics.values()]
 
     def conclusion(self) -> str:
-        """Which of the two is better by which metrics; by people's labels where there are some."""
-        a, b = self.short_names()
-        for each in self.metrics.values():
-            if each.people is not None:
-                return " ".join(each.people.difference(a, b, higher_is_better=each.higher_is_better))
-        found: dict[str, list[str]] = {f"{b} is better": [], f"{a} is better": [], "No difference is shown": []}
-        sides = dict(zip(("b", "a", None), found, strict=True))
-        for name, each in self.metrics.items():
-            found[sides[each.better]].append(name)
-        return " ".join(f"{words} by {', '.join(names)}." for words, names in found.items() if names)
+        """What got better and what got worse, in a line for each metric; by people's labels where there are some."""
+        return "\n".join(f"{name}: {each.conclusion(*self.short_names())}" for name, each in self.metrics.items())
 
     def data(self) -> dict[str, object]:
         """For a page: for each metric how many samples moved, and the first system's rows."""
@@ -257,7 +266,7 @@ class Comparison(Tabular):
             }
             for name, each in self.metrics.items()
         ]
-        remarks = [*self._conclusions(), *self.caveats()]
+        remarks = [*self._of_metrics(), *self.caveats()]
         return {**super().data(), "metrics": moved, "remarks": remarks, "old": self._old_rows()}
 
     def figures(self) -> dict[str, object]:
@@ -298,20 +307,22 @@ class Comparison(Tabular):
         return rows
 
     def short_names(self) -> tuple[str, str]:
-        """What to call the two in a sentence: "a" and "b" where their names are too long for one."""
+        """What to call the two in a sentence: long names are cut; "a" and "b" where nothing else tells them apart."""
         a, b = (printable(name.removesuffix(".gz").removesuffix(".jsonl")) for name in (self.name_a, self.name_b))
-        return (a, b) if a != b and all(0 < len(name) <= _SHORT for name in (a, b)) else ("a", "b")
+        a, b = (name if len(name) <= _SHORT else f"{name[:14]}…{name[-15:]}" for name in (a, b))
+        return (a, b) if a and b and a != b else ("a", "b")
 
     def remarks(self) -> Iterator[str]:
         """Yield what there is to say beside the table, in sentences."""
-        yield from self._conclusions()
+        yield from self._of_metrics()
         for each in filter(lambda each: each.moved, self.metrics.values()):
             most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:_SHOWN])
             yield f"moved most by {each.name}: {most}"
         yield from self.caveats()
 
-    def _conclusions(self) -> Iterator[str]:
-        yield from (f"{each.name}: {each.conclusion(*self.short_names())}" for each in self.metrics.values())
+    def _of_metrics(self) -> Iterator[str]:
+        for name, each in self.metrics.items():
+            yield from (f"{name}: {remark}" for remark in each.remarks(*self.short_names()))
 
     def caveats(self) -> Iterator[str]:
         """Yield what concerns all metrics, in sentences."""
@@ -400,6 +411,8 @@ def compare(
 def _opened(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
     """The two reports, read. The groups of a name go by the rows of the first."""
     x, y = _side(a, "a"), _side(b, "b")
+    if x.name == y.name and not isinstance(a, Report) and not isinstance(b, Report):
+        x.name, y.name = _apart(Path(a).parts, Path(b).parts)
     if x.name == y.name:
         x.name, y.name = f"{x.name} (a)", f"{y.name} (b)"
     x.report = x.report.grouped(group)
@@ -408,6 +421,14 @@ def _opened(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side
     if group is not None and y.report is not x.report:
         y.groups.clear()
     return x, y
+
+
+def _apart(a: Sequence[str], b: Sequence[str]) -> tuple[str, str]:
+    """The ends of two paths, as long as it takes to tell one from the other."""
+    n = 1
+    while a[-n:] == b[-n:] and n < max(len(a), len(b)):
+        n += 1
+    return "/".join(a[-n:]), "/".join(b[-n:])
 
 
 def _side(source: ReportSource, letter: str) -> "_Side":

@@ -137,7 +137,8 @@ class Tabular(ABC):
         title, head, rows = self.table()
         cells = [[printable(cell, _NAME) for cell in row] for row in rows]
         table = text_table(head, cells, width=_WIDTH) if rows else []
-        return "\n".join([printable(title, 2 * _NAME), *table, *map(printable, self.remarks())])
+        sentences = [*(self.conclusion().splitlines() if rows else ()), *self.remarks()]
+        return "\n".join([printable(title, 2 * _NAME), *table, *map(printable, sentences)])
 
     __repr__ = __str__
 
