@@ -65,31 +65,7 @@ def _weak() -> Iterator[str]:
     return _by_name("field | weak names", {field: _code(each) for field, each in names.WEAK.items()})
 
 
-def _final() -> Iterator[str]:
-    rows = {field: _code(f"{each}_" for each in several) for field, several in names.FINAL.items()}
-    return _by_name("field | it calls itself final by beginning with", rows)
-
-
-def _envelopes() -> Iterator[str]:
-    rows = {field: _code(each) for field, each in names.ENVELOPES.items()}
-    return _by_name("field | envelopes", rows)
-
-
-def _company() -> Iterator[str]:
-    rows = {name: _code(each) for name, each in names.UNLESS_BESIDE.items()}
-    return _by_name("name | not read beside", rows)
-
-
-def _documents() -> Iterator[str]:
-    rows = {
-        "the text of a passage": _code(names.TEXTS),
-        "what may hold it": _code(names.WRAPPERS),
-        "a text that is to be summed up, in the inputs of an evaluator": _code(names.ORIGINALS),
-    }
-    return _table(" | names", rows)
-
-
-_TABLES = {each.__name__[1:]: each for each in (_strong, _endings, _weak, _final, _envelopes, _company, _documents)}
+_TABLES = {each.__name__[1:]: each for each in (_strong, _endings, _weak)}
 
 
 if __name__ == "__main__":

@@ -57,6 +57,8 @@ def of_frameworks():
 @pytest.fixture
 def uninstrumented():
     """Nothing of an app that is instrumented stays so."""
+    # Else LlamaIndex makes an event loop that nobody closes.
+    asyncio.set_event_loop(None)
     yield
     pytest.importorskip("ragstone_llama_index").uninstrument()
 
