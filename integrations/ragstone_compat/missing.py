@@ -57,7 +57,7 @@ _INSTEAD: Mapping[str, str] = {
     ),
     **dict.fromkeys(("LLMSQLEquivalence", "SQLSemanticEquivalence"), "ragstone has nothing for SQL"),
     **dict.fromkeys(
-        ("MLLMImage", "MLLMTestCase", "MLLMTestCaseParams", "MultiModalFaithfulness", "MultiModalRelevance",
+        ("MLLMTestCase", "MLLMTestCaseParams", "MultiModalFaithfulness", "MultiModalRelevance",
          "multimodal_faithness", "multimodal_relevance"),
         "ragstone scores texts, not images",
     ),

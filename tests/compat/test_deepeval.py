@@ -21,7 +21,7 @@ from ragstone_compat.deepeval import evaluate
 from ragstone_compat.deepeval.dataset import EvaluationDataset, Golden
 from ragstone_compat.deepeval.metrics import FaithfulnessMetric, GEval, SummarizationMetric
 from ragstone_compat.deepeval.models import AzureOpenAIModel, DeepEvalBaseLLM, OpenAIModel
-from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams, ToolCall
+from ragstone_compat.deepeval.test_case import LLMTestCase, LLMTestCaseParams, MLLMImage, ToolCall
 
 from ..support.openai_server import OpenAIServer, error  # noqa: TID252 - under importlib mode tests are no package
 from .judging import changed
@@ -212,13 +212,18 @@ def test_a_name_that_deepeval_has_not_is_refused(make: Any, given: dict[str, Any
         make(**given)
 
 
-def test_calls_of_tools_are_kept_and_no_metric_sees_them(server: OpenAIServer) -> None:
+def test_calls_of_tools_and_images_are_kept_and_no_metric_sees_them(server: OpenAIServer) -> None:
     call = ToolCall(name="search", input_parameters={"q": "shoes"})
     case = LLMTestCase(input="Who?", actual_output="A.", retrieval_context=["A."], tools_called=[call])
     assert FaithfulnessMetric().measure(case) == 1.0
     assert (case.tools_called, case.expected_tools, case.multimodal) == ([call], None, False)
     with pytest.raises(NotImplementedError, match="Tools .*: it sees input, .*, not tools_called: ragstone scores"):
         GEval(name="Tools", criteria="Right?", evaluation_params=[LLMTestCaseParams.TOOLS_CALLED])
+    image = MLLMImage(url="https://a.example/car.png")
+    case = LLMTestCase(input=f"What is {image}?", actual_output="A.", retrieval_context=["A."])
+    assert case.multimodal
+    with pytest.raises(NotImplementedError, match="Faithfulness: ragstone scores texts, not images"):
+        FaithfulnessMetric().measure(case)
 
 
 GOLDEN = {"input": "Who, then?", "expected_output": "Ann.", "context": ["A.", "B."]}

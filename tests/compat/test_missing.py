@@ -35,7 +35,7 @@ ENTITIES = "ragas.metrics has no ContextEntityRecall: use LLMContextRecall"
         ("deepeval.metrics.base_metric", "BaseConversationalMetric", "score each answer as an LLMTestCase"),
         ("deepeval.tracing", "observe", "by a ragstone.Monitor"),
         ("deepeval.models", "AnthropicModel", 'pass model="langchain:anthropic:MODEL"'),
-        ("deepeval.test_case", "MLLMImage", "scores texts, not images"),
+        ("deepeval.test_case", "MLLMTestCase", "scores texts, not images"),
         ("deepeval.scorer", "Scorer", "ragstone has nothing for it"),
     ],
 )

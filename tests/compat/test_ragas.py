@@ -358,7 +358,7 @@ def test_a_name_of_ragas_comes_before_others_that_mean_the_same() -> None:
 
 def test_a_row_that_holds_no_sample_is_refused() -> None:
     rows = [{"question": "Who?"}, {"question": "Who?", "contexts": ["Ann.", 3]}]
-    with pytest.raises(ValueError, match=r"row 2: retrieved_contexts\[1\]: is int"):
+    with pytest.raises(ValueError, match=r"row 2: contexts\[1\]: is int"):
         evaluate(rows, [Faithfulness(llm=FakeLLM(claims))])
 
 

@@ -2,6 +2,7 @@
 
 from enum import Enum
 from typing import Any
+from uuid import uuid4
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
@@ -25,6 +26,7 @@ SingleTurnParams = Enum(
 )
 """The fields of a test case. A GEval may see the first five."""
 LLMTestCaseParams = SingleTurnParams
+_IMAGE = "[DEEPEVAL:IMAGE:"
 
 
 class ToolCall(BaseModel):
@@ -33,6 +35,18 @@ class ToolCall(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: str
+
+
+class MLLMImage(BaseModel):
+    """An image. It is kept, and stands in a text by its mark; a test case with one is scored by no metric here."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str = Field(default_factory=lambda: uuid4().hex)
+    url: str | None = None
+
+    def __str__(self) -> str:
+        return f"{_IMAGE}{self.id}]"
 
 
 class LLMTestCase(BaseModel):
@@ -56,6 +70,11 @@ class LLMTestCase(BaseModel):
     expected_tools: list[ToolCall] | None = None
     comments: str | None = None
     multimodal: bool = False
+
+    def model_post_init(self, _: Any, /) -> None:  # noqa: ANN401 - pydantic's
+        """See whether there are images."""
+        texts = (self.input, self.actual_output, self.expected_output, self.context, self.retrieval_context)
+        self.multimodal = self.multimodal or _IMAGE in str(texts)
 
     @property
     def additional_metadata(self) -> dict[str, Any] | None:

@@ -149,10 +149,13 @@ class BaseMetric:
 
         Raises:
             TypeError: It is no test case.
+            NotImplementedError: There are images in it.
         """
         if not isinstance(cast("object", test_case), LLMTestCase):
             kind = type(test_case).__name__
             raise TypeError(f"{self.__name__}: measures one LLMTestCase, not a {kind}; evaluate takes a list of them")
+        if test_case.multimodal:
+            raise NotImplementedError(f"{self.__name__}: ragstone scores texts, not images")
         named = [param.value for param in getattr(self, "evaluation_params", ())]
         names = named or [name for name in _FIELDS if name != "context"]
         return Sample.model_validate({_FIELDS[name]: getattr(test_case, name) for name in names})
