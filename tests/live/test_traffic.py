@@ -35,7 +35,7 @@ run = partial(command, "live")
 
 def fill(case: Case) -> None:
     sink = case.sink
-    sink.write([score(f"s{i:02}", 0.0, watched=LOW) for i in range(20)])
+    sink.write([score(f"s{i:02}", 0.0, watched=LOW, run_name="shop-bot") for i in range(20)])
     sink.write([unscored("u1"), unscored("u2"), score("fine", 1.0)])
     counts = {"accepted": 40, "scored": 21, "unscored": 2, "dropped": 5, "not_sampled": 4, "pending": 3, "spooled": 1}
     reasons = {"dropped": {"queue_full": 5}, "not_sampled": {"not_chosen": 4}, "spooled": {"outbox": 1}}
@@ -107,6 +107,7 @@ def test_a_report_has_them_in_front_and_the_core_s_report_has_not(store: Case, t
     assert "21/23" in live
     assert "21/23" in plain
     shown = data_of(live)
+    assert shown["title"] == "shop-bot"
     assert shown["conclusion"] == "demo 0.000, below 0.8, since 1970-01-01 00:16 UTC"
     assert len(shown["also"][0]["alarms"]) == 1
 

@@ -39,9 +39,13 @@ def test_means_weigh_by_the_rate():
         replace(each, run_name="b" if each.row == 2 else "a", rate=0.25 if each.row else 1.0)
         for each in records([0.5, 0.8, 0.1])
     ]
-    assert slices(Report.of(given)) == {
-        "run name": [("b", 0.1, 1), ("a", pytest.approx((0.5 + 4 * 0.8) / 5), 2)],
-    }
+    by_name = {"run name": [("b", 0.1, 1), ("a", pytest.approx((0.5 + 4 * 0.8) / 5), 2)]}
+    assert slices(Report.of(given)) == by_name
+    # A sample's metadata may say the same: it is one slice.
+    samples = [Sample(response="a", metadata={"run_name": each.run_name}) for each in given]
+    assert slices(Report.of(given, samples=samples)) == by_name
+    unnamed = [replace(each, run_name=None) for each in given]
+    assert slices(Report.of(unnamed, samples=samples)) == by_name
 
 
 def test_what_tells_all_rows_apart_or_none_is_no_slice():

@@ -74,8 +74,9 @@ function textsOf(sample, text) {
 }
 
 // By what a row can be chosen, and its values of that.
-function slicesOf({ tags = [], run_name: name, feedback, metadata }) {
-  const found = new Map([["tag", tags], ["run name", name ? [name] : []], ["feedback", feedback ? [feedback[0]] : []]]);
+function slicesOf({ tags = [], run_name: ran, feedback, metadata }) {
+  const name = ran || metadata.run_name;
+  const found = new Map([["tag", tags], ["run name", name ? [String(name)] : []], ["feedback", feedback ? [feedback[0]] : []]]);
   for (const [key, value] of Object.entries(metadata)) {
     const plain = ["string", "number", "boolean"].includes(typeof value) && value !== "";
     if (!plain || words(key) === "run name") continue;

@@ -442,10 +442,12 @@ class Aggregates:
                 values[False, facet] = dict.fromkeys(record.tags or ("",))
             else:
                 said = feedback and feedback.value if facet == "feedback" else getattr(record, facet)
-                values[False, facet] = (said or "",)
+                # What ran is said by the metadata alone where a file or a trace was scored.
+                also = metadata.get(facet) if facet == "run_name" else None
+                values[False, facet] = (said or str(also or "")[:_VALUE_LENGTH],)
         for key, value in metadata.items():
             # Lists, mappings and numbers with a fraction slice nothing.
-            if isinstance(value, bool | int | str) and value != "":
+            if isinstance(value, bool | int | str) and value != "" and key != "run_name":
                 values[True, key] = (str(value)[:_VALUE_LENGTH],)
         return values
 
@@ -473,6 +475,12 @@ class Aggregates:
     def groups(self) -> str:
         """Of how many groups the rows are, such as "20 documents"; "" where each is one of its own."""
         return self._groups.groups
+
+    @property
+    def run_name(self) -> str:
+        """What ran, where all of it has one name: the app's; "" otherwise."""
+        names = {name for means in self._slices.get((False, "run_name"), {}).values() for name in means if name}
+        return names.pop() if len(names) == 1 else ""
 
     def slicings(self) -> list[Slicing]:
         """By what rows are sliced: facets, and the first 20 keys of metadata with two to fifty values."""

@@ -51,6 +51,6 @@ def live_report(db: str, outbox: str | None, since: str | None, out: str | None)
     check_apart([("--out", None if out == "-" else out)], [("DB", database_file(db)), ("--outbox", outbox)])
     traffic = _traffic(db, outbox)
     page = loaded(db, since)
-    page.name = page.name or Path(db).name
+    page.name = page.aggregates().run_name or page.name
     write_page("--out", out, page.html(traffic))
     click.echo(printable(f"{out}: {len(page):,} outcomes"), err=out == "-")
