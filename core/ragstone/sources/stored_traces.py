@@ -12,12 +12,12 @@ from ragstone.adapters.narrowing import narrowed
 from ragstone.adapters.open_runs import MOST_IN_PROMPTS
 from ragstone.adapters.runs import CANCELLED, Run, Searched, Unreadable
 from ragstone.errors import describe
-from ragstone.fields.names import FieldName, strongly
+from ragstone.fields.names import FieldName
 from ragstone.fields.read import Found, Read, likely, read
 from ragstone.plain import as_dict, as_list, is_list, to_json
-from ragstone.sample import BadLine, FirstRow, Row, SampleField, Turn, name_list, naming_of
+from ragstone.sample import BadLine, FirstRow, Row, SampleField, name_list, naming_of
 from ragstone.sources.trace_spans import Span, spans_in
-from ragstone.sources.trace_values import FORMS, conversation, dumped, message_in, parsed
+from ragstone.sources.trace_values import FORMS, dumped, message_in, parsed
 
 MOST_OPEN = 1_000
 """So many other traces may begin before the last span of a trace comes."""
@@ -25,7 +25,6 @@ _WAITING = "GraphInterrupt"
 # An app steers itself by these.
 _STEERING = ("GeneratorExit", _WAITING, "ParentCommand")
 _SEARCHING = ("retriever", "reranker")
-_LONGEST = 100
 # How a tracer writes a node.
 _NODE = re.compile(r"<NodeWithScore\(node=\w+\(id_=([\w-]+)\)")
 _INPUT = "the input itself"
@@ -82,24 +81,16 @@ def _outermost(tops: Sequence[Run]) -> Sequence[Span]:
     waiting = [*tops[::-1]]
     while waiting:
         run = waiting.pop()
-        if isinstance(run, Span) and run.kind == "chain" and not _only_repeats(run):
+        if isinstance(run, Span) and run.kind == "chain":
             entries.append(run)
         elif run.kind in ("", "tool", "chain"):
             waiting += run.inside[::-1]
-            for each in run.inside:
-                each.metadata = {**run.metadata, **each.metadata}
         else:
             others.append(run.kind)
     if not entries:
         whys = [_ALONE[kind] for kind in others if kind in _ALONE]
         raise Unreadable(whys[0] if whys else "no span says what was asked and answered")
     return entries
-
-
-def _only_repeats(span: Span) -> bool:
-    """Whether a trace's own record says what the only span in it says."""
-    one = span.inside[0] if len(span.inside) == 1 and span.id == span.trace else None
-    return one is not None and (one.inputs, one.output) == (span.inputs, span.output)
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +101,6 @@ class _Inside:
     passed: dict[str, None] = field(default_factory=dict[str, None])
     on_the_way: list[str] = field(default_factory=list[str])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
-    given: list[object] = field(default_factory=list[object])
     searched: bool = False
     waits: bool = False
 
@@ -127,7 +117,6 @@ class _Inside:
             search = span.kind in _SEARCHING or (span.kind == "tool" and texts is not None)
             waiting += [(each, searching or search) for each in span.inside[::-1]]
             self.calls += () if span.call is None else [span.call]
-            self.given += [span.inputs] if span.kind == "chain" else []
             if search and not searching:
                 self._add_search(span.given, texts or ())
             elif texts is not None and not searching:
@@ -217,20 +206,6 @@ def _contexts(asked: Read, answered: Read, inside: _Inside) -> Found | None:
     return stated or given or (Found([], "searches (0)") if inside.searched else None)
 
 
-def _history(span: Span, question: object, inside: _Inside) -> Sequence[Turn]:
-    """The turns before the question, in a conversation that the span or a step in it was given."""
-    for value in (span.inputs, span.output, *inside.given):
-        entries = {"messages": value} if is_list(value) else FORMS.entries(value) or {}
-        for name, held in entries.items():
-            said = conversation(held) if name == "messages" or "history" in strongly(name) else ()
-            spoken = [each for each in said if each.role in ("user", "assistant") and each.text.strip()]
-            asked = [i for i, each in enumerate(spoken) if each.role == "user" and each.text == question]
-            end = asked[-1] if asked else 0 if name == "messages" else len(spoken)
-            if turns := spoken[:end][-_LONGEST:]:
-                return [Turn.model_validate({"role": each.role, "content": each.text}) for each in turns]
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class TraceReader:
     """Makes stored traces rows of samples.
@@ -306,10 +281,8 @@ class TraceReader:
             raise self._missing("user_input", asked)
         if why is None and "response" not in found:
             raise self._missing("response", answered)
-        if "history" not in found and (turns := _history(span, found["user_input"].value, inside)):
-            found["history"] = Found(turns, "earlier turns")
-        error = {} if why is None else {"error": why[:200]}
-        found = {"id": Found(key, ""), "metadata": Found({**span.metadata, **error}, ""), **found}
+        about = {"name": span.name} if why is None else {"name": span.name, "error": why[:200]}
+        found = {"id": Found(key, ""), "metadata": Found(about, ""), **found}
         draft = narrowed(draft_of(found, answered, FORMS))
         first: Any = {name: Found(getattr(draft.sample, name), at) for name, at in draft.read_from.items()}
         meant: Any = draft.likely

@@ -60,13 +60,6 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "problem": ("error", "statusMessage", "status_message", "status.message", "status.description"),
 }
 """Under these names spans have what they are, were given and gave; the first that is there counts."""
-_WHO: Mapping[str, Sequence[str]] = {
-    "user_id": ("user.id", "langfuse.user.id", "userId", "user_id", "mlflow.trace.user"),
-    "session_id": ("session.id", "langfuse.session.id", "sessionId", "mlflow.trace.session"),
-    "conversation_id": ("gen_ai.conversation.id",),
-    "tags": ("tag.tags", "langfuse.trace.tags", "tags"),
-    "name": ("name",),
-}
 # What holds spans, the outermost first; and what those have inside of them.
 _HOLDING = (
     *("resourceSpans", "resource_spans", "scopeSpans", "scope_spans", "instrumentationLibrarySpans"),
@@ -168,7 +161,6 @@ def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
         inputs,
         output,
         _error(fields),
-        _facts(known),
         open=output is None and None in [fields.get(name, "") for name in _ENDED],
         call=call,
         trace=trace or key,
@@ -190,14 +182,6 @@ def _error(fields: Record) -> SpanError | CancelledError | None:
     begins = _TYPE_OF_ERROR.match(str(raised.get("type") or text))
     kind = begins[1] if begins else ""
     return CancelledError(kind, text) if kind in _STOPPED else SpanError(kind, text)
-
-
-def _facts(known: Record) -> dict[str, object]:
-    """What a sample's metadata says of its run: its name, who asked, in which conversation, and what the app added."""
-    own = as_dict(parsed(known.get("metadata")))
-    facts = {name: value for name, value in own.items() if isinstance(value, (str, int, float))}
-    said = {name: _first(known, name, _WHO) for name in _WHO}
-    return {**facts, **{name: parsed(value) for name, value in said.items() if value}}
 
 
 def _attributes(value: object) -> dict[str, Any]:

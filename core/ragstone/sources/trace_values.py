@@ -64,9 +64,6 @@ def unpacked(value: object, mime_type: object = None) -> object:
     value = parsed(value, mime_type)
     if not is_mapping(value):
         return value
-    if {*value} == {"args", "kwargs"}:
-        args, named = as_list(value["args"]), as_dict(value["kwargs"])
-        return {**named, "args": args} if named and args else named or (args[0] if len(args) == 1 else args)
     names = [name for name in value if name not in _BESIDE]
     return unpacked(value[names[0]]) if len(names) == 1 and names[0] in _PACKED else value
 
