@@ -12,6 +12,7 @@ from ragstone.adapters.fields_by_user import strictly
 from ragstone.fields.names import ID_FIELDS, STRONGLY, FieldName, bare
 from ragstone.fields.read import Found, Read, looked_into, read
 from ragstone.fields.values import ids_in, text_of_document
+from ragstone.judging.reply import without_thoughts
 from ragstone.plain import fields_of, is_list, is_mapping, to_plain
 from ragstone_langchain.messages import (
     answer_in,
@@ -21,7 +22,6 @@ from ragstone_langchain.messages import (
     read_message,
     read_messages,
     said_in,
-    without_thoughts,
 )
 
 if TYPE_CHECKING:

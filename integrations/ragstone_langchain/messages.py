@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ragstone.adapters.answering import texts_in
 from ragstone.adapters.blocks import calls_tools, text_of_blocks
 from ragstone.fields.names import STRONG
-from ragstone.judging.reply import find_thoughts
+from ragstone.judging.reply import without_thoughts
 from ragstone.plain import is_list, is_mapping, to_json
 from ragstone.sample import Turn
 
@@ -96,13 +96,6 @@ def asks_for_tools(message: "BaseMessage") -> bool:
     """Whether a message asks for tools."""
     calls = getattr(message, "tool_calls", ()) or message.additional_kwargs.get("tool_calls")
     return role_of(message) == "ai" and bool(calls or calls_tools(message.content))
-
-
-def without_thoughts(text: str) -> str:
-    """An answer's text without the thoughts in it; a text that quotes a mark stays whole."""
-    marked = "</" in text or "[/" in text or "<|" in text
-    thoughts = find_thoughts(text) if marked and "`</" not in text else None
-    return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
 
 
 def read_messages(value: object) -> "Sequence[BaseMessage]":

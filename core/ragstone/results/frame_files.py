@@ -22,7 +22,8 @@ from ragstone.results.memory import Results
 from ragstone.results.record import Record, record_of
 from ragstone.results.tables import ResultsError
 from ragstone.sample import BadLine, Sample, name_list
-from ragstone.sources.cells import json_value, python_value
+from ragstone.sources.cells import python_value
+from ragstone.sources.written import json_value
 
 # An outcome is known by these, and a cluster's own columns beside them are left alone.
 _KEY = ("metric", "version", "judge", "setup")

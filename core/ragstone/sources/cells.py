@@ -1,11 +1,8 @@
 """What stands in a row or a cell: texts, lists of contexts in every form, turns, and what is missing."""
 
-import ast
-import json
 import math
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from numbers import Real
 from typing import Any
 
@@ -13,7 +10,8 @@ from ragstone.fields.names import ID_FIELDS, TEXTS, WEAKLY, FieldName, bare
 from ragstone.fields.read import Found, Plain
 from ragstone.fields.values import ids_in, text_of_document
 from ragstone.plain import is_list, is_mapping
-from ragstone.sample import BadLine, name_list
+from ragstone.sample import name_list
+from ragstone.sources.written import json_value, written_value
 
 # A list of texts or mappings as Python writes it, or of what it has no literal for: Document(...), array([...]).
 _LIST_BEGINS = re.compile(
@@ -30,8 +28,6 @@ _NOTHING = ("none", "nan", "null", "<na>")
 # A text with one of these may be several ids, or a list that cannot be read.
 _SEVERAL = re.compile(r"[;,|\n]|^\s*[\[{]")
 _NEVER_MISSING = (str, list, dict, int, bool)
-# The syntax tree of a list that Python wrote is 50 times as large as its characters.
-_LONGEST_LITERAL = 1_000_000
 
 
 class _Cells(Plain):
@@ -53,7 +49,7 @@ class _Cells(Plain):
 
     def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:
         """What was said last in a list of messages."""
-        for name in entries:
+        for name in entries if field in ("user_input", "response") else ():
             messages = _items(entries[name])
             # A text there may be a transcript, of which nothing says who speaks.
             is_said = bare(name) in CONVERSATIONS and is_list(messages)
@@ -65,10 +61,11 @@ class _Cells(Plain):
 def _last_said(field: FieldName, value: object) -> object:
     """What was said last in a conversation; anything else as it is."""
     # Loaded when first used.
-    from ragstone.sources.turns import said_last, turns_in
+    from ragstone.sources.turns import answered_in, asked_in, messages_in
 
-    turns = turns_in(value)
-    return value if turns is None else said_last(field, turns)
+    messages = messages_in(value)
+    said = asked_in if field == "user_input" else answered_in
+    return said(messages) if messages else value
 
 
 CELLS = _Cells()
@@ -173,56 +170,19 @@ def _contexts_in_cell(text: str, column: str) -> object:
     return text.split("|") if bare(column) == _DEEPEVAL_CONTEXTS else [text]
 
 
-def written_value(text: str) -> object:
-    """What a text holds as JSON or as Python writes it; a `BadLine` where it is neither."""
-    value = json_value(text)
-    if isinstance(value, BadLine):
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            found = ast.literal_eval(text.strip()[:_LONGEST_LITERAL])
-            # Texts that stand side by side, as numpy writes an array, would be one text to Python.
-            if "".join(repr(found).split()) == "".join(text.split()):
-                return found
-    return value
-
-
 def _history(value: object) -> object:
     """The turns that a value holds, which may be JSON text, without those of the system and of tools."""
     turns = json_value(value) if isinstance(value, str) else _items(value)
     if not is_list(turns) or not all(map(is_mapping, turns)):
         raise ValueError('history: write a list such as [{"role": "user", "content": "Why?"}], or its JSON as text')
     # Loaded when first used.
-    from ragstone.sources.turns import SILENT, turns_in
+    from ragstone.sources.turns import turns_in
 
-    return turns_in(turns) or [turn for turn in turns if is_mapping(turn) and turn.get("role") not in SILENT]
+    found = turns_in(turns)
+    return turns if found is None else found
 
 
 def _metadata(value: object, name: str) -> object:
     """An object, which may be JSON text; any other value under its name."""
     found = json_value(value) if isinstance(value, str) else value
     return found if is_mapping(found) else {name: value}
-
-
-def json_value(text: str | bytes) -> object:
-    """A text's JSON value; a `BadLine` where it has none."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        return BadLine(0, f"not JSON: {error.msg} at column {error.colno}")
-    except (ValueError, RecursionError) as error:
-        # An integer may have too many digits, or brackets may stand in brackets.
-        return BadLine(0, f"not JSON: {str(error)[:100]}")
-
-
-def values_behind_each_other(text: bytes) -> object:
-    """The list of the JSON values of a text that has several behind each other; a `BadLine` where it is none."""
-    values: list[object] = []
-    at, decoder = 0, json.JSONDecoder()
-    try:
-        rest = text.decode("utf-8-sig").strip()
-        while at < len(rest):
-            value, at = decoder.raw_decode(rest, at)
-            values.append(value)
-            at += len(rest[at : at + 1_000]) - len(rest[at : at + 1_000].lstrip())
-    except (ValueError, RecursionError) as error:
-        return BadLine(0, f"not JSON: {str(error)[:100]}")
-    return values

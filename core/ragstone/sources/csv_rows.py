@@ -10,10 +10,10 @@ from typing import Any
 
 from ragstone.sample import BadLine
 from ragstone.sources.base import Rows
-from ragstone.sources.cells import json_value
 from ragstone.sources.json_rows import lines_of
 from ragstone.sources.passages import rows_from
 from ragstone.sources.reader import RowReader
+from ragstone.sources.written import json_value
 
 # These begin what spreadsheets save as "Unicode text".
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

@@ -10,13 +10,13 @@ from ragstone.fields.values import queries_in
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine, name_list
 from ragstone.sources.base import Rows, SourceError, refuse_results
-from ragstone.sources.cells import json_value, values_behind_each_other
 from ragstone.sources.passages import rows_from
 from ragstone.sources.reader import RowReader
 from ragstone.sources.shapes import rows_of_columns
 from ragstone.sources.tables import SPLIT
 from ragstone.sources.trace_spans import holds_spans
 from ragstone.sources.turns import turns_in
+from ragstone.sources.written import json_value, values_behind_each_other
 
 _BLANK_LINES = 1_000_000
 

@@ -12,8 +12,9 @@ from ragstone.fields.read import Found, Read
 from ragstone.fields.values import alike
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine
-from ragstone.sources.cells import CELLS, CONVERSATIONS, LOGGED, contexts_in, python_value, written_value
+from ragstone.sources.cells import CELLS, CONVERSATIONS, LOGGED, contexts_in, python_value
 from ragstone.sources.turns import turns_in
+from ragstone.sources.written import written_value
 
 _NUMBERED = re.compile(r"(.*?)[\W_]*(\d{1,3})\W?")
 _ENVELOPES = ("inputs", "outputs", "expectations", "referenceoutputs", *CONVERSATIONS)

@@ -17,7 +17,9 @@ from ragstone.fields.read import Found, Read, likely, read
 from ragstone.plain import as_dict, as_list, is_list, to_json
 from ragstone.sample import BadLine, FirstRow, Row, SampleField, name_list, naming_of
 from ragstone.sources.trace_spans import Span, spans_in
-from ragstone.sources.trace_values import FORMS, dumped, message_in, parsed
+from ragstone.sources.trace_values import FORMS
+from ragstone.sources.turns import dumped, message_in
+from ragstone.sources.written import parsed
 
 MOST_OPEN = 1_000
 """So many other traces may begin before the last span of a trace comes."""

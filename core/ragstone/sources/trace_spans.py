@@ -11,7 +11,8 @@ from ragstone.adapters.runs import Run
 from ragstone.fields.read import under
 from ragstone.fields.values import text_of_document
 from ragstone.plain import as_dict, as_list, is_list, is_mapping
-from ragstone.sources.trace_values import by_dots, parsed, structured, texts_of_call, unpacked
+from ragstone.sources.trace_values import by_dots, structured, texts_of_call, unpacked
+from ragstone.sources.written import parsed
 
 SpanKind = Literal["", "chain", "retriever", "reranker", "tool", "model", "other"]
 """What a span is. "": nothing says so, as of a web server's; "other": an embedding, a prompt, a grade."""

@@ -1,62 +1,28 @@
 """What stands in stored traces: JSON in texts, serialised objects, messages and documents of every maker."""
 
-import ast
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from ragstone.adapters.answering import texts_in
-from ragstone.adapters.blocks import calls_tools, text_of_blocks, type_of
+from ragstone.adapters.blocks import text_of_blocks, type_of
 from ragstone.fields.names import ID_FIELDS, FieldName
 from ragstone.fields.read import Plain
 from ragstone.fields.values import text_of_document
-from ragstone.judging.reply import find_thoughts
+from ragstone.judging.reply import without_thoughts
 from ragstone.plain import as_dict, as_list, is_list, is_mapping, to_json
-from ragstone.sample import BadLine
-from ragstone.sources.cells import json_value, python_value
+from ragstone.sources.cells import python_value
+from ragstone.sources.turns import answered_in, asked_in, dumped, message_in, messages_in
+from ragstone.sources.written import parsed
 
-_WORDS = {
-    "user": "human user humanmessage humanmessagechunk",
-    "assistant": "ai assistant model aimessage aimessagechunk",
-    "system": "system developer systemmessage",
-    "tool": "tool function toolmessage",
-}
-_ROLES = {word: role for role, words in _WORDS.items() for word in words.split()}
-_CONTENTS = ("content", "parts", "blocks", "contents")
 # Where the request or the result of a model has what was said.
 _SAID = ("messages", "message", "generations", "choices", "text", "content", "output", "prompts", "prompt", "input")
 # What a tracer writes of an object that it has no JSON of, such as <Node(id=1)>.
 _REPR = re.compile(r"<[\w.]+(\(.*\)| .* at 0x[0-9a-fA-F]+)>", re.DOTALL)
-# What gave nothing is "null".
-_JSON = re.compile(r'\s*[{["]|null$')
-_LONGEST_LITERAL = 1_000_000
 # Beside what a call was given or gave, its tracer writes these.
 _BESIDE = ("tags", "metadata", "kwargs")
 _PACKED = ("inputs", "outputs", "input", "output")
 _DEEPEST = 12
-
-
-class Message(NamedTuple):
-    """Who said it, its content as it stands, the text in it, and what it passes to tools."""
-
-    role: str
-    content: object
-    text: str
-    calls: Sequence[object]
-
-
-def parsed(value: object, mime_type: object = None) -> object:
-    """The value of a text that is JSON, unless it is said to be plain; anything else as it is."""
-    if not isinstance(value, str) or mime_type == "text/plain" or not _JSON.match(value):
-        return value
-    found = json_value(value)
-    if not isinstance(found, BadLine):
-        return found
-    # Frames write lists and mappings as Python does.
-    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-        return ast.literal_eval(value.strip()[:_LONGEST_LITERAL])
-    return value
 
 
 def unpacked(value: object, mime_type: object = None) -> object:
@@ -92,72 +58,6 @@ def structured(value: object) -> object:
     entries = {name: each for name, each in inner.items() if each not in (None, {})}
     numbered = bool(entries) and all(map(str.isdecimal, entries))
     return [entries[name] for name in sorted(entries, key=int)] if numbered else entries
-
-
-def dumped(value: object) -> Mapping[str, object]:
-    """The entries of a mapping, or of the serialised object that it is."""
-    entries = as_dict(value)
-    return as_dict(entries.get("kwargs")) if entries.get("lc") == 1 else entries
-
-
-def message_in(value: object) -> Message | None:
-    """The message that a value is: a mapping of any maker's, or a pair of role and text; None if it is none."""
-    fields = dumped(value)
-    if is_list(value) and [type(each) for each in value] == [str, str]:
-        fields = {"role": value[0], "content": value[1]}
-    # {"type": "human", "data": {...}}; {"message": {...}}, as in a choice.
-    for name in ("data", "message"):
-        inner = dumped(fields.get(name))
-        if any(each in inner for each in _CONTENTS):
-            fields = {**fields, **inner}
-    role = _ROLES.get(str(fields.get("role") or fields.get("type")).lower())
-    content = next((fields[name] for name in _CONTENTS if fields.get(name) is not None), None)
-    calls = as_list(fields.get("tool_calls")) or as_list(as_dict(fields.get("additional_kwargs")).get("tool_calls"))
-    if role is None or (content is None and not calls):
-        return None
-    content = parsed(content) if is_list(parsed(content)) else content
-    blocks = [_block(each) for each in content] if is_list(content) else content
-    text = text_of_blocks(blocks) or ""
-    called = calls or [each for each in as_list(blocks) if calls_tools([each])]
-    return Message(role, content, without_thoughts(text) if role == "assistant" else text, called)
-
-
-def _block(block: object) -> object:
-    """A part of a message as a block: a text where it is one."""
-    fields = as_dict(as_dict(block).get("message_content", block))
-    if "text" not in (type_of(fields), fields.get("block_type")):
-        return block
-    return fields.get("text", fields.get("content"))
-
-
-def without_thoughts(text: str) -> str:
-    """An answer's text without the thoughts in it."""
-    thoughts = find_thoughts(text) if "</" in text and "`</" not in text else None
-    return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
-
-
-def conversation(value: object) -> Sequence[Message]:
-    """The messages of a list of them, or the only one; none where something else is among them."""
-    if (one := message_in(value)) is not None:
-        return [one]
-    messages = [message_in(each) for each in value] if is_list(value) else []
-    return [each for each in messages if each is not None] if None not in messages else []
-
-
-def asked_in(messages: Sequence[Message]) -> str | None:
-    """The last text that a person said."""
-    texts = [each.text for each in messages if each.role == "user"]
-    return next((text for text in reversed(texts) if text.strip()), None)
-
-
-def answered_in(messages: Sequence[Message]) -> str | None:
-    """The last text that the app said after a person; None where it waits for a tool."""
-    asked = [i for i, each in enumerate(messages) if each.role == "user"]
-    said = [each for each in messages[asked[-1] + 1 if asked else 0 :] if each.role in ("assistant", "tool")]
-    if not said or said[-1].role == "tool" or (said[-1].calls and not said[-1].text.strip()):
-        return None
-    texts = [each.text for each in said if each.role == "assistant"]
-    return next((text for text in reversed(texts) if text.strip()), "")
 
 
 def texts_of_call(value: object) -> list[str]:
@@ -203,7 +103,7 @@ class TraceForms(Plain):
             return super().value(field, value)
         if isinstance(value, str):
             return value if field == "user_input" else without_thoughts(value)
-        if messages := conversation(value):
+        if messages := messages_in(value):
             return asked_in(messages) if field == "user_input" else answered_in(messages)
         blocks = as_list(value)
         return text_of_blocks(blocks) if blocks and all(isinstance(type_of(each), str) for each in blocks) else None
