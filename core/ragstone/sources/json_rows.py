@@ -15,7 +15,6 @@ from ragstone.sources.reader import RowReader
 from ragstone.sources.shapes import rows_of_columns
 from ragstone.sources.tables import SPLIT
 from ragstone.sources.trace_spans import holds_spans
-from ragstone.sources.turns import turns_in
 from ragstone.sources.written import json_value, values_behind_each_other
 
 _BLANK_LINES = 1_000_000
@@ -91,7 +90,12 @@ def _without_rows(value: Mapping[Any, object]) -> list[object]:
 
 
 def _are_rows(value: object) -> bool:
-    return is_list(value) and bool(value) and all(map(is_mapping, value)) and turns_in(value) is None
+    if not is_list(value) or not value or not all(map(is_mapping, value)):
+        return False
+    # Loaded when first used.
+    from ragstone.sources.turns import turns_in
+
+    return turns_in(value) is None
 
 
 def _list_in(value: Mapping[Any, object], name: str) -> object:

@@ -13,7 +13,6 @@ from ragstone.fields.values import alike
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine
 from ragstone.sources.cells import CELLS, CONVERSATIONS, LOGGED, contexts_in, python_value
-from ragstone.sources.turns import turns_in
 from ragstone.sources.written import written_value
 
 _NUMBERED = re.compile(r"(.*?)[\W_]*(\d{1,3})\W?")
@@ -105,6 +104,9 @@ def with_columns(row: Mapping[Any, object], reading: Read, rows_by: str | None, 
 
 def without_json(row: Mapping[Any, object]) -> Mapping[Any, object]:
     """A row with the values that its texts write, where what went in is such an object or conversation."""
+    # Loaded when first used.
+    from ragstone.sources.turns import turns_in
+
     for name, text in row.items():
         is_logged = isinstance(name, str) and bare(name) in LOGGED
         if is_logged and isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
