@@ -7,11 +7,14 @@ from sklearn import metrics
 
 from ragstone import Verdict
 from ragstone.labels import LabelError, corrected, corrected_difference, corrected_mean
+from ragstone.labels.corrections import Correction, Corrections
 from ragstone.labels.drawing import draw_samples
+from ragstone.labels.estimates import CorrectedEstimate
 from ragstone.labels.label_file import Draw
 from ragstone.live import Feedback, SQLiteSink
 from ragstone.report import Report
 
+from ..report.reports import data_of, records  # noqa: TID252
 from ..support.command import command  # noqa: TID252
 from .population import label_of, labelled, made, write
 
@@ -100,6 +103,33 @@ def test_a_constant_judge_adds_nothing(tmp_path):
     assert (each.corrected, each.people.n) == (None, 60)
     assert each.people.low < each.people.mean < each.people.high
     assert "demo: no corrected mean: the judge says 1.000 of each, so that the labels alone count." in str(found)
+
+
+ESTIMATE = CorrectedEstimate(0.631, 0.487, 0.756, "by hand", 46.0)
+
+
+@pytest.mark.parametrize(
+    ("by_metric", "said"),
+    [
+        ({"demo": {"corrected": ESTIMATE}}, "People would say 0.63 (0.49 to 0.76); the judge says 0.75."),
+        ({"demo": {"corrected": ESTIMATE, "by_items": True}},
+         "By people's labels of its items: 0.63 (0.49 to 0.76); the judge says 0.75."),
+        ({"demo": {"why": "3 labels"}}, "No corrected mean: 3 labels."),
+        ({"demo": {"corrected": ESTIMATE}, "other": {"why": "3 labels"}},
+         "demo: people would say 0.63 (0.49 to 0.76); the judge says 0.75.\nother: no corrected mean: 3 labels."),
+    ],
+)  # fmt: skip
+def test_what_people_would_say_stands_first_also_on_the_page(by_metric, said):
+    report = Report.of([each for name in by_metric for each in records([0.5, 1.0], metric=name)])
+    found = Corrections(
+        report, {name: Correction(40, summary=report[name], **known) for name, known in by_metric.items()}
+    )
+    assert found.conclusion() == said
+    shown = data_of(report.html(found))
+    assert shown["conclusion"] == said
+    assert [each.get("mean") for each in shown["also"][0]["corrected"]] == [
+        0.631 if "corrected" in known else None for known in by_metric.values()
+    ]
 
 
 @pytest.mark.parametrize("judged", [lambda _, i, draw: draw.random(), lambda _, i, draw: float(draw.random() < 0.5)])

@@ -23,6 +23,10 @@ MEANINGS = {
     "useless": "the answer does not need it",
     "needed": "without it the sentence is not supported",
     "needless": "the sentence is supported without it",
+    "answer": "the answer answers the user's question",
+    "no_answer": "the answer does not answer the user's question",
+    "missed": "it should have been retrieved and was not",
+    "repeated": "it stands at an earlier rank, too",
     "cannot_tell": "the text does not answer the question",
 }
 """What a verdict's word means, for people who give it."""
