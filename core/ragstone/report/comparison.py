@@ -2,6 +2,7 @@
 
 import math
 import os
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ _SHOWN = 5
 _SURE = 0.05
 _SHORT = 30
 _RESPONSE = 4_000
-_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone label A B --metric NAME -n 40"
+_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone label {} {} --metric {} -n 40"
 
 
 class ByPeople(Protocol):
@@ -224,6 +225,7 @@ class Comparison(Tabular):
         b: The second one.
         name_a: What it is called.
         name_b: What it is called.
+        files: Where they were read from, as it was given; of reports at hand, what they are called.
         metrics: The comparison by metric's name.
         left_out: The metrics that only one of them has.
         repeated_ids: How many sample ids stand more than once in a or in b; such rows are paired in their order.
@@ -234,6 +236,7 @@ class Comparison(Tabular):
     b: Report
     name_a: str
     name_b: str
+    files: tuple[str, str]
     metrics: Mapping[str, MetricComparison]
     left_out: Sequence[str]
     repeated_ids: int
@@ -328,8 +331,9 @@ class Comparison(Tabular):
         """Yield what concerns all metrics, in sentences."""
         if any(each.low is not None for each in self.metrics.values()):
             yield ASSUMES
+        first, *_ = self.metrics.values()
         if all(each.people is None for each in self.metrics.values()):
-            yield _WHAT_LABELS_ADD
+            yield _WHAT_LABELS_ADD.format(*map(shlex.quote, self.files), first.info_b.name)
         if self.repeated_ids:
             are = "id stands" if self.repeated_ids == 1 else "ids stand"
             yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."
@@ -405,7 +409,9 @@ def compare(
     keys = {each.info.key for both in compared for each in both}
     left_out = [f"{key[0]} (only in {side.name})" for side in sides for key in side.summaries if key not in keys]
     repeated = {sample_id for side in sides for sample_id, n in side.occurrences().values() if n}
-    return Comparison(x.report, y.report, x.name, y.name, metrics, left_out, len(repeated), other_questions)
+    return Comparison(
+        x.report, y.report, x.name, y.name, (x.file, y.file), metrics, left_out, len(repeated), other_questions
+    )
 
 
 def _opened(a: ReportSource, b: ReportSource, group: str | None) -> "tuple[_Side, _Side]":
@@ -435,7 +441,9 @@ def _side(source: ReportSource, letter: str) -> "_Side":
     if isinstance(source, Report):
         return _Side(source, source.name or letter)
     report = open_report(source)
-    return _Side(report, report.name or Path(source).name)
+    # The URL of a database may hold a password.
+    file = report.name if "://" in str(source) else str(source)
+    return _Side(report, report.name or Path(source).name, file)
 
 
 def _paired(x: "_Side", y: "_Side") -> dict[RowKey, RowKey]:
@@ -504,9 +512,10 @@ def difference_bounds(a: MetricInfo, b: MetricInfo) -> tuple[float, float] | Non
 class _Side:
     """One of two reports as its rows come: their questions, as hashes, their groups, and their scores by metric."""
 
-    def __init__(self, report: Report, name: str) -> None:
+    def __init__(self, report: Report, name: str, file: str = "") -> None:
         self.report = report
         self.name = name
+        self.file = file or name
         self.summaries: dict[Key, MetricSummary] = {}
         self.questions: dict[RowKey, int | None] = {}
         self.groups: dict[RowKey, str] = {}
