@@ -37,6 +37,7 @@ def labelled(page, name):
         true = answer.inner_text() in page.get_by_role("region", name="context 1").inner_text()
         page.get_by_role("group", name="score").get_by_role("button", name=str(int(true)), exact=True).click()
         page.get_by_role("button", name="lock and go on").click()
+    assert "correct a.jsonl --labels labels.jsonl" in page.inner_text("main")
     with page.expect_download() as download:
         page.get_by_role("button", name="download labels").click()
     download.value.save_as(name)

@@ -12,7 +12,7 @@ from ragstone.results.record import Record
 
 from ..labels.population import labelled, made  # noqa: TID252
 from ..report.data import NOON  # noqa: TID252
-from ..report.reports import report, scored, unscored  # noqa: TID252
+from ..report.reports import data_of, report, scored, unscored  # noqa: TID252
 from .conftest import open_all
 
 pytestmark = pytest.mark.browser
@@ -173,6 +173,14 @@ def test_against_another_report_samples_that_moved_are_found(show, against):
     assert detail.locator("b").inner_text() == "0.200 \u2192 0.900 \u25b2 better"
     assert detail.locator("ins").all_inner_texts() == ["Jane "]
     assert detail.locator("del").count() == 0
+
+
+def test_what_people_would_say_stands_large_and_the_judges_mean_beside_it(show, with_labels):
+    score = show(with_labels).locator(".score").inner_text()
+    (corrected,) = [each["corrected"][0] for each in data_of(with_labels)["also"]]
+    assert f"\n{corrected['mean']:.3f}\n" in score
+    assert f"people would say \u00b7 95 % interval {corrected['low']:.3f} \u2013 {corrected['high']:.3f}" in score
+    assert f"the judge says {data_of(with_labels)['metrics'][0]['mean']:.3f} (" in score
 
 
 def test_what_the_script_computes_can_be_asked_for(show, html, against):

@@ -34,15 +34,15 @@ class DrawnSamples:
     entries: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
 
-    def page(self) -> str:
-        """The page to label them on."""
+    def page(self, then: str = "ragstone correct RESULTS --labels labels.jsonl") -> str:
+        """The page to label them on, which names in the end the command that reads the labels."""
         data: dict[str, Any] = {
             "metric": self.metric,
             "kinds": {name: asdict(kind) for name, kind in self.kinds.items()},
             "meanings": MEANINGS,
             "samples": self.entries,
         }
-        return html_page("labels", f"Label {self.metric}", {**data, "digest": digest_of(data)})
+        return html_page("labels", f"Label {self.metric}", {**data, "digest": digest_of(data), "then": then})
 
 
 def draw_samples(

@@ -183,7 +183,7 @@ class Labels {
   }
 
   end() {
-    return [soft("Then: ", make("code", null, "ragstone correct RESULTS --labels labels.jsonl")),
+    return [soft("Then: ", make("code", null, data.then)),
       choices(null, this.backButton())];
   }
 

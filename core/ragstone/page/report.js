@@ -1,6 +1,7 @@
 // A report: alone, against another one, of live traffic, corrected by labels. Its numbers, then its samples.
 
 const { metrics } = data;
+const corrected = data.also.flatMap((each) => each.corrected || []);
 const against = data.also.find((each) => each.metrics);
 const HUES = [200, 35, 280, 330, 60, 240, 15, 175, 300, 100]; // a green mark would look like praise
 metrics.forEach((metric, i) => { metric.hue = HUES[i % HUES.length]; });
@@ -13,7 +14,8 @@ const scaleOf = (low, high, from, to) => (value) => (
 // 0 is the worst value of the metric's scale, 1 the best.
 const shareOf = (value, { low, high, up }) => scaleOf(low, high, up ? 0 : 1, up ? 1 : 0)(value);
 const heat = (value, metric) => `--share:${Math.round(100 * shareOf(value, metric))}%`;
-const reachIn = (low, high, text) => (low === null ? "" : `, 95 % interval ${text(low)} to ${text(high)}`);
+const INTERVAL = "95 % interval ";
+const reachIn = (low, high, text) => (low === null ? "" : `, ${INTERVAL}${text(low)} to ${text(high)}`);
 
 // The points of a line of means over time, and of the band of their intervals.
 function timePaths({ time, low, high }) {
@@ -27,6 +29,7 @@ function timePaths({ time, low, high }) {
 // --- What a row holds, and which rows are chosen
 
 const scored = (record) => Boolean(record) && record.value !== null;
+const sameKey = (a, b) => JSON.stringify(a.key) === JSON.stringify(b.key);
 const failed = (record) => record?.passed === false;
 const moved = (change) => Math.abs(change ?? 0) > 1e-9;
 
@@ -41,9 +44,8 @@ async function unpacked() {
 // report: more than 0 where it is better.
 function readRows({ rows, texts, keys, kinds, old }) {
   const before = new Map(Object.entries(old)), seen = new Map();
-  const columnOf = (key, all) => all.findIndex((each) => JSON.stringify(each.key) === JSON.stringify(key));
-  const columns = keys.map((key) => columnOf(key, metrics));
-  const oldColumns = metrics.map(({ key }) => (against ? columnOf(key, against.metrics) : -1));
+  const columns = keys.map((key) => metrics.findIndex((metric) => sameKey(metric, { key })));
+  const oldColumns = metrics.map((metric) => (against?.metrics || []).findIndex((each) => sameKey(each, metric)));
   return rows.map(([own, [id, n, facts, unanswerable, records], sample, feedback]) => {
     const text = (i) => (i ?? null) === null ? "" : texts[own[i]];
     const cells = metrics.map(() => undefined), nth = seen.get(id) || 0;
@@ -75,11 +77,11 @@ function textsOf(sample, text) {
 
 // By what a row can be chosen, and its values of that.
 function slicesOf({ tags = [], run_name: ran, feedback, metadata }) {
-  const name = ran || metadata.run_name;
-  const found = new Map([["tag", tags], ["run name", name ? [String(name)] : []], ["feedback", feedback ? [feedback[0]] : []]]);
+  const name = ran || metadata.run_name, names = name ? [String(name)] : [];
+  const found = new Map([["tag", tags], ["run name", names], ["feedback", feedback ? [feedback[0]] : []]]);
   for (const [key, value] of Object.entries(metadata)) {
     const plain = ["string", "number", "boolean"].includes(typeof value) && value !== "";
-    if (!plain || words(key) === "run name") continue;
+    if (!plain || key === "run_name") continue;
     found.set(found.has(key) ? `metadata.${key}` : key, [String(value).slice(0, 100)]);
   }
   return found;
@@ -251,9 +253,18 @@ function scores() {
     folded("How to read it", data.notes.map((note) => soft(note))));
 }
 
+// The mean that stands large: the judge's, or what people would say where labels tell it.
+function meanOf(metric) {
+  const byLabels = corrected.find((each) => sameKey(each, metric));
+  if (byLabels?.mean === undefined) return { ...metric, ends: metric.interval ? INTERVAL + metric.ends : metric.ends };
+  const { mean, low, high, whose } = byLabels;
+  const ends = low === null ? whose : `${whose} \u00b7 ${INTERVAL}${number(low)} ${DASH} ${number(high)}`;
+  return { mean, interval: [low, high], ends, judge: `the judge says ${number(metric.mean)} (${metric.ends})` };
+}
+
 function scoreOf(metric) {
-  const { name, low, high, mean, interval, unscored, bins } = metric, known = mean !== null;
-  const why = unscored.map(([reason, n]) => `${whole(n)} ${reason}`).join(", ");
+  const { name, low, high, unscored, bins } = metric, { mean, interval, ends, judge } = meanOf(metric);
+  const known = mean !== null, why = unscored.map(([reason, n]) => `${whole(n)} ${reason}`).join(", ");
   return make("article.score", null,
     make("h3", null, swatch(metric), bdi(name)),
     sentence(metric.question),
@@ -261,11 +272,11 @@ function scoreOf(metric) {
       : make("p.mean", null, DASH),
     known && chart(100, 8, "bar", `${number(mean)} on a scale from ${low} to ${high}`, line(2, 4, 98, 4, "zero"),
       reachOf(scaleOf(low, high, 2, 98), 4, 2.5, mean, interval || [null])),
-    soft(interval ? `95 % interval ${metric.ends}` : metric.ends, ` \u00b7 ${metric.scored}`),
+    soft(ends), soft([judge, metric.scored].filter(Boolean).join(" \u00b7 ")),
     why && make("p.word", null, `unscored: ${why}`),
     timeline(metric),
     metric.facts.map((fact) => soft(bdi(fact))),
-    bins.length > 0 && folded("Distribution of scores", binsOf(name, bins)));
+    folded("More", soft(bdi(metric.apart)), bins.length > 0 && binsOf(name, bins)));
 }
 
 function binsOf(name, bins) {
@@ -288,7 +299,8 @@ function slices() {
       rows.map(([value, means]) => [make("th", { scope: "row" }, bdi(value)), ...means.map(cell)])),
     note && soft(note), more > 0 && soft(`and ${count(more, "value")} more`),
   ];
-  return data.slices.length > 0 && card("Slices", { id: "slices" }, data.slices.flatMap(matrix));
+  return data.slices.length > 0 && card("Slices", { id: "slices" },
+    corrected.length > 0 && soft("By the judge alone."), data.slices.flatMap(matrix));
 }
 
 // --- The table of samples

@@ -93,8 +93,7 @@ def report_html(
         "slices": list(_slices(aggregates, metrics)),
         "bad_rows": [(f"{bad.line:,}", bad.problem[:500]) for bad in bad_rows[:_MOST]],
     }
-    title = f"{name[:100]}: ragstone report" if name else "ragstone report"
-    return html_page("report", title, data, rows.json(old))
+    return html_page("report", f"{name[:100]}: ragstone report" if name else "ragstone report", data, rows.json(old))
 
 
 def _newest_first(aggregates: Aggregates) -> dict[str, MetricSummary]:
@@ -138,6 +137,7 @@ def _metric_data(name: str, summary: MetricSummary, period: tuple[float, float] 
         "scored": f"{summary.scored:,} of {summary.total:,} scored",
         "unscored": [(spaced(reason), n) for reason, n in summary.failures.most_common()],
         "facts": list(_metric_facts(summary)),
+        "apart": info.apart,
         "bins": _bins(summary.spread),
         **(_over_time(summary, period) if period is not None and summary.over_time.buckets else {}),
     }
@@ -166,7 +166,6 @@ def _metric_facts(summary: MetricSummary) -> Iterator[str]:
         yield "weighted"
     if not summary.info.higher_is_better:
         yield "lower is better"
-    yield summary.info.apart
 
 
 def _over_time(summary: MetricSummary, period: tuple[float, float]) -> dict[str, object]:

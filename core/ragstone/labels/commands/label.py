@@ -1,9 +1,11 @@
 """`ragstone label`: results in, a page on which a person labels some of them out."""
 
+import shlex
+
 import click
 
 from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
-from ragstone.cli.output import write_page
+from ragstone.cli.output import called, write_page
 from ragstone.plain import printable
 from ragstone.report import Report
 
@@ -54,7 +56,8 @@ def label(
         raise click.UsageError("--open: shows a file; name one for --out")
     reports = [Report.load(source) for source in (results, other) if source is not None]
     chosen = draw_samples(*reports, n=n, metric=name_of_scores(metric), seed=seed)
-    write_page("--out", out, chosen.page())
+    files = shlex.join(source for source in (results, other) if source is not None)
+    write_page("--out", out, chosen.page(f"{called()} correct {files} --labels labels.jsonl"))
     first, *notes = chosen.notes
     click.echo(printable(f"{out}: {first}"), err=out == "-")
     for note in notes:
