@@ -56,7 +56,7 @@ def test_from_scores_to_a_mean_that_people_would_give(show, tmp_path, monkeypatc
     said("label", "a.jsonl", "-n", 30, "--out", "label.html")
     labelled(show((tmp_path / "label.html").read_text()), "labels.jsonl")
     printed = said("correct", "a.jsonl", "--labels", "labels.jsonl", "--page", "report.html")
-    low, high = map(float, re.search(r"interval ([\d.]+) \u2013 ([\d.]+)\)", printed).groups())
+    low, high = map(float, re.search(r"([\d.]+) \u2013 ([\d.]+)", printed).groups())
     assert low <= 53 / 80 <= high
     assert f"{Report.load('a.jsonl')['faithfulness'].mean:.3f}" in printed
     text = show((tmp_path / "report.html").read_text()).inner_text("body")
