@@ -8,20 +8,21 @@ import gzip
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
+from ragstone.identity import sample_digest
 from ragstone.outcome import Usage
 from ragstone.plain import is_mapping
 from ragstone.results.frames import FRAME_COLUMNS, NO_SAMPLE, TEXT, as_written, installed
-from ragstone.results.memory import Results
-from ragstone.results.record import Record, record_of
+from ragstone.results.memory import MemoryResults
+from ragstone.results.record import Record, decode, encode, record_of
 from ragstone.results.tables import ResultsError
-from ragstone.sample import BadLine, Sample, name_list
+from ragstone.sample import Sample, name_list
 from ragstone.sources.cells import python_value
 from ragstone.sources.written import json_value
 
@@ -39,108 +40,89 @@ _NAMED = 5
 
 Item = Mapping[str, Any]
 """A row of a frame: its cells by column."""
+_Place = tuple[int, str, str, int]
+"""What tells a sample from others: its row and id, its texts, and how many like it came before."""
 
 
-class FrameResults(Results):
-    """The results of a frame: what `Report.to_pandas()` and `Scorer` give, however it was written.
+def frame_results(path: Path) -> MemoryResults:
+    """The results of a frame, in memory: what `Report.to_pandas()` and `Scorer` give, however it was written.
 
-    Where batches count their rows from 0 each, all rows are counted. The outcomes of a sample that stand apart, as in
-    a frame that was sorted, are put together, which takes memory. A row that held no sample is one of the bad rows.
+    The outcomes of a sample may stand apart, as in a frame that was sorted. Where batches count their rows from 0 each,
+    all rows are counted. A row that held no sample is one of the bad rows.
 
     Args:
-        path: The file, or the folder of its parts. It must not change.
+        path: The file, or the folder of its parts.
 
     Raises:
         ResultsError: It holds no such frame, cannot be read, or lacks a column without which an outcome is none.
         ImportError: Parquet needs pyarrow, which is not installed; the message says so.
         OSError: It cannot be read.
     """
+    samples: dict[_Place, list[str]] = {}
+    known, names, damaged, bad_rows = set[object](), set[str](), list[str](), list[object]()
+    for where, item in _items(path):
+        names.update(item)
+        if item.get("unscored") == NO_SAMPLE:
+            bad_rows.append({"line": _position(item)[0] + 1, "problem": str(item.get("reason"))})
+            continue
+        try:
+            record = _record_in(item)
+        except (KeyError, TypeError, ValueError, RecursionError):
+            damaged.append(where)
+            continue
+        digest = "" if record.sample is None else sample_digest(record.sample)
+        place, of = (record.row, record.sample_id, digest, 0), (record.outcome.metric, record.judge, record.setup)
+        # Rows of two batches may have the same texts; an id that the user gave is of one sample.
+        while _is_line(place) and (place, of) in known:
+            place = (*place[:3], place[3] + 1)
+        known.add((place, of))
+        samples.setdefault(place, []).append(encode(record))
+    lacking = [name for name in _KEY if name not in names] if "sample_id" in names else []
+    if lacking and (samples or damaged):
+        raise ResultsError(
+            f"{path}: lacks {name_list(lacking)}, without which no outcome is known; save all columns of "
+            "Report.to_pandas() (not wide=True) or of a Scorer"
+        )
+    if not samples and (damaged or not bad_rows):
+        raise no_results(path)
+    results = _by_row(samples)
+    results.info = {"bad_rows": bad_rows}
+    some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
+    results.notes = (f"{len(damaged):,} row(s) hold no outcome and were left out: {some}",) if damaged else ()
+    return results
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        # Spark and others put what they partition by into the names of folders: metric=faithfulness.
-        below = [*path.glob("*"), *path.glob("*=*/**/*")] if path.is_dir() else [path]
-        self._parts = {part: stamp(part) for part in sorted(below, key=_in_order) if part == path or _is_part(part)}
-        if not self._parts:
-            raise no_results(path)
-        self._apart = self._counts_again = self._has_ids = False
-        self.info = {"bad_rows": [asdict(each) for each in self._looked_through()]}
 
-    def records(self, since: float | None = None, *, samples: bool = False) -> Iterator[Record]:  # noqa: ARG002
-        """Yield the records, those of a sample together.
+def _by_row(samples: "Mapping[_Place, Sequence[str]]") -> MemoryResults:
+    """Results of records by their samples, each of which has a row's number of its own."""
+    results, numbers = MemoryResults(), [place[0] for place in samples]
+    counts_again, has_ids = len({*numbers}) < len(numbers), not all(map(_is_line, samples))
+    for i, (place, lines) in enumerate(samples.items()):
+        row, records = i if counts_again else place[0], [*map(decode, lines)]
+        key = place[1] if has_ids else str(row + 1)
+        results.add([replace(each, row=row, sample_id=key, sample=None) for each in records], records[0].sample)
+    return results
 
-        Raises:
-            ResultsError: A part is damaged, or has changed since it was opened.
-            OSError: It cannot be read.
-        """
-        damaged: list[str] = []
-        items = self._items(FRAME_COLUMNS, damaged)
-        row, before, sample, record = -1, None, None, None
-        for where, item in sorted(items, key=lambda each: _position(each[1])) if self._apart else items:
-            if item.get("unscored") == NO_SAMPLE:
-                continue
-            try:
-                values, position = _cell_values(item), _position(item)
-                if position != before:
-                    sample = _sample_of(values, position)
-                    row, before = row + 1 if self._counts_again else position[0], position
-                if not self._has_ids:
-                    values["sample_id"] = str(row + 1)
-                record = _record_of(values, row, sample)
-            except (KeyError, TypeError, ValueError, RecursionError):
-                damaged.append(where)
-                continue
-            if since is None or record.submitted_at >= since:
-                yield record
-        if damaged and record is None:
-            raise no_results(self.path)
-        some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
-        self.notes = (f"{len(damaged):,} row(s) hold no outcome and were left out: {some}",) if damaged else ()
 
-    def _looked_through(self) -> Iterator[BadLine]:
-        """Yield the rows that held no sample, and find out how the others stand and are numbered."""
-        names, ids, firsts, before = set[str](), dict[int, int](), dict[int, int](), None
-        for _, item in self._items((*_KEY, "row", "sample_id", "unscored", "reason"), []):
-            if not names and "sample_id" not in item:
-                raise no_results(self.path)
-            names.update(item)
-            position = _position(item)
-            if item.get("unscored") == NO_SAMPLE:
-                yield BadLine(position[0] + 1, str(item.get("reason")))
-            elif position != before:
-                before, key, first = position, hash(position), hash(str([item.get(name) for name in _KEY]))
-                self._has_ids |= not _is_line(position)
-                self._counts_again |= ids.setdefault(position[0], key) != key or firsts.get(key) == first
-                self._apart |= firsts.setdefault(key, first) != first
-        if firsts and (lacking := [name for name in _KEY if name not in names]):
-            raise ResultsError(
-                f"{self.path}: lacks {name_list(lacking)}, without which no outcome is known; save all columns of "
-                "Report.to_pandas() (not wide=True) or of a Scorer"
-            )
-
-    def _items(self, names: Iterable[str], damaged: list[str]) -> Iterator[tuple[str, Item]]:
-        """Yield each row, as these columns, and where it stands; of a damaged one, note that."""
-        wanted = list(names)
-        for part, then in self._parts.items():
-            if stamp(part) != then:
-                raise ResultsError(f"{part}: has changed since it was loaded; load it again")
-            number, beside = 0, dict(folder.name.split("=", 1) for folder in part.parents if "=" in folder.name)
-            try:
-                with part.open("rb") as file:
-                    for number, item in enumerate(_cells(file, wanted), 1):
-                        where = f"{part.name} row {number:,}"
-                        if is_mapping(item):
-                            yield where, {**beside, **cast("Item", item)}
-                        else:
-                            damaged.append(where)
-            except (ImportError, ResultsError):
-                raise
-            except Exception as error:
-                if not number and isinstance(error, (UnicodeError, json.JSONDecodeError)):
-                    raise no_results(self.path) from error
-                # Of damaged files pyarrow raises many kinds of errors.
-                hint = _SPARKS if isinstance(error, csv.Error) else ""
-                raise ResultsError(f"{part}: cannot be read after row {number:,}: {error}{hint}") from error
+def _items(path: Path) -> Iterator[tuple[str, Item]]:
+    """Yield each row of a file or of a folder's parts, and where it stands; one that is damaged is empty."""
+    # Spark and others put what they partition by into the names of folders: metric=faithfulness.
+    parts = [*path.glob("*"), *path.glob("*=*/**/*")] if path.is_dir() else [path]
+    for part in sorted(parts, key=_in_order):
+        number, beside = 0, dict(folder.name.split("=", 1) for folder in part.parents if "=" in folder.name)
+        if not part.is_file() or part.name.startswith(("_", ".")) or not part.stat().st_size:
+            continue
+        try:
+            with part.open("rb") as file:
+                for number, item in enumerate(_cells(file, FRAME_COLUMNS), 1):
+                    yield f"{part.name} row {number:,}", {**beside, **cast("Item", item)} if is_mapping(item) else {}
+        except (ImportError, ResultsError):
+            raise
+        except Exception as error:
+            if not number and isinstance(error, (UnicodeError, json.JSONDecodeError)):
+                raise no_results(path) from error
+            # Of damaged files pyarrow raises many kinds of errors.
+            hint = _SPARKS if isinstance(error, csv.Error) else ""
+            raise ResultsError(f"{part}: cannot be read after row {number:,}: {error}{hint}") from error
 
 
 def no_results(path: Path) -> ResultsError:
@@ -151,22 +133,12 @@ def no_results(path: Path) -> ResultsError:
     )
 
 
-def stamp(path: Path) -> tuple[int, int, int, int]:
-    """What tells a file from one that has changed."""
-    state = path.stat()
-    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
-
-
-def _is_part(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(("_", ".")) and path.stat().st_size > 0
-
-
 def _in_order(path: Path) -> list[tuple[int, str]]:
     """A name's digits as numbers: part 10 comes after part 2."""
     return [(int(each or 0), text) for each, text in re.findall(r"(\d*)(\D*)", str(path))]
 
 
-def _cells(file: io.BufferedReader, names: list[str]) -> Iterator[object]:
+def _cells(file: io.BufferedReader, names: Collection[str]) -> Iterator[object]:
     """Yield the rows of a file of whatever kind, which its content says; no mapping for a damaged one."""
     if file.peek(4)[:4] == b"PAR1":
         installed("pyarrow", "reading Parquet")
@@ -201,9 +173,9 @@ def _position(item: Item) -> tuple[int, str]:
     return number, _cell_text(item.get("sample_id")) or ""
 
 
-def _is_line(position: tuple[int, str]) -> bool:
+def _is_line(place: "_Place") -> bool:
     """Whether a sample's id is but its line, which it has where it was given none."""
-    return position[1] == str(position[0] + 1)
+    return place[1] == str(place[0] + 1)
 
 
 def _cell_text(value: object) -> str | None:
@@ -226,20 +198,17 @@ def _cell_values(item: Item) -> dict[str, Any]:
     return values
 
 
-def _sample_of(values: Item, position: tuple[int, str]) -> Sample | None:
-    """The sample of a row; None where its columns were left out."""
-    fields = {name: values[name] for name in Sample.model_fields if name in values}
-    named: dict[str, Any] = {} if _is_line(position) else {"id": position[1]}
-    return Sample(**{**fields, **named}) if fields else None
-
-
-def _record_of(values: Item, row: int, sample: Sample | None) -> Record:
-    """The record of a row of cells.
+def _record_in(item: Item) -> Record:
+    """The record of a row of cells, with its sample; the sample is None where its columns were left out.
 
     Raises:
         KeyError, TypeError, ValueError: It is none.
     """
-    facts = {**values, "id": values["sample_id"], "row": row, "status": "scored", "reason": values.get("reason", "")}
+    values, (row, key) = _cell_values(item), _position(item)
+    fields: dict[str, Any] = {name: values[name] for name in Sample.model_fields if name in values}
+    named: dict[str, Any] = {} if key == str(row + 1) else {"id": key}
+    sample = Sample(**{**fields, **named}) if fields else None
+    facts = {**values, "id": key, "row": row, "status": "scored", "reason": values.get("reason", "")}
     if "unscored" in values:
         facts |= {"status": "unscored", "reason": values["unscored"], "detail": facts["reason"]}
     # Of tokens nothing is known where there is no number.

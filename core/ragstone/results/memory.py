@@ -81,9 +81,11 @@ class MemoryResults(Results):
     ) -> None:
         self._records = tuple(records)
         self._rows: list[tuple[int, bytes | Sequence[Record]]] = []
-        self._samples = dict(samples if isinstance(samples, Mapping) else enumerate(samples or ()))
+        self._samples: dict[int, Sample | None] = dict(
+            samples if isinstance(samples, Mapping) else enumerate(samples or ())
+        )
 
-    def add(self, records: Sequence[Record], sample: Sample) -> None:
+    def add(self, records: Sequence[Record], sample: Sample | None) -> None:
         """Keep a row's records, all that there will be, and its sample. They are read in the order of their rows."""
         row, packed = records[0].row, len(self._rows) >= _UNPACKED
         self._samples[row] = sample

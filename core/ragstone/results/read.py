@@ -19,7 +19,7 @@ from typing import IO, Any, cast
 
 from ragstone.plain import printable
 from ragstone.results.database import Database, Transaction
-from ragstone.results.frame_files import FrameResults, no_results, stamp
+from ragstone.results.frame_files import frame_results, no_results
 from ragstone.results.memory import Fields, Results
 from ragstone.results.private_files import replacing
 from ragstone.results.record import (
@@ -89,7 +89,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         except ValueError as error:
             raise ResultsError(str(error)) from None
     if path.is_dir():
-        return FrameResults(path)
+        return frame_results(path)
     if not path.is_file():
         problem = "is not a file" if path.exists() else "no such file"
         raise ResultsError(f"{path}: {problem}; pass a results file, a Monitor's database, or a database URL")
@@ -97,7 +97,7 @@ def open_results(source: str | os.PathLike[str]) -> Results:
         if file.read(16) == b"SQLite format 3\x00":
             return DatabaseResults(partial(SqliteFile, path, _SCHEMA, _PATIENCE))
     results = FileResults(path)
-    return results if results.is_lines else FrameResults(path)
+    return results if results.is_lines else frame_results(path)
 
 
 class FileResults(Results):
@@ -110,7 +110,7 @@ class FileResults(Results):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._stamp = stamp(self.path)
+        self._stamp = _stamp(self.path)
         with self._lines() as lines:
             first = next(lines, b"").strip()
         head: object = None
@@ -176,7 +176,7 @@ class FileResults(Results):
 
     @contextmanager
     def _lines(self) -> Generator[Iterator[bytes], None, None]:
-        if stamp(self.path) != self._stamp:
+        if _stamp(self.path) != self._stamp:
             raise ResultsError(f"{self.path}: has changed since it was loaded; load it again")
         with self.path.open("rb") as file:
             packed = file.peek(2)[:2] == b"\x1f\x8b"
@@ -271,6 +271,12 @@ class DatabaseResults(Results):
                     each = Feedback.model_validate(dict(zip(names, row, strict=True)))
                     found[each.sample_id] = each
         return found
+
+
+def _stamp(path: Path) -> tuple[int, int, int, int]:
+    """What tells a file from one that has changed."""
+    state = path.stat()
+    return state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _some_of(names: Sequence[object]) -> str:
