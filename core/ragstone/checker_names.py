@@ -42,12 +42,12 @@ class _AsyncFunction(BaseClaimChecker):
 def make_checker(name: str) -> object:
     """The claim checker that "checker:MODEL@URL" or "checker:module:name" names.
 
-    What a module has may be a claim checker, its class or another function without arguments that makes one, or a
-    function of a text and claims that returns the probabilities.
+    The module's object is a claim checker, its class, a function without arguments that makes one, or a function of a
+    text and claims that returns the probabilities.
 
     Raises:
         ValueError: The name is of neither form.
-        TypeError: What the module has is none of these.
+        TypeError: The module's object is none of these.
 
     Example:
         >>> make_checker("bespoke-minicheck@http://127.0.0.1:11434")

@@ -1,4 +1,4 @@
-"""What an exception becomes: a message with its type, in few words, and without keys."""
+"""The message of an exception: its type and a few words, without keys."""
 
 import json
 import re

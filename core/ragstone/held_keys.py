@@ -1,4 +1,4 @@
-"""The keys that model objects hold: what an error's text must not show."""
+"""The keys that model objects hold. No error's text may show them."""
 
 import re
 from collections.abc import Iterator

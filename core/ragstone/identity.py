@@ -97,8 +97,8 @@ def metric_key(metric: "Metric") -> str:
     """Return the key of a metric: class, name, version, judge and all options.
 
     Judges and embedders count by class, `model`, `base_url` and `identity`. Options may be plain values, lists,
-    mappings, dataclasses, pydantic models, enums, classes and functions. A function counts by its module and name:
-    what it does is not looked into, so give one that you edit between runs another name. Any other object counts by
+    mappings, dataclasses, pydantic models, enums, classes and functions. A function counts by its module and name,
+    not by its code: rename a function that you edit between runs. Any other object counts by
     its attribute `cache_key`, a text that you change with what it does.
 
     Raises:

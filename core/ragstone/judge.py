@@ -1,4 +1,4 @@
-"""What a metric needs from outside: a judge, which is an `LLM` or a `DecisionModel`, and an `Embedder`."""
+"""The models of a metric: a judge, which is an `LLM` or a `DecisionModel`, and an `Embedder`."""
 
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence

@@ -86,7 +86,7 @@ def _meant(name: str) -> str:
 
 
 class Sample(BaseModel):
-    """One question, what was retrieved for it, and what was answered.
+    """One question, the contexts retrieved for it, and the answer.
 
     Every field may be absent; each metric names the ones that it needs (`Metric.required_fields`) and a
     sample that lacks one is `Unscored("missing_input")` with no judge call. A value of the wrong type is
@@ -168,7 +168,7 @@ class FirstRow:
 
     Attributes:
         found: What was read, by field, and from where.
-        unread: The names that hold no field, and what stands there, as far as it was looked at.
+        unread: The names that hold no field, with their values, if these were looked at.
         may_be: Of a field that is missing, the one name that may hold it.
         naming: How the user names a field's key.
         part: Of a source of several parts, as sheets are, the one that is read.

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class RagEvaluator:
     """A metric, or several, as an evaluator: called as openevals and LangSmith do, or in the form that you need.
 
-    What it is called with may have any form that LangChain's apps take and return; docs/langchain.md says where each
-    field is looked for. What cannot be scored (a missing field, an undefined score, a judge that fails) has the score
+    Arguments may have any form that LangChain's apps take and return; docs/langchain.md says where each field is
+    read. What cannot be scored (a missing field, an undefined score, a judge that fails) has the score
     None and a comment that says why, never 0, and never raises. It may be shared between threads and tasks.
 
     Args:
@@ -52,7 +52,7 @@ class RagEvaluator:
         keys: The keys of their results.
 
     Raises:
-        TypeError: What is passed is no metric.
+        TypeError: An argument is no metric.
         ValueError: A name names nothing, a judge is missing, `key` is given for several metrics, `fields` is neither
             function nor mapping of a sample's fields, or `retriever_tools` is one text.
 
@@ -131,7 +131,7 @@ class RagEvaluator:
         )
 
     def result(self, arguments: Arguments) -> dict[str, Any]:
-        """Score what an evaluator was called with, blocking: what every form comes down to."""
+        """Score an evaluator's arguments, blocking. Every form ends here."""
         read = [_sample_or_unscored(metric, arguments, self._reading) for metric in self.metrics]
         scored = [
             one if isinstance(one, Unscored) else score_safely(metric, one)
@@ -140,7 +140,7 @@ class RagEvaluator:
         return self._results(scored)
 
     async def aresult(self, arguments: Arguments) -> dict[str, Any]:
-        """Score what an evaluator was called with on the running event loop."""
+        """Score an evaluator's arguments on the running event loop."""
 
         async def score(metric: Metric) -> Outcome:
             one = _sample_or_unscored(metric, arguments, self._reading)

@@ -1,4 +1,4 @@
-"""The callback handler that hands what a live chain was asked, found and answered to a monitor."""
+"""The callback handler that gives a monitor the question, contexts and answer of each live run."""
 
 from collections.abc import Collection
 from contextlib import ExitStack
@@ -55,8 +55,8 @@ class MonitorHandler(BaseCallbackHandler):
             {"response": "data.answer"}, looked up as `RagEvaluator` does; or a function of a run's inputs and outputs
             (None if it failed) that returns the sample, a mapping of those fields that it knows, or None for no
             sample. It runs in the app's thread.
-        where: A function of a topmost run's name, tags and metadata; true makes the run a sample. What it rejects gives
-            none, with all inside of it.
+        where: A function of a topmost run's name, tags and metadata; true makes the run a sample. A rejected run
+            gives none, with all inside of it.
         retriever_tools: Names of tools whose text is a context, if they run no retriever and return no Documents as
             their artifact.
         id_key: The key of a Document's metadata that is its id in `retrieved_ids`, such as "source"; of one without it
@@ -113,7 +113,8 @@ class MonitorHandler(BaseCallbackHandler):
             with monitor, MonitorHandler(monitor).everywhere():
                 ...  # serve
 
-        On Python 3.10 an async step has to pass its config on to what it runs, else that counts as a run by itself.
+        On Python 3.10 an async step has to pass its config to the steps that it runs; else these count as
+        runs of their own.
 
         Returns:
             What ends it again, by `with` or `close()`. Without either it lasts as long as the process.

@@ -56,16 +56,16 @@ def preview(
     fields: Fields[object] | None = None,
     retriever_tools: Collection[str] = (),
 ) -> Preview:
-    """Run an app once and print what a monitor would get of it: the first step before it is monitored.
+    """Run an app once and print the sample that a monitor would get of it, before you monitor it.
 
-    Each field stands with where it came from and how it begins. Behind "?" stands what a field that is missing may be,
-    by its name or by what it is; such a guess is nowhere made but here. Below are the lines to paste. No judge is
+    Each field stands with where it came from and how it begins. Behind "?" stands a guess at a missing field, by name
+    or kind. Only a preview guesses. Below are the lines to paste. No judge is
     asked, and no monitor of this process counts the run. A checkpointer keeps it.
 
     Args:
         app: A chain, a graph or an agent; or a function, plain or async, that runs some. A stream that it returns is
             read to its end.
-        input: What to ask, as the app takes it.
+        input: The app's input.
         config: As of `app.invoke`; a function takes none.
         fields: As of `MonitorHandler`.
         retriever_tools: As of `MonitorHandler`.
@@ -78,7 +78,7 @@ def preview(
         TypeError: `app` is neither, or a config was passed with a function.
         ValueError: As of `MonitorHandler`.
         RuntimeError: A function is async and an event loop runs here: `await apreview(app, input)`.
-        Exception: What the app raised, below what was read until then.
+        Exception: The app's own error, below the fields that were read before it.
 
     Example:
         >>> from langchain_core.runnables import RunnableLambda

@@ -203,7 +203,7 @@ class MetricEvaluator(BaseEvaluator):
         reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401 - as BaseEvaluator has it
     ) -> MetricResult:
-        """Score what a query engine, chat engine or agent returned, blocking.
+        """Score the response of a query engine, chat engine or agent, blocking.
 
         A stream is left as it is: call its `get_response()` first, which keeps the text.
 
@@ -222,7 +222,7 @@ class MetricEvaluator(BaseEvaluator):
         reference: str | None = None,
         **kwargs: Any,  # noqa: ANN401 - as BaseEvaluator has it
     ) -> MetricResult:
-        """Score what a query engine, chat engine or agent returned; otherwise as `evaluate_response`."""
+        """Score the response of a query engine, chat engine or agent; otherwise as `evaluate_response`."""
         if response is None:
             return await self.aevaluate(query=query, reference=reference, **kwargs)
         sample, outcome = self._answered(query, response, reference)
@@ -234,7 +234,7 @@ class MetricEvaluator(BaseEvaluator):
         return sample_of_row({"query": query, "contexts": contexts, "response": response, "reference": reference}, {})
 
     def _answered(self, query: str | None, response: object, reference: str | None) -> tuple[Sample, Unscored | None]:
-        """What an app answered, and the outcome where the metric looks at an answer that could not be had."""
+        """An app's answer, and the outcome of a sample whose answer is missing."""
         if not isinstance(response, AnyResponse) and self._reading.fields is None:
             raise TypeError(
                 f"response: is {type(response).__name__}; pass what a query engine, chat engine or agent returned, "

@@ -280,10 +280,10 @@ def _live() -> list[Live]:
 
 
 def contexts(nodes: _T) -> _T:
-    """Name what the run of the app that is under way was given as contexts, and return it.
+    """Name the contexts of the app's current run, and return them.
 
     Call it anywhere in a run: in an engine of your own, in a step of a workflow, in a tool, in a plain function. The
-    sample of the run then has these contexts, and none of those that retrievers gave. Outside of any run, but within
+    sample of the run then has these contexts, and none of its retrievers. Outside of any run, but within
     `with ragstone.trace_id(...)`, the sample that begins next in that block has them. Nothing is ever raised: what
     cannot be read is counted as `stats().errors["llama_index"]`.
 

@@ -57,10 +57,10 @@ def preview(
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
 ) -> Preview:
-    """Run an app once and print what a monitor would get of it: the first step before it is scored live.
+    """Run an app once and print the sample that a monitor would get of it, before you score it live.
 
-    Each field stands with where it came from and how it begins. Behind "?" stands what a field that is missing may be,
-    by its name or by what it is: such a guess is made nowhere but here. Below are the lines to paste. No judge is
+    Each field stands with where it came from and how it begins. Behind "?" stands a guess at a missing field, by name
+    or kind. Only a preview guesses. Below are the lines to paste. No judge is
     asked, and no monitor of this process counts the run. A chat engine remembers it.
 
     Args:
@@ -80,7 +80,7 @@ def preview(
         TypeError: `app` is no app.
         ValueError: As of `instrument`.
         RuntimeError: The app is asynchronous, and an event loop runs here: `await apreview(app, input)`.
-        Exception: What the app raised, below what was read until then.
+        Exception: The app's own error, below the fields that were read before it.
 
     Example:
         >>> from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step

@@ -40,7 +40,7 @@ References = Sequence[str | Sequence[str | None] | None]
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What to ask: alone, or as the next turn of a conversation."""
+    """A question: alone, or as the next turn of a conversation."""
 
     text: str
     reference: str | None
@@ -67,7 +67,7 @@ def evaluate_query_engine(
 ) -> Report:
     """Put each question to an app and score its answer by each metric, by `ragstone.evaluate`.
 
-    The app's calls are recorded and read as `instrument` reads them. What the app or a judge raises touches no other
+    The app's calls are recorded and read as `instrument` reads them. An error of the app or a judge affects no other
     question. Without an answer, a metric that looks at it is `Unscored("missing_input")` with the app's error. Works in
     threads, so inside a running event loop too; a workflow gets an event loop of its own.
 
@@ -102,7 +102,7 @@ def evaluate_query_engine(
         ValueError: A question or a reference is no text, two metrics have the same name, there are none, one needs a
             reference and there is none, there are more or fewer references than questions, `max_concurrency` is less
             than 1, or there is no such `metadata_mode`.
-        ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
+        ragstone.batch.Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds the scores so far.
 
     Example:
         >>> from llama_index.core import MockEmbedding, VectorStoreIndex

@@ -265,7 +265,7 @@ def test_what_is_in_hand_is_finished_and_the_rest_is_left(start):
     scored = len(rows("mine.db"))
     assert 1 <= scored <= 4, "one for each thread that had begun"
     assert (command.returncode, out.decode()) == (1, f"scored {scored}, unscored 0, left {50 - scored}\n")
-    assert b"Stopped: what was in hand was finished.\n" in errors
+    assert b"Stopped, after the samples in progress.\n" in errors
     assert len(waiting()) == 50 - scored
     assert rows("outbox.db", "SELECT max(attempts) FROM samples") == [(0,)]
 

@@ -1,4 +1,4 @@
-"""What a batch would cost, with no judge asked."""
+"""The cost of a batch, with no judge asked."""
 
 import json
 import re
@@ -101,7 +101,7 @@ class MetricEstimate:
 
 @dataclass(slots=True)
 class Estimate(MetricEstimate):
-    """What a batch would cost: the sums of its metrics. `print` shows it as a table.
+    """The cost of a batch: the sums of its metrics. `print` shows it as a table.
 
     Attributes:
         metrics: By metric, in the given order.
@@ -147,7 +147,7 @@ def estimate(
     fields: Mapping[str, str] | None = None,
     price: Price | None = None,
 ) -> Estimate:
-    """What scoring the samples would take: calls, rounds, tokens and money. Neither judge nor embedder is asked.
+    """The cost of scoring the samples: calls, rounds, tokens and money. Neither judge nor embedder is asked.
 
     Each metric is run on each sample, its calls answered by made-up replies. The requests of the first round do not
     depend on a reply: they are exact, in number and as prompts. What comes later rests on these assumptions, which
@@ -161,7 +161,7 @@ def estimate(
 
     The real number may be half or double that. Tokens are a quarter of the UTF-8 bytes of prompt and reply; schemas
     sent beside the prompt, the reasoning of models that think first, second asks after replies that cannot be used,
-    and embedding tokens are not in it. Nor is what is saved where equal requests share a reply (`evaluate` does so).
+    and embedding tokens are not in it. Nor are savings by shared replies (`evaluate` shares them).
 
     Args:
         samples: As for `evaluate`; read once, in constant memory.

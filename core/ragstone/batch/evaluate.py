@@ -33,14 +33,14 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
     without a word of moderation), is not asked any more: the rest is `Unscored("judge_error")`, a warning is logged,
     and the report's `gave_up` says why.
 
-    Ctrl-C finishes the calls in flight and raises `Interrupted`; a second one stops at once. With a journal,
-    the same call goes on from there, as after a crash or `kill -9`: what was judged is not judged again.
+    Ctrl-C finishes the calls in flight and raises `Interrupted`; a second one stops at once. With a journal, the same
+    call goes on from there, also after a crash or `kill -9`: nothing is judged twice.
 
     Args:
         samples: What to score: a list or generator of `Sample`s or dicts, a pandas or polars DataFrame, a Hugging Face
             or Arrow table, or the path of a file or folder (see `rows_of`). Generators and files are read in a thread,
             no further ahead than is needed.
-        metrics: What to score by: metrics, or their names ("response_relevancy", "my_pkg:Polite"), or a group's name
+        metrics: Metrics, or their names ("response_relevancy", "my_pkg:Polite"), or a group's name
             ("rag", "summary", "golden"); no two metrics of one name. Metrics without a judge get `llm`. None: the first
             row with contexts and a response decides (of the first 100): "rag" if it has a question, else "summary". A
             line on standard error says so.
@@ -56,11 +56,10 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
             own. By default rows of one `thread_id` in their metadata are a group, and rows of which one's history holds
             the other's question and response.
         limits: What judges may be asked at most: calls at once, rates, caps and time-outs (`Limits`).
-        price: What a million prompt tokens and a million reply tokens cost. The report then says what was spent on
-            judges.
+        price: The price of a million prompt tokens, and of a million reply tokens. The report then says the spending.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
             judge is asked. One run at a time may use it; another one raises `JournalError`.
-        resume: What an earlier run gave, such as one that was interrupted: its report, or the path of its results file.
+        resume: The report of an earlier run, such as an interrupted one, or the path of its results file.
             Outcomes of samples with the same id and texts, by the same metric, version, judge and set-up, are not
             judged again; what failed for a reason outside of the sample is. Nothing is written to it.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
@@ -68,7 +67,7 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
         progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
             each 30 seconds. "auto", the default: the bar, but no lines. It has an end where `samples` has a
             length.
-        name: What the report calls this run.
+        name: The name of this run in the report.
         stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
             `Unscored("judge_error")`, which is the default.
         **others: There are none. An option that there is not, such as another library's, raises a TypeError that names
@@ -81,10 +80,10 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
         ValueError: An argument is out of range, names nothing, or two metrics have one name; or none is named, and
             the rows do not say which; or none of the first 100 rows has the field that `group` names.
         TypeError: `samples` or `metrics` is no such thing, or there is no such option.
-        SourceError: The samples cannot be read; its `report` holds what was scored.
+        SourceError: The samples cannot be read; its `report` holds the scores so far.
         JournalError: The journal cannot be read or written; what it holds is safe.
         NoKeyError: There is a journal, and a metric has an option, such as a lambda, that it cannot recognise again.
-        Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds what was scored.
+        Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds the scores so far.
 
     Example:
         >>> from ragstone.testing import FakeLLM
@@ -101,7 +100,7 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
 async def aevaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `BatchRun`
     """Score every sample by every metric on the running event loop; otherwise as `evaluate`.
 
-    Cancelled, it calls off what is in flight and leaves no task behind; with a journal, the same call goes on.
+    When cancelled, it cancels the calls in flight and leaves no task behind; with a journal, the same call goes on.
 
     Example:
         >>> from ragstone.testing import FakeLLM

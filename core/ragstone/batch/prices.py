@@ -5,7 +5,7 @@ from math import isfinite
 from ragstone.plain import is_list
 
 Price = tuple[float, float]
-"""What a million prompt tokens and a million reply tokens cost."""
+"""The price of a million prompt tokens, and of a million reply tokens."""
 
 
 def check_price(price: object) -> None:

@@ -53,7 +53,7 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C ended a run.
 
     Attributes:
-        report: What was scored by then.
+        report: The scores so far.
     """
 
     def __init__(self, message: str, report: "Report") -> None:
@@ -126,7 +126,7 @@ class BatchRun:
             if not self._presses:
                 return self.report()
         except (JournalError, SourceError) as error:
-            error.report = self.report("An error ended the run early: this is what was scored by then.")
+            error.report = self.report("An error ended the run early: these are the scores so far.")
             raise
         except asyncio.CancelledError:
             if not self._presses:
@@ -134,8 +134,8 @@ class BatchRun:
         except KeyboardInterrupt:
             # It is of a third Ctrl-C, or of a listener's own.
             pass
-        report = self.report("The run was ended early: this is what was scored by then.")
-        way_on = "What was scored is in this exception's report; evaluate(..., resume=that) goes on from there."
+        report = self.report("The run was ended early: these are the scores so far.")
+        way_on = "The scores are in this exception's report; evaluate(..., resume=that) goes on from there."
         if self._journal is not None:
             way_on = f"What was judged is in {self._journal}: make the same call again, and it goes on from there."
         raise Interrupted(way_on, report)
@@ -207,7 +207,7 @@ class BatchRun:
                 await self._scheduler.run()
         # Where the run ended there, the report says it.
         for why in () if self._stop_on_give_up else self._evaluations.not_asked:
-            _log.warning("Gave up: %s; what was not asked is unscored (judge_error).", printable(why, 1_000))
+            _log.warning("Gave up: %s; the rest is unscored (judge_error).", printable(why, 1_000))
 
     def _bar(self, gate: RequestGate) -> "contextlib.AbstractContextManager[Progress | None]":
         if self._progress is False:

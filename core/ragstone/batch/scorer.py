@@ -25,7 +25,7 @@ class Scorer:
     """Scores a batch of rows: what `map_partitions` of Dask, `map_batches` of Ray Data and `mapInPandas` of Spark take.
 
     The engine schedules batches, repeats those of a worker that was lost, and writes what comes out. A batch in is a
-    DataFrame, an Arrow table or record batch, or a dict of lists. What comes out is a DataFrame with the columns of
+    DataFrame, an Arrow table or record batch, or a dict of lists. The result is a DataFrame with the columns of
     `Report.to_pandas()`, a row for each sample and metric. `row` counts within the batch, so give rows an `id`. A
     row that holds no sample comes back once, without a metric: `unscored` is "no_sample", and `reason` says why.
 
@@ -39,7 +39,7 @@ class Scorer:
         **options: As for `evaluate`: `llm`, `writer`, `embedder`, `fields`, `group`, `price` and `share_replies`.
 
     Attributes:
-        columns: The pandas type of each column of what comes out.
+        columns: The pandas type of each column of the result.
         spark_schema: The same as Spark wants it.
 
     Raises:

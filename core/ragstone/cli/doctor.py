@@ -24,7 +24,7 @@ _EXTRA = re.compile(r"""extra == ['"](.+)['"]""")
 @embedder_option
 @click.pass_context
 def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
-    """Say what is installed, and ask the judge and the embedder one small thing each.
+    """List the installed extras, and ask judge and embedder one small question each.
 
     Exit status: 0 when both answer, 1 when one does not, 2 when a name is none.
     """

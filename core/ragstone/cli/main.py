@@ -150,7 +150,7 @@ def _message(error: OSError) -> str:
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, "-V", "--version", prog_name="ragstone")
 def cli() -> None:
-    """Score what a RAG app really answers, with evidence."""
+    """Score a RAG app's real answers, with evidence."""
 
 
 for each in (

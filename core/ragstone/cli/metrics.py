@@ -26,7 +26,7 @@ _SAMPLE = Sample(
 @click.command(short_help="List the metrics: what each asks, needs and costs.")
 @json_option
 def metrics(as_json: bool) -> None:
-    """List the metrics: what each asks, the fields of a sample that it needs, and the groups that hold it.
+    """List the metrics: the question of each, the fields that it needs, and its groups.
 
     The calls are those of a sample with three contexts of two sentences and an answer of two, by a judge that is asked
     about all items together, and by one that is asked one by one. `ragstone score FILE --dry-run` counts yours.

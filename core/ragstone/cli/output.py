@@ -165,7 +165,7 @@ class ResultsFile:
     Args:
         out: What --out names: a file, or "-" for standard output, which gets no first line. None: a new file in the
             current folder, named by date and time.
-        info: What the first line says of the run.
+        info: The run, by the first line.
         texts: Whether the samples' texts are written.
 
     Raises:

@@ -31,7 +31,7 @@ from ragstone.text.plain import text_table
 _IDS = 5
 
 
-@click.command("report", short_help="Make a page of what was scored.")
+@click.command("report", short_help="Make a page of scores.")
 @click.argument("source", metavar="SOURCE")
 @click.option(
     "--since",
@@ -57,7 +57,7 @@ def make_page(
     out: str | None,
     as_json: bool,
 ) -> None:
-    """Make a page of what was scored.
+    """Make a page of scores.
 
     SOURCE is a file that `ragstone score --out` wrote, the frame of a Scorer or of Report.to_pandas() (Parquet, JSON
     lines, CSV, or a folder of such parts), the file of a monitor's SQLiteSink, or the URL of its SQLSink, such as

@@ -23,8 +23,8 @@ class ResumedFile(ResultsFile):
 
     Args:
         path: The file.
-        title: What the rows' source is called.
-        info: What the first line says of the run.
+        title: The name of the rows' source.
+        info: The run, by the first line.
 
     Raises:
         NotThere: Another process is writing to it.

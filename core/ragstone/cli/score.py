@@ -196,7 +196,7 @@ _SECTIONS = {
     "--price",
     type=(FiniteRange(min=0), FiniteRange(min=0)),
     metavar="IN OUT",
-    help="What a million prompt tokens cost, and a million reply tokens.",
+    help="The price of a million prompt tokens, and of a million reply tokens.",
 )
 @json_option
 @click.pass_context
@@ -397,7 +397,7 @@ def _fitting(rows: Rows) -> tuple[tuple[str, ...], Rows]:
 
 @contextlib.contextmanager
 def _sigterm_as_ctrl_c() -> Generator[None, None, None]:
-    """Have SIGTERM end a run at once, as a second Ctrl-C does: what was judged is then told."""
+    """SIGTERM ends a run at once, as a second Ctrl-C does; the outcomes so far are printed."""
 
     def end(_number: int, _frame: object) -> None:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""People's labels: what they say of a judge, and what people would say of all samples."""
+"""People's labels: how good a judge is, and people's mean over all samples."""
 
 from ragstone.labels.correct import corrected, corrected_comparison, corrected_pairs
 from ragstone.labels.estimates import CorrectedEstimate, corrected_difference, corrected_mean

@@ -29,7 +29,7 @@ class ByLabels:
         people: The mean by the labels alone; None with fewer than 20, as all that follows.
         corrected: The mean that people would give all samples, by labels and judge together; None also where `why`
             says so.
-        off: How much more the judge gives than people do: the mean of judge - people over what is labelled.
+        off: The judge's surplus over people: the mean of judge - people over the labelled samples.
         by_items: Whether people judged items, so that the metric's own formula made the score.
         by_judges_items: Whether the judge listed these items.
         missing: The share of the labelled samples whose list lacks something, as people said.

@@ -26,7 +26,7 @@ class DrawnSamples:
         metric: The metric's name.
         kinds: What people judge of its samples beside the whole, by kind.
         entries: The samples in the order of the page, each with its draw.
-        notes: How they were drawn and what was left out, in sentences.
+        notes: The draw and the samples left out, in sentences.
     """
 
     metric: str

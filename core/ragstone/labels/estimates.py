@@ -91,8 +91,8 @@ def corrected_mean(
         judge: The judge's scores of the same samples, in the same order. Higher is better.
         judge_rest: Its scores of the other samples.
         level: Of confidence, within (0, 1).
-        group: What each sample depends on (its document, its conversation), first of those with labels, then of the
-            others; None is a group of its own. The interval is then of groups: as many times as wide as the error's
+        group: The group of each sample (its document, its conversation), first with labels, then without; None is a
+            group of its own. The interval is then of groups: as many times as wide as the error's
             groups vary more than its samples would, and at least so wide that what no labelled group shows is within it
             where the judge does not explain the labels.
 
@@ -128,7 +128,7 @@ def corrected_difference(
         judge: The judge's difference of the same pairs.
         judge_rest: Its difference of the other pairs.
         level: As for `corrected_mean`.
-        group: What each pair depends on, likewise.
+        group: The group of each pair, likewise.
 
     Raises:
         ValueError: As for `corrected_mean`.

@@ -1,4 +1,4 @@
-"""A file of labels: what a person said of scored samples, one JSON object a line, and what it was said of."""
+"""A file of labels: a person's answers on scored samples, one JSON object a line."""
 
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ WHOLE: Final = "score"
 
 
 class LabelError(RagstoneError, ValueError):
-    """Labels that cannot be read, made, or used with these results; the message says why and what to do."""
+    """Labels cannot be read, made, or used with these results; the message says why, and the way out."""
 
 
 class Draw(BaseModel):
@@ -48,7 +48,7 @@ class Draw(BaseModel):
 
 
 class Label(BaseModel):
-    """What a person said of one item of a sample, or of the whole sample.
+    """A person's answer on one item of a sample, or on the whole sample.
 
     Attributes:
         ragstone_label: The form's version.
@@ -101,7 +101,7 @@ class Label(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LabelledRecord:
-    """A scored sample, and what a person said of it."""
+    """A scored sample, with a person's answers."""
 
     record: Record
     score: Score
@@ -121,7 +121,7 @@ class LabelledRecord:
 
     @property
     def by_judges_items(self) -> bool:
-        """Whether she answered items that the judge listed, so that the score says nothing of what it left out."""
+        """Whether the score is by items that the judge listed. It says nothing of others."""
         kinds = {label.kind for label in self.labels}
         return self.by_items and any(kind.origin == "judge" for kind in self.info.items if kind.kind in kinds)
 
@@ -137,7 +137,7 @@ class LabelledRecord:
         None where she passed it over, left an item open, or the formula is 0 of 0.
 
         Raises:
-            LabelError: Labels of this metric's items give no score, or the results do not say by which options.
+            LabelError: Labels of this metric's items give no score, or the results lack its options.
         """
         if not self.by_items:
             return next((each.answer for each in self.labels if isinstance(each.answer, float)), None)

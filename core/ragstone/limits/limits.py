@@ -13,18 +13,18 @@ class Limits:
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
             a limit of its own, such as `OpenAICompatible(max_concurrency=...)`; the embedded one's is 1.
         requests_per_minute: Calls to judges at most, spread evenly. A retry by the judge's own client is not seen.
-        tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected by what it took.
+        tokens_per_minute: Tokens of judges at most: estimated before a call, then corrected.
         max_calls: Calls to judges at most, in this run, each try counted; tries by the judge's own client are not
             seen. An evaluation that has no room makes no call and is `Unscored("over_budget")`; with a journal, the
             same call goes on there, with its limits anew.
-        max_tokens: Prompt and reply tokens of judges at most, likewise. Each call reserves beforehand what the largest
-            one so far took; the first goes alone. So the limit is passed only by calls in flight that are larger.
+        max_tokens: Prompt and reply tokens of judges at most, likewise. Each call reserves as much as the largest one
+            so far; the first goes alone. So the limit is passed only by calls in flight that are larger.
         max_cost: Money for judges at most, likewise. Needs `price=` of `evaluate`.
-        call_timeout: Seconds for one call, its tries together; the time in which it waits for its turn is not counted.
+        call_timeout: Seconds for one call with all its tries, without the time that it waits.
             A call that takes longer makes its sample `Unscored("timeout")`. None: 120; no limit for a judge that says
             `in_turn`, as the embedded one does.
-        sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time in which they
-            wait for their turn is not counted.
+        sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time that they wait
+            is not counted.
 
     Raises:
         ValueError: One is not above 0.
@@ -50,7 +50,7 @@ class Limits:
                 checked(each.name, limit, AboveZero)
 
     def caps(self) -> dict[str, float]:
-        """What a run may ask in all, by the name of its field; empty where nothing is capped."""
+        """The caps of a run, by the name of the field; empty without any."""
         caps = {"max_calls": self.max_calls, "max_tokens": self.max_tokens, "max_cost": self.max_cost}
         return {name: cap for name, cap in caps.items() if cap is not None}
 

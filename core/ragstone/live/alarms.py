@@ -124,7 +124,7 @@ class Alarm(BaseModel, frozen=True):
 
 @dataclass(slots=True)
 class Tally:
-    """What an alert has counted.
+    """The count of an alert.
 
     Attributes:
         samples: How many scores were counted.

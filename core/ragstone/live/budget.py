@@ -1,4 +1,4 @@
-"""What judging live traffic may cost: limits, what a process has spent of them, the check before each round."""
+"""The budget of a monitor: limits, the spending of a process, the check before each round."""
 
 import threading
 from collections import Counter
@@ -67,12 +67,12 @@ class Budget:
             )
 
     def price(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what the tokens cost; 0.0 where no price is given."""
+        """The price of the tokens; 0.0 without prices."""
         return ((self.input_price or 0.0) * input_tokens + (self.output_price or 0.0) * output_tokens) / 1e6
 
 
 class Account:
-    """What a process has spent of its budget, and what its evaluations know of each other.
+    """The spending of a process, and what its evaluations know of each other.
 
     Before its first call, an evaluation reserves as many calls as it will make if it grows as the last one by its
     metric did, and gives back the rest when it ends. So an evaluation without room costs nothing, and mostly only the

@@ -228,12 +228,12 @@ class Monitor:
             return False
 
     def feedback(self, sample_id: str, value: str | float, comment: str | None = None) -> None:
-        """Take what a person said of an answer, to be kept beside its outcomes. Returns at once; raises nothing.
+        """Keep a person's feedback on an answer, beside its outcomes. Returns at once; raises nothing.
 
         Args:
             sample_id: The sample's id.
             value: "up", True or 1 becomes "thumbs_up"; "down", False or -1 "thumbs_down"; another word stays as it is.
-            comment: What the person wrote; redacted, and kept only with `store_text`.
+            comment: A comment; redacted, and kept only with `store_text`.
         """
         try:
             if "id" not in self._settings.keep:
@@ -304,8 +304,8 @@ class Monitor:
     def close(self, timeout: float | Literal["auto"] | None = "auto") -> FlushResult:
         """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
 
-        What is left then stays in the outbox, or is counted as dropped: the result says how much, and is truthy if
-        there is none. A second call closes nothing and says the same.
+        The rest stays in the outbox, or is counted as dropped. The result says how much, and is truthy if nothing is
+        left. A second call closes nothing and says the same.
 
         Args:
             timeout: Seconds; "auto": 5 with an outbox, which loses nothing, and 20 without; None: no limit.
@@ -332,10 +332,10 @@ class Monitor:
     ) -> AsyncGenerator[None, None]:
         """Close the monitor when a web app ends: `FastAPI(lifespan=monitor.lifespan)`, or within a lifespan of yours.
 
-        At the app's start, the monitor goes on with what an earlier process left in the outbox.
+        At the app's start, the monitor goes on with the samples that an earlier process left in the outbox.
 
         Args:
-            app: What a server hands over; not used.
+            app: The server's argument; not used.
             timeout: As for `close`. A server's own limit should be some seconds longer.
 
         Example:

@@ -35,8 +35,8 @@ class OpenTelemetrySink(Sink):
     """Sends each outcome as an event, linked to the span that its sample was submitted in, and scores to a histogram.
 
     The event is `gen_ai.evaluation.result`, a log record with the metric's name, value, passed or failed, explanation,
-    or `error.type` where there is no score; the histogram is `gen_ai.evaluation.score`. What the app's OpenTelemetry
-    has accepted counts as written; whether and when it arrives is up to its exporters.
+    or `error.type` where there is no score; the histogram is `gen_ai.evaluation.score`. A record counts as written
+    once the app's OpenTelemetry has accepted it; its exporters deliver it.
 
     Args:
         logger_provider: Where the events go; by default the app's global one.

@@ -16,7 +16,7 @@ from ragstone.results.traffic import Feedback
 class MemoryQueue:
     """Samples that wait to be scored, first in, first out, and their outcomes on the way to the sinks.
 
-    Any thread and any signal handler may use it. What it holds when the process ends is lost.
+    Any thread and any signal handler may use it. Its samples are lost when the process ends.
 
     Args:
         options: How much may wait.

@@ -1,4 +1,4 @@
-"""What a metric asks of a judge: for texts, for one of a few words, or about items."""
+"""The requests of a metric to a judge: for texts, for one of a few words, or about items."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -42,12 +42,12 @@ _NO_JUDGE = NullJudge()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Details:
-    """What a request for a JSON value has beside its step, data, task and form.
+    """Further details of a request for a JSON value.
 
     Attributes:
-        fill: What stands for each {NAME} in the instructions.
+        fill: The text for each {NAME} in the instructions.
         writes: Whether the reply is texts, which the writer writes where there is one.
-        whose: What the request's task names in place of the metric, where several metrics ask the same.
+        whose: The name in the request's task, where several metrics ask the same.
         temperature: Above 0 where several different draws are wanted.
         sample_index: Which draw it is.
     """
@@ -61,12 +61,12 @@ class Details:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ItemDetails:
-    """What a question about items has beside its step, texts, items and words.
+    """Further details of a question about items.
 
     Attributes:
         alone: The step, when items are asked about one by one; "": the same.
         task: What to do with all {n} of them; "": answer each from the text alone.
-        reply: What the reply to all is called.
+        reply: The name of the reply to all.
         sentences: Of the text. The judge that is asked about all points to some by number, as evidence.
         item_first: Whether an item that is asked about by itself stands before the texts.
     """
@@ -174,7 +174,7 @@ class Asker:
 
         Args:
             step: The part of the task behind the metric's name, a key of `prompts`.
-            data: What the question is about, by name; the longest text that requests share first.
+            data: The texts of the question, by name; the longest text that requests share first.
             reminder: For a prompt, what stands behind the data: what to do, in short, and the form of the reply.
             choices: The answers.
             item: What is asked about, by name: a decision model reads it in the question, an LLM behind the data.
@@ -237,11 +237,11 @@ class Asker:
 
         Args:
             step: The part of the task behind the metric's name, a key of `prompts`.
-            data: What came from the app, by name; the longest text that requests share first.
+            data: The app's texts, by name; the longest text that requests share first.
             task: What to do, in short, which a judge that is asked together reads behind the data; the form of the
                 reply is said behind it.
             form: Of the reply: a schema (`ragstone.judging.record`, `listing`, ...), or what `json_form` makes of one.
-            read: Makes the result of the reply's value; raises `BadReply` for what the schema cannot say.
+            read: Makes the result of the reply's value; raises `BadReply` where the schema does not suffice.
             details: The rest: `ragstone.metrics.asking.WRITTEN` for texts, which the writer writes.
 
         Raises:

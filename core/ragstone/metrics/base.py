@@ -35,7 +35,7 @@ class ItemKind:
 
     Attributes:
         kind: The kind of the metric's verdicts.
-        question: What the person answers about each item.
+        question: The person's question about each item.
         choices: The answers; the first is the affirmative one, which `Verdict.probability` is of.
         origin: "judge": the judge made the items, so one may be missing; "text": they are passages of the sample, and
             their evidence says where; "given": they are the metric's own.
@@ -86,9 +86,9 @@ class Metric(Asker, ABC):
 
     Attributes:
         name: The metric's name.
-        asks: What it asks, as one plain question, for reports; "" says nothing.
-        costs: What is wrong with a sample where a verdict lowers its score, for reports: a clause that is true of each
-            such sample and goes on from "In 2 of 6 samples ...". By the verdict's kind or, where one kind costs points
+        asks: Its plain question, for reports; "" says nothing.
+        costs: The fault of a sample with a lowered score, for reports: a clause that is true of each such sample and
+            follows "In 2 of 6 samples ...". By the verdict's kind or, where one kind costs points
             in several ways, by its word. "": where no single verdict does.
         version: Changes with its prompts.
         required_fields: The sample's fields that must be there and hold something.
@@ -212,7 +212,7 @@ class Metric(Asker, ABC):
 
     @property
     def item_kinds(self) -> Sequence[ItemKind]:
-        """What a person can judge beside the whole sample."""
+        """The items that a person can judge, beside the whole sample."""
         return ()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""CitationSupport: whether the sources that an answer cites say what it says."""
+"""CitationSupport: whether the sources that an answer cites support it."""
 
 import re
 from bisect import bisect_left
@@ -90,12 +90,12 @@ class CitationSupport(SplittingMetric):
     Numbers count the retrieved contexts from 1, in their order. A citation is needed where its sentence is supported,
     and the context supports it alone, or the sentence's other contexts do not without it. A number without a context
     supports nothing. A mark behind a sentence belongs to it, and changes no sentence: they are those of the response
-    without marks. A closing list of sources is no part of the answer. What is in brackets with a number and is no mark
-    is named in `reason`.
+    without marks. A closing list of sources is no part of the answer. `reason` names texts in brackets that hold a
+    number and are no mark.
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.
-        marks: A regular expression that matches each citation; the numbers in it are what it cites ("1-3": all three).
+        marks: A regular expression that matches each citation; the numbers in it are cited ("1-3": all three).
         language: Of the response, for splitting it; None: by its script.
         splitter: Another sentence splitter.
 

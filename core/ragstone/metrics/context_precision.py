@@ -32,8 +32,8 @@ class ContextPrecision(Metric):
         score = sum over ranks k of P(k) * v(k) / useful contexts
 
     v(k) is 1 where the context at rank k was useful for arriving at the answer, else 0; P(k) is the share of useful
-    contexts among the first k. Without a useful context the score is 0. It falls when what is useful stands behind
-    what is not; `ContextRelevancy` tells how much of the text is needed, in any order.
+    contexts among the first k. Without a useful context the score is 0. It falls when a useful context stands behind
+    a useless one; `ContextRelevancy` says how much of the text is needed, in any order.
 
     Args:
         llm: The judge. See `Metric` for the options that all metrics share.

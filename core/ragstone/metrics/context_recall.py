@@ -19,7 +19,7 @@ class ContextRecall(SupportedClaims):
 
         score = claims of the reference that the contexts support / claims of the reference
 
-    It tells whether retrieval found what a right answer needs. The response is not looked at. The judge lists the
+    It says whether retrieval found the facts of a right answer. The response is not looked at. The judge lists the
     claims, then checks each against the contexts alone. Asked one by one, the claims are the reference's sentences.
 
     Args:

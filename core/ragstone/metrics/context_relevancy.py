@@ -1,4 +1,4 @@
-"""ContextRelevancy: how much of what was retrieved is needed to answer the question."""
+"""ContextRelevancy: how much of the retrieved text the question needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,7 +106,7 @@ class ContextRelevancy(SplittingMetric):
     Args:
         llm: The judge. See `Metric` for the options that all metrics share. Here `scoring="auto"` is always "count",
             which agrees better with people. With `scoring="expected"` a chunk counts with its most probable sentence.
-        granularity: What is counted; both are in the breakdown.
+        granularity: The unit that is counted; both shares are in the breakdown.
         language: Of the contexts, for splitting them; None: by their script.
         splitter: Another sentence splitter.
         embedder: Asked once per sample, when items are asked about one by one. None: the embedded one, where the judge

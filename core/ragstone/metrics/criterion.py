@@ -68,7 +68,7 @@ class Criterion(SplittingMetric):
 
     Args:
         name: Names the metric in results, reports and files. Two criteria of one run need two names.
-        question: What the judge answers, such as "Is the response polite?".
+        question: The judge's question, such as "Is the response polite?".
         choices: The answers, from best to worst: they are worth evenly spaced values from 1 to 0. Or a mapping from
             answer to value, from 0 to 1. Each is one word of letters, digits, "_" and "-", in small letters.
         sees: The sample's fields that the judge sees. A sample that lacks one is `Unscored("missing_input")`.

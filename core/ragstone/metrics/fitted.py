@@ -28,7 +28,7 @@ class Fitted:
         reach: Of several items, those whose z is further below the best one's are a no.
         judge: The judge whose probabilities it was fitted on.
         embedder: The embedder whose cosines it was fitted on; "" where it takes none.
-        rows: What it was fitted on.
+        rows: The data that it was fitted on.
         date: When.
     """
 

@@ -51,7 +51,7 @@ def judge_of(role: Literal["llm", "writer"], judge: object, **settings: object) 
 
 
 class ModelField:
-    """A field for a judge or writer: what is given by name, or is a framework's, becomes ragstone's as it is set.
+    """A field for a judge or writer. A name or a framework's model becomes ragstone's when it is set.
 
     A frozen dataclass sets its fields once, when it is made. So `dataclasses.replace` makes no model again.
     """

@@ -57,7 +57,7 @@ def metrics_of(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def spread(metrics: Sequence[object]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield what is no name as it is, and metrics by name, with their options: in the given order, no name twice."""
+    """Yield metrics by name with their options, and objects as they are: in the given order, no name twice."""
     named = metrics_of(each for each in metrics if isinstance(each, str))
     for metric in metrics:
         for each in metrics_of([metric]) if isinstance(metric, str) else [metric]:
@@ -134,7 +134,7 @@ def make_metric(
 
     Args:
         name: The metric.
-        options: Its options; those that are texts, numbers and lists are checked against their types.
+        options: Its options; texts, numbers and lists are checked against their types.
         llm: The judge, its name, or a framework's model object; used if the metric asks one.
         embedder: The embedder, likewise; used if the metric takes one.
         writer: What writes where the judge does not, likewise; used if the metric asks a judge.
@@ -198,7 +198,7 @@ def _words(name: str) -> str:
 def metrics_from(
     metrics: object, *, llm: object = None, writer: object = None, embedder: object = None, **settings: object
 ) -> list[Metric]:
-    """Return the metrics: those of a name, and those that lack a judge, with the models.
+    """The metrics, with the models where they lack a judge.
 
     Args:
         metrics: One or several: metrics, their names, names of groups.
@@ -210,7 +210,7 @@ def metrics_from(
     Raises:
         RegistryError: A name names nothing.
         ValueError: There is no metric, or no judge for one that asks.
-        TypeError: What is passed is no metric, or no model.
+        TypeError: An argument is no metric, or no model.
 
     Example:
         >>> from ragstone.testing import FakeLLM

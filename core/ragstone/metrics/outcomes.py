@@ -1,4 +1,4 @@
-"""What scoring that raised becomes: an outcome with its reason, what had been spent, and no key."""
+"""The outcome of a sample whose scoring raised: its reason, its cost, and no key."""
 
 from ragstone.errors import CannotScore, describe, without_keys
 from ragstone.held_keys import secrets_of
@@ -9,7 +9,7 @@ from ragstone.sample import Sample
 
 
 def unscored(metric: Metric, error: Exception, meter: Meter) -> Unscored:
-    """Return the outcome of a sample whose scoring raised, with what had been spent, and without keys.
+    """The outcome of a sample whose scoring raised, with its cost, and without keys.
 
     A `TimeoutError` is "timeout", a `CannotScore` keeps its own reason, every other exception is "judge_error".
     """

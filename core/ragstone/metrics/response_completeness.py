@@ -1,4 +1,4 @@
-"""ResponseCompleteness: how much of what was asked the response answers."""
+"""ResponseCompleteness: how much of the question the response answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

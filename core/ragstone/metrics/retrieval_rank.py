@@ -84,7 +84,7 @@ class RetrievalRank(Metric):
         )
 
     def _lowers(self, rank: int, word: str, words: Sequence[str]) -> bool:
-        """Whether a verdict costs points: what is missed, or an irrelevant one that counts or stands before others."""
+        """Whether a verdict costs points: a missed id, or an irrelevant one that counts or stands before others."""
         if word == "missed":
             return self.measure in ("recall", "ndcg") or "relevant" not in words
         if word != "irrelevant" or self.measure in ("hit_rate", "recall"):

@@ -1,4 +1,4 @@
-"""What a metric was set up with: what its scores depend on, beside its version and its judge."""
+"""The set-up of a metric: all that its scores depend on, except version and judge."""
 
 import json
 import re

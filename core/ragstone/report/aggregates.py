@@ -45,7 +45,7 @@ Slicing = tuple[bool, str]
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """What a report knows of a metric, in one version and set-up, by one judge.
+    """A metric in a report, in one version and set-up, by one judge.
 
     Attributes:
         name: The metric's name.
@@ -55,8 +55,8 @@ class MetricInfo:
         higher_is_better: The direction.
         threshold: What `Score.passed` is about; None without one, or where that is not known.
         items: What people can judge beside the whole sample; nothing where that is not known.
-        settings: Its options (`settings_of`), as far as they are known.
-        question: What it asks, in plain words; "" where that is not known.
+        settings: Its known options (`settings_of`).
+        question: Its question, in plain words; "" if unknown.
         costs: What lowers its scores, in words, by the verdicts' kind or word (`Metric.costs`).
         setup: What moves its score and is not the default (`setup_of`).
 
@@ -137,9 +137,9 @@ class MetricInfo:
         return own or f"a verdict is “{printable(verdict.verdict, _VALUE_LENGTH)}”"
 
     def lost(self, value: float) -> float:
-        """How far a value is from the best possible one, as a share of what can be lost; 1.0 without bounds.
+        """The distance of a value from the best one, as a share of the bounds; 1.0 without bounds.
 
-        Of a cosine's bounds [-1, 1] only what is above 0 counts: unrelated texts are near 0.
+        Of a cosine's bounds [-1, 1] only the part above 0 counts: unrelated texts are near 0.
         """
         if self.bounds is None:
             return 1.0
@@ -309,7 +309,7 @@ class MetricSummary:
 
     @property
     def scored(self) -> int:
-        """How many rows have a score: those that the mean is of."""
+        """The number of rows with a score, which the mean is of."""
         return self._values.rows.n
 
     @property

@@ -55,11 +55,11 @@ class ByPeople(Protocol):
 
 
 class NotComparableError(RagstoneError, ValueError):
-    """Two reports whose scores are not comparable; the message says why and what to do."""
+    """Two reports have scores that are not comparable; the message says why, and the way out."""
 
 
 class Moved(NamedTuple):
-    """A sample whose score differs: its id, its rows (from 0), its scores, and what it is grouped with."""
+    """A sample whose score differs: its id, its rows (from 0), its scores, and its group."""
 
     sample_id: str
     row_a: int

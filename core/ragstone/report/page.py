@@ -1,4 +1,4 @@
-"""What a report's page shows, as JSON for the viewer: numbers, and the sentences that a terminal prints too."""
+"""The data of a report's page, as JSON for the viewer: numbers, and the sentences of the terminal."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,10 +65,10 @@ def report_html(
 
     Args:
         report: The report, for its table and what it says beside it.
-        also: What stands before its scores, such as a comparison with another run or means corrected by labels.
+        also: Shown before its scores, such as a comparison with another run or means corrected by labels.
         aggregates: All its outcomes added up.
         rows: Its rows.
-        name: What it is called; "" without a name.
+        name: Its name, or "".
         since: When the samples were submitted at the earliest, in seconds since 1970 (UTC); None: at any time.
         bad_rows: The rows of the input that held no sample.
     """

@@ -59,7 +59,7 @@ class Report(Tabular):
 
     Args:
         results: Where the records and samples are.
-        metrics: The metrics, or what is known of them; others are added as their records come.
+        metrics: The metrics, or their names and set-ups; others are added as their records come.
         bad_rows: The rows that held no sample.
         name: What to call it.
         notes: What else is to be said of the run, in sentences.
@@ -67,12 +67,12 @@ class Report(Tabular):
         group: As for `evaluate`; it goes before what the records say of their groups.
 
     Attributes:
-        name: What it is called; "" without a name.
+        name: Its name, or "".
         bad_rows: The rows of the input that held no sample, and why.
         since: Samples submitted before are left out, in seconds since 1970 (UTC); None: all are in.
-        price: What a million prompt tokens and a million reply tokens of its judges cost; None: unknown.
-        spent: What the run asked for, failed tries counted, and outcomes that were in its journal not; None for a
-            report that no run made. What the results are worth is `usage`.
+        price: The price of a million prompt tokens, and of a million reply tokens; None: unknown.
+        spent: The run's own calls, with failed tries and without outcomes from its journal; None for a loaded report.
+            `usage` is the cost of all results.
         conversations: The conversations that histories show, by row and sample id; None before its rows were read.
         gave_up: Why judges or embedders were not asked any more in the run, in words.
 
@@ -179,7 +179,7 @@ class Report(Tabular):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else is to be said of the run, and what was wrong with the source that it was loaded from."""
+        """Further remarks on the run, and faults of the source that it was loaded from."""
         # Those of the source are known once it was read to its end.
         added = self.aggregates()
         notes = *self._notes, *self._results.notes
@@ -303,7 +303,7 @@ class Report(Tabular):
         return {name: aggregates.by((False, facet), each.info) for name, each in aggregates.named().items()}
 
     def to_pandas(self, *, wide: bool = False) -> Any:  # noqa: ANN401 - a pandas.DataFrame; pandas is no dependency
-        """A pandas DataFrame: a row for each sample and metric. What is missing is NA, never NaN.
+        """A pandas DataFrame: a row for each sample and metric. A missing value is NA, never NaN.
 
         Args:
             wide: A row for each sample instead: its texts, and a column of values for each metric, by its name in
@@ -317,7 +317,7 @@ class Report(Tabular):
         return to_frame(to_rows(self.results(samples=True)))
 
     def to_polars(self) -> Any:  # noqa: ANN401 - a polars.DataFrame; polars is no dependency
-        """A polars DataFrame: a row for each sample and metric. What is missing is null, never NaN.
+        """A polars DataFrame: a row for each sample and metric. A missing value is null, never NaN.
 
         Raises:
             ImportError: polars, pandas or pyarrow is not installed.
@@ -325,7 +325,7 @@ class Report(Tabular):
         return installed("polars", "to_polars").from_pandas(self.to_pandas())
 
     def to_csv(self, path: Location) -> None:
-        """Write a CSV file: a row for each sample and metric. What is missing is an empty cell.
+        """Write a CSV file: a row for each sample and metric. A missing value is an empty cell.
 
         A text that a spreadsheet would run as a formula, such as "=1+1", gets a ' in front. Numbers stay as they are.
 
@@ -351,7 +351,7 @@ class Report(Tabular):
     def to_json(self, path: Location) -> None:
         """Write all of it, with the samples, to a results file that `Report.load` reads.
 
-        What is in a sample's `metadata` and is nothing that JSON knows, is written as text.
+        A value of a sample's `metadata` that JSON does not know is written as text.
 
         Raises:
             OSError: It cannot be written.

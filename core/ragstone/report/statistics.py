@@ -1,6 +1,6 @@
 """The arithmetic of a report: means with their intervals, tests of paired differences.
 
-What is added up as numbers come takes constant memory. Random draws start from a fixed seed: the same numbers give the
+Sums over a stream of numbers take constant memory. Random draws start from a fixed seed: the same numbers give the
 same answer.
 """
 
@@ -91,7 +91,7 @@ class Interval:
 
 
 def draws_to_show(share: float) -> float:
-    """How many draws show what is in this share of all 39 times in 40: log(.025) / log(1 - share).
+    """The draws that show a fault of this share 39 times in 40: log(.025) / log(1 - share).
 
     Example:
         >>> round(draws_to_show(0.05), 1), draws_to_show(0.0)
@@ -180,8 +180,7 @@ class Mean:
         """The mean with its interval; None for no number.
 
         Args:
-            bounds: Least and greatest possible number. Without them, or where one is infinite, there is the narrower
-                interval alone: nobody knows what the numbers hide.
+            bounds: Least and greatest possible number. Without finite bounds there is the narrower interval alone.
             times: How many times as many numbers of the same kind there would be.
         """
         if not self.n:

@@ -96,7 +96,7 @@ def cost_line(cost: "Cost", price: tuple[float, float] | None) -> str:
 
 
 def money(cost: "Cost", price: tuple[float, float]) -> str:
-    """What a judge's tokens cost; unknown where the judge does not count them."""
+    """The cost of a judge's tokens; unknown where the judge does not count them."""
     if cost.unknown["tokens"]:
         return "unknown"
     spent = (price[0] * cost.sums["input_tokens"] + price[1] * cost.sums["output_tokens"]) / 1e6
@@ -122,10 +122,10 @@ class Tabular(ABC):
 
     @abstractmethod
     def conclusion(self) -> str:
-        """What it says, in a sentence or in a line for each metric: it stands first on a page; "" says nothing."""
+        """Its one sentence, or a line for each metric. A page opens with it; "" says nothing."""
 
     def data(self) -> dict[str, object]:
-        """What a page shows of it, as JSON can hold it."""
+        """Its data for a page, as JSON can hold them."""
         title, head, rows = self.table()
         return {"title": title, "head": head, "rows": rows, "remarks": list(self.remarks())}
 

@@ -21,14 +21,14 @@ _PATIENCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """What a database holds, and what tells it from other files.
+    """The schema of a database, and its mark.
 
     Attributes:
         noun: What it is called.
         mark: The application id of a SQLite file.
         version: The version of its tables.
         tables: The statements that make them. Whoever has none only reads, and makes nothing.
-        error: What is raised where a database cannot be used; it says what to do.
+        error: Raised where a database cannot be used; it says the way out.
     """
 
     noun: str
@@ -38,7 +38,7 @@ class DatabaseSchema:
     error: type[Exception]
 
     def of_another_version(self, version: int, another: str) -> str:
-        """Say that it is of another version, what becomes of what is in it and of what comes, and what to do."""
+        """Say that it has another version, what happens to old and new records, and the way out."""
         newer = (version or 0) > self.version
         age, upgrade = ("a newer", "upgrade ragstone, or ") if newer else ("an older", "")
         comes = "what a monitor would write waits, in memory only until its process ends; " if self.tables else ""

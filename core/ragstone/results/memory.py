@@ -25,7 +25,7 @@ class Results(ABC):
     """Records and their samples, wherever they are; read each time they are asked for.
 
     Attributes:
-        name: What they are called; "" without a name.
+        name: Their name, or "".
         at_hand: Whether samples come with their records for nothing.
         info: What the source says of the run: "metrics" and "bad_rows", each a list of objects.
         notes: What was wrong with the source, in sentences. Complete once `records` has been read to its end.

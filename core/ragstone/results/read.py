@@ -1,7 +1,7 @@
 r"""Results: the records of a run with their samples, in a results file or in a monitor's database.
 
 A results file holds one record a line, a row's together, each with its row; gzip may have packed it. One line of a row
-holds its sample, and each of its records has it when it is read. A first line may say what is known of the run:
+holds its sample, and each of its records has it when it is read. A first line may have facts of the run:
 {"ragstone_results": 1, "name": ..., "metrics": [...], "bad_rows": [...]}.
 """
 
@@ -56,7 +56,7 @@ def write_results(path: Path, records: Iterable[Record], info: Mapping[str, obje
     Args:
         path: The file.
         records: The records with their samples, those of a row together.
-        info: What is known of the run: name, metrics, bad_rows.
+        info: Facts of the run: name, metrics, bad_rows.
 
     Raises:
         OSError: It cannot be written.

@@ -1,8 +1,8 @@
-r"""One outcome with what is known of its sample, and its one form as JSON: in results files, journals, sinks, queues.
+r"""One outcome with its sample's facts, and its one form as JSON: in results files, journals, sinks, queues.
 
     {"id": "q1", "row": 4, "status": "scored", the outcome's fields, "judge": "qwen3", "sample": {...}}
 
-What has its default is left out. The text is UTF-8 and one line; one of a pair of surrogates, which a judge may
+Defaults are left out. The text is UTF-8 and one line; one of a pair of surrogates, which a judge may
 write, stands in it as JSON's `\ud83d`.
 """
 
@@ -76,7 +76,7 @@ class Record:
         user_id: Whose question it was, by the app's metadata.
         thread_id: The conversation that it belongs to, likewise.
         group: What its row depends on by `group=`, such as "document=handbook.pdf"; None without one.
-        watched: What the monitor's alert watches, if it counts the outcome.
+        watched: The value for the monitor's alert, if it counts the outcome.
         setup: What the metric was set up with, where that moves the score and is not the default
             (`ragstone.metrics.setup.setup_of`).
 
@@ -122,8 +122,8 @@ def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) 
 
     Args:
         record: The record.
-        sample: The sample that the reader will have, as a line before holds it; a record's own goes first. What a
-            verdict quotes of it is not written again.
+        sample: The sample that the reader will have, as a line before holds it; a record's own goes first. A
+            verdict's quotes of it are not written again.
         texts: False leaves out the sample's texts (its id and metadata stay), and those of verdicts and evidence.
 
     Example:
@@ -135,7 +135,7 @@ def encode(record: Record, sample: Sample | None = None, *, texts: bool = True) 
 
 
 def encode_head(info: Mapping[str, object]) -> str:
-    """The first line of a results file: what is known of the run (name, metrics, bad_rows). Never raises.
+    """The first line of a results file: facts of the run (name, metrics, bad_rows). Never raises.
 
     Example:
         >>> encode_head({"name": "July"})
@@ -200,7 +200,7 @@ def decode(text: str | bytes, sample: Sample | None = None) -> Record:
 
 
 def to_fields(record: Record, sample: Sample | None = None, *, texts: bool = True) -> dict[str, object]:
-    """A record as a flat JSON object, without what has its default; the row is always there.
+    """A record as a flat JSON object, without defaults; the row is always there.
 
     A verdict is `[id, kind, verdict, lowers_score, evidence, text, probability]`, without the `null`s at its end. Its
     text is `null` where the first evidence has the same. Evidence is `[where, start, end, text]`, without its text

@@ -5,7 +5,7 @@ from ragstone.results.database import DatabaseSchema
 
 
 class ResultsError(RagstoneError, ValueError):
-    """A source that holds no results, or no longer those that it held; the message says why and what to do."""
+    """A source holds no results, or not those of before; the message says why, and the way out."""
 
 
 def results_database(error: type[Exception], *tables: str) -> DatabaseSchema:

@@ -4,12 +4,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Feedback(BaseModel):
-    """What a person said of an answer, after it was given.
+    """A person's feedback on an answer.
 
     Attributes:
         sample_id: The sample's id.
         value: "thumbs_up", "thumbs_down", or a word of the app's own.
-        comment: What the person wrote beside it.
+        comment: The person's comment.
         at: When, in seconds since 1970 (UTC). The latest one of a sample counts.
     """
 

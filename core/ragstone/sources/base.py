@@ -14,7 +14,7 @@ Rows = Iterator[Row | BadLine]
 
 
 class SourceError(RagstoneError, ValueError):
-    """A source that holds no samples, or cannot be read; the message says why and what to do.
+    """A source holds no samples, or cannot be read; the message says why, and the way out.
 
     Attributes:
         report: What `evaluate` had scored by then, a `Report`; None elsewhere.
@@ -24,7 +24,7 @@ class SourceError(RagstoneError, ValueError):
 
 
 def refuse_results(names: Collection[object], source: str) -> None:
-    """Refuse what was scored already: in a frame of results a sample has a row for each metric.
+    """Refuse a frame of results, in which a sample has a row for each metric.
 
     Raises:
         SourceError: They are the names of results.

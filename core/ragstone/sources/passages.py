@@ -1,4 +1,4 @@
-"""Rows of which each is one passage of an answer: told apart from samples, or made one by what they share."""
+"""Rows with one passage of an answer each: recognised, or joined by a value that they share."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def rows_from(items: Items, reader: RowReader, *, table: bool = False) -> Rows:
     """The rows of a source's items, each behind its number; where these are spans, those of stored traces.
 
     Raises:
-        SourceError: Rows are passages of one answer, or what they are to share comes again behind others.
+        SourceError: Rows are passages of one answer, or rows of one value do not stand together.
     """
     if reader.of_traces:
         return reader.trace_rows(items)

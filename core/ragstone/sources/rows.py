@@ -28,7 +28,7 @@ def rows_of(
     largest: int = LARGEST,
     rows_by: str | None = None,
 ) -> Rows:
-    """The rows of a source, lazily: a `Row` per sample, a `BadLine` for what is none.
+    """The rows of a source, lazily: a `Row` per sample, a `BadLine` per other row.
 
     Rows count from 1: lines of a file of JSON lines, else positions (of CSV, records behind the line of names). A
     sample without an id keeps none; a row of a file or table, or a dict, gets its number. Ids may occur twice.
@@ -52,8 +52,8 @@ def rows_of(
             without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
             rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user names a field's key, for messages.
-        rows_by: The key or column whose value rows share of which each has one passage of an answer, such as
-            "query_id". They become one sample, with the passages in order, and the value as its id. They have to
+        rows_by: The key or column whose value the rows of one answer share, such as "query_id", if each has one
+            passage. They become one sample, with the passages in order, and the value as its id. They have to
             stand together.
         largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
@@ -176,15 +176,15 @@ def traces(
     *,
     retriever_tools: Collection[str] = (),
 ) -> Rows:
-    """The rows of stored traces, lazily: a `Row` for each run of an app, a `BadLine` for what is no sample.
+    """The rows of stored traces, lazily: a `Row` for each run of an app, a `BadLine` for each other trace.
 
     Spans are read as live runs are: question and answer of the outermost span, contexts of its searches, as far as the
     call that answered has read them. docs/traces.md has the forms. The id of a trace is its sample's id, and who asked,
     and in which conversation, stands in the metadata.
 
     Args:
-        source: The path of a file of traces; or what a tool's client returns: runs, spans or traces, as mappings or
-            objects with fields.
+        source: The path of a file of traces, or a list from a tool's client: runs, spans or traces, as mappings or
+            objects.
         fields: The key by the sample's field, where a span's inputs or outputs have it under no known name. Dots lead
             inward.
         retriever_tools: Names of tools whose texts are contexts.

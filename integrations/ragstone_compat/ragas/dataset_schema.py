@@ -24,7 +24,7 @@ _NOT_READ = frozenset(STRONG["id"] + STRONG["history"] + STRONG["metadata"])
 
 
 class SingleTurnSample(BaseModel):
-    """One question, what was retrieved for it, and what was answered."""
+    """One question, the contexts retrieved for it, and the answer."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -19,7 +19,7 @@ _NAMES = ("metric", "by", "below", "samples", "sum", "alarm")
 @json_option
 @click.pass_context
 def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
-    """Count what a monitor's alerts have not counted yet; list each alert on a line, and the alarms.
+    """Let a monitor's alerts count new scores; list each alert on a line, and the alarms.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. An alert that raised an alarm stays silent
     until --reset has it start anew.

@@ -11,13 +11,13 @@ from ragstone.plain import printable, restored_text, seconds_of, to_json
 from ragstone.results.traffic import Feedback
 
 
-@click.command(short_help="Keep what a person said of an answer.")
+@click.command(short_help="Keep a person's feedback on an answer.")
 @click.argument("db", metavar="DB")
 @click.argument("sample_id", metavar="ID")
 @click.argument("thumb", type=click.Choice(["up", "down"]))
 @click.option("--comment", metavar="TEXT", help="What the person wrote.")
 def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
-    """Keep what a person said of the answer of sample ID, beside its outcomes in DB.
+    """Keep a person's feedback on sample ID, beside its outcomes in DB.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. The latest feedback on a sample counts.
     """
@@ -33,9 +33,9 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
 @click.command(short_help="Remove outcomes, feedback and samples with their texts.")
 @click.argument("db", metavar="DB")
 @click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait.")
-@click.option("--older-than", metavar="TIME", help="What was submitted longer ago: 90d, 24h or 30m.")
-@click.option("--user", metavar="ID", help="What is of a user's samples, by the metadata's user_id.")
-@click.option("--id", "sample_id", metavar="ID", help="What is of one sample.")
+@click.option("--older-than", metavar="TIME", help="Samples that are older than this: 90d, 24h or 30m.")
+@click.option("--user", metavar="ID", help="All samples of a user, by the metadata's user_id.")
+@click.option("--id", "sample_id", metavar="ID", help="One sample.")
 @json_option
 def forget(
     db: str, outbox: str | None, older_than: str | None, user: str | None, sample_id: str | None, as_json: bool
@@ -43,11 +43,11 @@ def forget(
     """Remove outcomes and feedback from DB, and from the outbox what waits, with all their texts.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Name exactly one of --older-than, --user and
-    --id. Monitors may go on; what they have in hand of these samples is not kept either. An id is named as reports show
+    --id. Monitors may go on: these samples are removed from their memory, too. An id is named as reports show
     it, where NUL and lone surrogates are escapes.
     """
     if sum(map(bool, (older_than, user, sample_id))) != 1:
-        raise click.UsageError("say what to forget: exactly one of --older-than, --user and --id")
+        raise click.UsageError("name the samples to forget: exactly one of --older-than, --user and --id")
     age = seconds_of(older_than) if older_than else None
     if older_than and age is None:
         raise click.UsageError(f"--older-than {older_than}: is no time; write 90d, 24h or 30m")

@@ -24,12 +24,12 @@ def _traffic(db: str, outbox: str | None) -> Traffic:
         return read_traffic(sink.name, sink.database, contents)
 
 
-@click.command(short_help="Say what was judged, and what waits.")
+@click.command(short_help="Count samples by outcome, and those that wait.")
 @click.argument("db", metavar="DB")
 @_outbox_option
 @json_option
 def stats(db: str, outbox: str | None, as_json: bool) -> None:
-    """Say what was scored and what not, by reason, what waits and since when, and the alarms.
+    """Count scored and unscored samples, by reason, and those that wait; list the alarms.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. Without --outbox, what waits is what processes
     reported as pending.
@@ -38,7 +38,7 @@ def stats(db: str, outbox: str | None, as_json: bool) -> None:
     click.echo(to_json(traffic) if as_json else str(traffic))
 
 
-@click.command("report", short_help="Make a report's page with alarms and what was not scored.")
+@click.command("report", short_help="Make a report's page with alarms and counts of unscored samples.")
 @click.argument("db", metavar="DB")
 @_outbox_option
 @click.option("--since", metavar="TIME", help="Leave out samples submitted before: 30m, 24h or 7d ago, or a date.")
@@ -46,7 +46,7 @@ def stats(db: str, outbox: str | None, as_json: bool) -> None:
     "--out", type=click.Path(dir_okay=False, allow_dash=True), help="Where the page goes. Default: DB-report.html."
 )
 def live_report(db: str, outbox: str | None, since: str | None, out: str | None) -> None:
-    """Make the page of `ragstone report DB`, with alarms, what waits and what was not scored in front."""
+    """Make the page of `ragstone report DB`, with alarms, waiting and unscored samples in front."""
     out = out or unused(f"{Path(database_file(db) or 'ragstone').stem}-report.html")
     check_apart([("--out", None if out == "-" else out)], [("DB", database_file(db)), ("--outbox", outbox)])
     traffic = _traffic(db, outbox)

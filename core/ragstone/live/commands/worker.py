@@ -50,7 +50,7 @@ _WAYS = {
 _MOST_WAITING = 100
 
 
-@click.command(short_help="Score what a monitor left in its outbox.")
+@click.command(short_help="Score the samples in a monitor's outbox.")
 @click.option("--outbox", required=True, type=click.Path(), metavar="PATH", help="The monitor's outbox=.")
 @click.option(
     "--monitor",
@@ -86,11 +86,12 @@ def worker(
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
-    """Score what a monitor left in its outbox when its process ended.
+    """Score the samples that a monitor left in its outbox.
 
     Takes samples that no living process works on, scores them, and brings their outcomes to the database, and those
-    that wait for it there already. Outcomes that wait for another one stay; the worker says how to deliver them. What
-    the judge fails on stays in the outbox for another try. Several workers, and the app, may work on one outbox;
+    that wait for it there already. Outcomes that wait for another one stay; the worker says how to deliver them. A
+    sample on which the judge fails stays in the outbox for another try. Several workers, and the app, may work on one
+    outbox;
     none takes what another has.
 
     \b
@@ -205,7 +206,7 @@ class _Nothing(ContextRelevancy):
 
 
 def _work(monitor: Monitor, *, follow: bool) -> str:
-    """Have the monitor score until nothing is left, or it is asked to end; then what is in hand is finished."""
+    """Let the monitor score until nothing is left, or until a signal; then it finishes the samples in progress."""
     asked: list[str] = []
     before: list[int] = []
     with _signals(monitor, asked):
@@ -229,7 +230,7 @@ def _work(monitor: Monitor, *, follow: bool) -> str:
 
 @contextmanager
 def _signals(monitor: Monitor, asked: list[str]) -> Generator[None, None, None]:
-    """Have Ctrl-C and SIGTERM ask for the end, and the monitor judge nothing more; a second one ends at once."""
+    """Ctrl-C and SIGTERM end the run after the samples in progress; a second one ends it at once."""
 
     def once(number: int, frame: "FrameType | None") -> None:
         del frame
@@ -247,7 +248,7 @@ def _signals(monitor: Monitor, asked: list[str]) -> Generator[None, None, None]:
 
 def _why_left(left: "Contents", ended: str, stats: Stats, outbox: str) -> Generator[str, None, None]:
     if ended:
-        yield "Stopped: what was in hand was finished."
+        yield "Stopped, after the samples in progress."
     for name, sink in stats.sinks.items():
         if sink.last_error and (sink.lost or left.records.get(name)):
             yield f"{name}: {printable(sink.last_error)}"
