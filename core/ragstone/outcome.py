@@ -5,6 +5,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ragstone.hinting import Hinting
 from ragstone.plain import printable
 from ragstone.sample import SampleField
 
@@ -111,16 +112,24 @@ def known_sum(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-class _Shown(_Frozen):
+class _Shown(Hinting, _Frozen):
     """What `print` shows as `ragstone explain` does, and a notebook, too."""
 
     def __str__(self) -> str:
         return "\n".join(outcome_lines(cast("Outcome", self)))
 
     def _repr_html_(self) -> str:
-        import html
+        # Loaded when a notebook shows it.
+        from ragstone.text.plain import html_table
 
-        return f"<pre>{html.escape(str(self))}</pre>"
+        verdicts: tuple[Verdict, ...] = getattr(self, "verdicts", ())
+        title, *said = outcome_lines(cast("Outcome", self.model_copy(update={"verdicts": ()} if verdicts else {})))
+        rows = [
+            (f"{each.kind} {each.id}", each.verdict, certainty(each), each.text, " ".join([*verdict_lines(each)][1:]))
+            for each in verdicts
+        ]
+        head = ("item", "verdict", "sure", "text", "where")
+        return html_table(title, head, rows, said, lowers=[each.lowers_score for each in verdicts])
 
 
 class Score(_Shown):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ragstone.fields.names import FIELDS, FieldName, meant_by, strongly
 
@@ -239,22 +239,3 @@ class BadLine:
 
     line: int
     problem: str
-
-
-def first_problem(error: ValidationError, names: Mapping[str, str] | None = None) -> str:
-    """The problem of the first field that was refused, called as the user calls it.
-
-    Example:
-        >>> try:
-        ...     Sample(retrieved_contexts=["Emma.", 3])
-        ... except ValidationError as error:
-        ...     first_problem(error, {"retrieved_contexts": "contexts"})
-        'contexts[1]: is int, not text (str)'
-    """
-    first = error.errors(include_url=False, include_input=False)[0]
-    message = first["msg"].removeprefix("Value error, ")
-    # A problem without a location is of the whole.
-    if not first["loc"]:
-        return message
-    name, *at = map(str, first["loc"])
-    return f"{(names or {}).get(name, name)}{''.join(f'[{i}]' for i in at)}: {message}"

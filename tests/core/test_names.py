@@ -156,7 +156,9 @@ def test_positions_of_evaluate(given):
 
 @pytest.mark.parametrize("option", ["max_concurrency", "max_calls", "call_timeout"])
 def test_options_that_are_of_limits(option):
-    with pytest.raises(TypeError, match=rf"^{option}: pass limits=Limits\({option}=\.\.\.\)$"):
+    with pytest.raises(
+        TypeError, match=rf"^{option}: evaluate has no such option; write limits=Limits\({option}=\.\.\.\)$"
+    ):
         evaluate(ROWS, ["faithfulness"], **{option: 1})
     with pytest.raises(TypeError, match=r"^limits: is dict; pass Limits\("):
         evaluate(ROWS, ["faithfulness"], limits={option: 1})

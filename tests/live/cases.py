@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ragstone import Score, Unscored, Usage, Verdict
 from ragstone.live import CallableSink, OpenTelemetrySink, Record, Sink, SQLiteSink, SQLSink
-from ragstone.plain import clean_key
+from ragstone.results.clean import clean_key
 
 _ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")
 KINDS = ("sqlite", "postgres", "call", "otel")

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from ragstone.live import Alarm, CallableSink, Health, OpenTelemetrySink, Record, Sink, SQLiteSink
 from ragstone.live.sink import SinkError
-from ragstone.plain import clean_text
+from ragstone.results.clean import clean_text
 
 from ..support.programs import finish  # noqa: TID252 - under importlib mode tests are no package
 from .cases import Case, logs_in_memory, restore_text, score, unscored

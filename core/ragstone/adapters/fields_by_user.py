@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from ragstone.adapters.runs import Asked, Draft, FieldFunction, Fields, Searched, Unreadable
 from ragstone.errors import describe
-from ragstone.fields.read import Forms, Found, Read, likely, other_way_round, read, under
+from ragstone.fields.read import Forms, Found, Read, likely, read, under
 from ragstone.options import checked
 from ragstone.plain import is_list, is_mapping, printable
-from ragstone.sample import Sample, SampleField, first_problem
+from ragstone.sample import Sample, SampleField
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,8 +27,12 @@ BY_USER = "fields="
 def check_fields(fields: object) -> None:
     """Check an option `fields`; ValueError: it is neither a function nor a mapping of a sample's fields."""
     if not callable(fields):
-        if is_mapping(fields) and (way := other_way_round(fields)):
-            raise ValueError(f"fields: {way}")
+        if is_mapping(fields) and not fields.keys() <= {*SAMPLE_FIELDS}:
+            # Loaded where something is wrong.
+            from ragstone.fields.problems import other_way_round
+
+            if way := other_way_round(fields):
+                raise ValueError(f"fields: {way}")
         checked("fields", fields, dict[SampleField, str] | None)
 
 
@@ -123,6 +127,9 @@ def draft_of(fields: FoundFields, outputs: Read, forms: Forms) -> Draft:
     try:
         sample = Sample.model_validate({name: each.value for name, each in found.items()})
     except ValidationError as error:
+        # Loaded where something is wrong.
+        from ragstone.fields.problems import first_problem
+
         raise Unreadable(f"fields: the function's {first_problem(error)}") from None
     read_from: dict[str, str] = {}
     meant: dict[str, str] = {}

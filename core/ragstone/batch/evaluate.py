@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from ragstone.batch.run import BatchRun
+from ragstone.batch.run import BatchRun, refuse
 from ragstone.report.report import Report
 
 P = ParamSpec("P")
@@ -120,6 +120,7 @@ def _run_of(*samples: Any, **others: Any) -> BatchRun:  # noqa: ANN401 - of `Bat
     try:
         given = inspect.signature(BatchRun).bind(*samples, **others)
     except TypeError as error:
-        # Python's own would name the class.
+        # Python's own would name the class, and what is missing before what is wrong.
+        refuse({name: value for name, value in others.items() if name not in inspect.signature(BatchRun).parameters})
         raise TypeError(f"evaluate: {error}; samples and metrics come by position, llm= and others by name") from None
     return BatchRun(*given.args, **given.kwargs)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import signal
 import threading
@@ -88,10 +89,7 @@ class BatchRun:
         stop_on_give_up: bool = False,
         **others: NoReturn,
     ) -> None:
-        if others:
-            from ragstone.batch.renamed import refuse
-
-            refuse(others)
+        refuse(others)
         limits = limits_of(limits)
         self._progress: ProgressChoice = checked("progress", progress, ProgressChoice)
         check_price(price)
@@ -238,6 +236,16 @@ class BatchRun:
             self._scheduler.stop()
         elif self._task is not None:
             self._task.cancel()
+
+
+def refuse(others: Mapping[str, object]) -> None:
+    """Refuse options that `evaluate` does not have, by a TypeError that says what is meant."""
+    if others:
+        # Loaded where there are some.
+        from ragstone.renamed import refuse_options
+
+        limits = {name: f"write limits=Limits({name}=...)" for name in Limits.__dataclass_fields__}
+        refuse_options("evaluate", others, inspect.signature(BatchRun).parameters, limits)
 
 
 def _metrics_of(models: Mapping[str, object], max_concurrency: int, metrics: object) -> list[Metric]:

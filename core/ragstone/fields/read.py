@@ -371,16 +371,3 @@ def _is_visible(found: Found) -> bool:
 
 def _are_texts(value: object) -> bool:
     return isinstance(value, str) or (is_list(value) and all(isinstance(each, str) for each in value))
-
-
-def other_way_round(named: Mapping[object, object]) -> str:
-    """How to write names of fields that stand behind the keys in place of before them; "" where none does.
-
-    Example:
-        >>> other_way_round({"q": "user_input", "response": "a"})
-        "write it the other way round: {'user_input': 'q', 'response': 'a'}"
-    """
-    known: tuple[object, ...] = FIELDS
-    wrong = [key for key, field in named.items() if key not in known and field in known]
-    right = {named[key] if key in wrong else key: key if key in wrong else named[key] for key in named}
-    return f"write it the other way round: {right}" if wrong else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictStr, ValidationError, model_validator
 
 from ragstone.errors import RagstoneError
+from ragstone.fields.problems import first_problem
 from ragstone.identity import sample_digest
 from ragstone.metrics import Criterion, Metric
 from ragstone.metrics.names import metric_class, metric_names
@@ -16,7 +17,7 @@ from ragstone.outcome import Score, Verdict
 from ragstone.page.html import showable
 from ragstone.report.aggregates import key_of, scale
 from ragstone.results.record import Record
-from ragstone.sample import Sample, first_problem
+from ragstone.sample import Sample
 
 if TYPE_CHECKING:
     from ragstone.metrics.base import ItemKind

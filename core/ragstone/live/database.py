@@ -11,7 +11,7 @@ from ragstone.live.feedback import write_feedback
 from ragstone.live.health import TABLE as HEALTH
 from ragstone.live.health import Health, write_health
 from ragstone.live.sink import Sink, SinkError
-from ragstone.plain import clean_key, restored_text
+from ragstone.results.clean import clean_key, restored_text
 from ragstone.results.database import Database
 from ragstone.results.record import Record
 from ragstone.results.sqlite import SqliteFile

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ragstone.live.forgetting import not_forgotten
 from ragstone.live.outcomes import upsert
-from ragstone.plain import clean_key, clean_real, clean_text
+from ragstone.results.clean import clean_key, clean_real, clean_text
 from ragstone.results.database import Transaction
 from ragstone.results.traffic import Feedback
 

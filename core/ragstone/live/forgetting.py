@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from ragstone.plain import clean_text
+from ragstone.results.clean import clean_text
 from ragstone.results.database import Transaction
 
 Row = TypeVar("Row", bound=Mapping[str, Any])

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pydantic import BaseModel, ConfigDict, Field
 
 from ragstone.live.outcomes import upsert
-from ragstone.plain import clean_key
+from ragstone.results.clean import clean_key
 from ragstone.results.database import Transaction
 
 TABLE = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ragstone._version import __version__
 from ragstone.live.sink import Sink
 from ragstone.outcome import Score
-from ragstone.plain import clean_real, clean_text
+from ragstone.results.clean import clean_real, clean_text
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

@@ -17,7 +17,8 @@ from pathlib import Path
 from ragstone.live.forgetting import TABLE as FORGOTTEN
 from ragstone.live.forgetting import facts_in, not_forgotten, note_forgotten
 from ragstone.live.pending import Pending
-from ragstone.plain import clean_key, clean_text, to_json
+from ragstone.plain import to_json
+from ragstone.results.clean import clean_key, clean_text
 from ragstone.results.database import DatabaseSchema
 from ragstone.results.private_files import Lease
 from ragstone.results.record import Record, decode, encode

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ragstone.live.forgetting import not_forgotten, user_of
-from ragstone.plain import clean_key, clean_text
+from ragstone.results.clean import clean_key, clean_text
 from ragstone.results.database import Transaction
 from ragstone.results.record import COLUMNS, Record, to_row
 

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
 from ragstone.errors import CannotScore
+from ragstone.hinting import Hinting
 from ragstone.judge import LLM, Asking, DecisionModel, Embedder, Meter
 from ragstone.judge_names import is_embedded
 from ragstone.judging.flow import Answering, Flow, Models, arun, run
@@ -60,7 +61,7 @@ OBJECTS = frozenset({"llm", "writer", "embedder", "splitter"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric(Asker, ABC):
+class Metric(Hinting, Asker, ABC):
     """A configured scorer. Immutable, keeps no samples, safe to share between threads and tasks.
 
     To write your own, subclass it, set the class attributes and define `_flow`: a generator that yields
@@ -136,6 +137,16 @@ class Metric(Asker, ABC):
     threshold: float | None = None
     max_characters: Count | None = 2_000_000
     reason: Flag = False
+
+    if not TYPE_CHECKING:
+        # Type checkers know its options.
+        def __new__(cls, *given: object, **options: object) -> "Metric":  # noqa: D102 - not for users
+            if len(given) > 1 or options.keys() - {each.name for each in fields(cls)}:
+                # Loaded where something is wrong.
+                from ragstone.renamed import check_arguments
+
+                check_arguments(cls.__name__, cls.__init__, given, options)
+            return super().__new__(cls)
 
     def __post_init__(self) -> None:
         for role, usual in (("llm", JUDGE), ("writer", WRITER)):
@@ -233,7 +244,7 @@ class Metric(Asker, ABC):
     @cached_property
     def judge_embedder(self) -> Embedder | None:
         """The embedder, of a metric that has a field `embedder` and asks it: the given one, or that of the judge."""
-        given: object = getattr(self, "embedder", None)
+        given: object = vars(self).get("embedder")
         if given is None and self.llm is None:
             return None
         if not gets_embedder(type(self), self.llm, named=given is not None):

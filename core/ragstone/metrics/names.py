@@ -243,7 +243,7 @@ def metrics_from(
             continue
         models: dict[str, Any] = {"llm": judge, "writer": metric.writer or writer}
         if own is not None:
-            models["embedder"] = getattr(metric, "embedder", None) or own
+            models["embedder"] = vars(metric).get("embedder") or own
         made.append(dataclasses.replace(metric, **models))
     if not made:
         raise ValueError("metrics: is empty; pass one or more")

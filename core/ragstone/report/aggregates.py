@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragstone.hinting import Hinting
 from ragstone.judge_names import NullJudge
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.names import make_metric, metric_names
@@ -206,7 +207,7 @@ class Cost:
         return Usage.model_validate(known)
 
 
-class MetricSummary:
+class MetricSummary(Hinting):
     """One metric's outcomes, added up as they come.
 
     Args:
@@ -347,6 +348,16 @@ class MetricSummary:
         mean = "no score" if self.mean is None else f"{self.mean:.3f}"
         ends = "" if self.interval is None else " (95 % interval {:.3f} to {:.3f})".format(*self.interval)
         return f"{self.info.name}: {mean}{ends}, {self.scored:,} of {self.total:,} scored"
+
+    def _repr_html_(self) -> str:
+        # Loaded when a notebook shows it.
+        from ragstone.text.plain import html_table
+
+        numbers = ["" if each is None else f"{each:.3f}" for each in (self.mean, self.low, self.high, self.passed)]
+        head = ("metric", "mean", "95 % interval from", "to", "passed", "scored")
+        row = (self.info.name, *numbers, f"{self.scored:,} of {self.total:,}")
+        why = [f"unscored: {n:,} {reason}; first: {self.examples[reason]}" for reason, n in self.failures.most_common()]
+        return html_table("", head, [row], why)
 
     @property
     def rules(self) -> tuple[str, ...]:

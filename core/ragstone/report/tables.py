@@ -1,17 +1,17 @@
 """Numbers as text, and tables: on a terminal, in a notebook, on a page; a frame with a column for each metric."""
 
-import html
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, get_args
 
+from ragstone.hinting import Hinting
 from ragstone.plain import printable
 from ragstone.report.aggregates import key_of
 from ragstone.report.statistics import TIE
 from ragstone.results.frames import FRAME_COLUMNS, REAL, Cell, plain_cell, to_frame
 from ragstone.sample import SampleField
-from ragstone.text.plain import text_table
+from ragstone.text.plain import html_table, text_table
 
 if TYPE_CHECKING:
     from ragstone.report.aggregates import Cost, MetricSummary
@@ -109,7 +109,7 @@ def slice_cells(means: "Mapping[str, Interval]", most: int = 20) -> list[tuple[s
     return cells[:most] + ([(f"and {len(cells) - most:,} more", "", "", "")] if len(cells) > most else [])
 
 
-class Tabular(ABC):
+class Tabular(Hinting, ABC):
     """What shows itself: `print` as a table with remarks, a notebook likewise."""
 
     @abstractmethod
@@ -143,7 +143,8 @@ class Tabular(ABC):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
+        title, head, rows = self.table()
+        return html_table(title, head, rows, self.remarks())
 
 
 def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, MetricSummary]") -> Any:  # noqa: ANN401 - a pandas.DataFrame

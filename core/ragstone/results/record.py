@@ -19,7 +19,8 @@ from pydantic import Field, TypeAdapter
 from ragstone.judge import DecisionReply, JudgeReply, LLMReply
 from ragstone.judging.flow import without_reply
 from ragstone.outcome import Outcome, Score, Unscored, Usage, Verdict
-from ragstone.plain import clean_integer, clean_key, clean_real, clean_text, to_plain
+from ragstone.plain import to_plain
+from ragstone.results.clean import clean_integer, clean_key, clean_real, clean_text
 from ragstone.sample import Sample
 
 _RowNumber = Annotated[int, Field(ge=0, lt=1 << 62)]

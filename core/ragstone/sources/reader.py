@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from ragstone.errors import describe
 from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
-from ragstone.fields.read import Found, Read, likely, other_way_round, read, under
+from ragstone.fields.read import Found, Read, likely, read, under
 from ragstone.plain import fields_of, is_list, is_mapping
-from ragstone.sample import BadLine, FirstRow, Row, Sample, first_problem, name_list, naming_of
+from ragstone.sample import BadLine, FirstRow, Row, Sample, name_list, naming_of
 from ragstone.sources.base import LARGEST, NAMING, Rows, SourceError, refuse_results
 from ragstone.sources.cells import CELLS, LOGGED, field_value, python_value
 
@@ -47,6 +47,9 @@ class RowReader:
             )
         for field, name in named.items():
             if field not in SAMPLE_FIELDS:
+                # Loaded where something is wrong.
+                from ragstone.fields.problems import other_way_round
+
                 way = other_way_round(named) or f"there are {', '.join(SAMPLE_FIELDS)}"
                 raise ValueError(f"fields: {field!r} is no field of a sample; {way}")
             if not isinstance(name, str):
@@ -227,6 +230,9 @@ class RowReader:
         try:
             return Sample(**values)
         except ValidationError as error:
+            # Loaded where something is wrong.
+            from ragstone.fields.problems import first_problem
+
             raise ValueError(first_problem(error, {name: each.name for name, each in reading.found.items()})) from None
 
     def _says(self, reading: Read) -> FirstRow:

@@ -1,7 +1,8 @@
 """Texts of any origin on a terminal and in Markdown, and tables of text."""
 
+import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ragstone.plain import printable
 
@@ -41,6 +42,38 @@ def text_table(
 
 def _without_middle(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[-((most - 1) // 2) :]}"
+
+
+_RED, _GREEN = "rgba(214,64,52,.28)", "rgba(46,150,88,.22)"
+
+
+def html_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], remarks: Iterable[str], lowers: Sequence[bool] = ()
+) -> str:
+    """A table as HTML, for a notebook; it names no colour of text or page, so that it can be read on light and dark.
+
+    Args:
+        title: What stands above it.
+        head: The columns' names.
+        rows: Their cells.
+        remarks: What stands below the title, or below the table where rows have no marks.
+        lowers: Of rows whose text is to be marked, whether each lowers a score: in red, else in green.
+
+    Example:
+        >>> html_table("<b>", (), [], ["No score."])
+        '<strong>&lt;b&gt;</strong><div>No score.</div>'
+    """
+    said = "".join(f"<div>{_escaped(remark)}</div>" for remark in remarks)
+    lines = ["".join(f'<th style="text-align:left">{_escaped(name)}</th>' for name in head)]
+    for i, row in enumerate(rows):
+        colour = f";background:{_RED if lowers[i] else _GREEN}" if lowers else ""
+        lines.append("".join(f'<td style="text-align:left{colour}">{_escaped(cell)}</td>' for cell in row))
+    table = f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>" if rows else ""
+    return f"<strong>{_escaped(title)}</strong>{said if lowers else ''}{table}{'' if lowers else said}"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def markdown_code(text: str, width: int = 100) -> str:
