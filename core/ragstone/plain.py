@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import date, time
 from decimal import Decimal
@@ -18,8 +17,6 @@ from uuid import UUID
 from pydantic import BaseModel
 
 T = TypeVar("T")
-_TIME = re.compile(r"([0-9]{1,9})([mhd])")
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 # Python writes no integer of more than 4,300 decimal digits.
 _DIGITS = 4_000
 # Of Hangul and Braille: by category letters and a symbol, and yet empty.
@@ -50,12 +47,6 @@ def printable(text: object, width: int = 500) -> str:
     flat = " ".join(str(text)[: 4 * width].split())
     line = "".join([c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode() for c in flat])
     return line if len(line) <= width and len(str(text)) <= 4 * width else f"{line[: width - 1]}…"
-
-
-def seconds_of(text: str) -> float | None:
-    """Return the seconds of a time such as "30m", "24h" or "7d"; None for any other text."""
-    match = _TIME.fullmatch(text.strip())
-    return None if match is None else float(match[1]) * _UNITS[match[2]]
 
 
 def to_json(value: object) -> str:

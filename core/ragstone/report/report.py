@@ -14,7 +14,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.errors import GroupError
 from ragstone.outcome import Usage
-from ragstone.plain import seconds_of
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
@@ -46,6 +45,8 @@ Location = str | os.PathLike[str]
 Since = str | datetime | timedelta | None
 _METRICS = TypeAdapter(tuple[MetricInfo, ...])
 _BAD_ROWS = TypeAdapter(tuple[BadLine, ...])
+_TIME = re.compile(r"([0-9]{1,9})([mhd])")
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 
 
 class Report(Tabular):
@@ -518,6 +519,12 @@ def open_report(source: Location, since: Since = None) -> Report:
     except ValidationError:
         raise ResultsError(f"{source}: its first line was changed; it says nothing of its metrics") from None
     return Report(results, metrics, bad_rows=bad_rows, name=results.name, since=begin)
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds of a time such as "30m", "24h" or "7d"; None for any other text."""
+    match = _TIME.fullmatch(text.strip())
+    return None if match is None else float(match[1]) * _UNITS[match[2]]
 
 
 def seconds_since(since: Since, *, now: float) -> float | None:

@@ -8,8 +8,8 @@ import math
 import re
 from hashlib import blake2b
 
+# The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts.
 KEY_LENGTH = 200
-"""The most characters of a text that is part of a key: PostgreSQL's index holds some 2,700 bytes for all parts."""
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]|\\\\(?=u(?:0000|005c|d[89a-f][0-9a-f]{2}))")
 _ESCAPED = re.compile(r"\\u(0000|005c|d[89a-f][0-9a-f]{2})")

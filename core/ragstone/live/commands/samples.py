@@ -7,7 +7,8 @@ import click
 
 from ragstone.cli.options import json_option
 from ragstone.live.commands.options import database_sink, opened_outbox
-from ragstone.plain import printable, seconds_of, to_json
+from ragstone.plain import printable, to_json
+from ragstone.report.report import seconds_of
 from ragstone.results.clean import restored_text
 from ragstone.results.traffic import Feedback
 
