@@ -191,9 +191,9 @@ class Unscored(_Shown):
 Outcome = Score | Unscored
 
 
-_AFFIRMATIVE = frozenset({"answer", "relevant", "supported", "yes"})
+_AFFIRMATIVE = frozenset({"answer", "relevant", "supported", "useful", "yes"})
 # Each is one of a pair of words.
-_NEGATIVE = frozenset({"irrelevant", "no_answer", "unsupported"})
+_NEGATIVE = frozenset({"irrelevant", "no_answer", "unsupported", "useless"})
 # These kinds of verdicts have no third word.
 _YES_NO = frozenset({"part", "passage", "question"})
 # The names of parts that are raw signals end with these.

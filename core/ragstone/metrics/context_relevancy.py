@@ -303,7 +303,7 @@ def _verdict(answer: Answer, run: Sequence[int], sentences: Sequence[Evidence]) 
     return Verdict(
         id=f"{run[0] + 1}-{run[-1] + 1}",
         kind="passage",
-        text=f"retrieved_contexts[{sentences[run[0]].chunk or 0}]",
+        text=f"context {(sentences[run[0]].chunk or 0) + 1}",
         verdict=answer.choice,
         probability=answer.probability("yes"),
     )
