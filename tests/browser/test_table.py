@@ -95,7 +95,7 @@ def test_many_rows_are_drawn_when_they_are_seen(show):
     [
         ("Show", "below the threshold", ["low", "high"]),
         ("Show", "unscored", ["failed"]),
-        ("Show", "refused, and no answer in the contexts", ["no answer"]),
+        ("Show", "no answer, and none in the contexts", ["no answer"]),
         ("language", "de", ["high", "middle"]),
         ("Find text", "REFUSED THE", ["failed"]),
         ("Find text", "question 3", ["middle"]),

@@ -211,7 +211,7 @@ def test_a_refusal_is_right_where_no_context_holds_an_answer():
     ]
     found = Report.of(given)
     assert found.aggregates().unanswerable == 1
-    assert "1 sample refused, and no context holds an answer." in words_of(found.html())
+    assert "1 sample without an answer, and no context holds one." in words_of(found.html())
     assert Report.of(given[:1]).aggregates().unanswerable == 0
 
 

@@ -135,7 +135,7 @@ const KINDS = {
   "": ["all samples", () => true],
   failed: ["below the threshold", (row) => row.cells.some(failed)],
   unscored: ["unscored", (row) => row.cells.some((record) => record && !scored(record))],
-  unanswerable: ["refused, and no answer in the contexts", (row) => row.unanswerable],
+  unanswerable: ["no answer, and none in the contexts", (row) => row.unanswerable],
   ...Object.fromEntries(metrics.flatMap(({ name }, i) => [-1, 1].map((sign) => {
     const which = `${name}: ${sign < 0 ? "regressed" : "improved"}`;
     return [which, [which, ({ changes }) => moved(changes[i]) && sign * changes[i] > 0]];

@@ -397,7 +397,7 @@ class Aggregates:
         copies: How many of them have the id and all texts of one before, among the first 100,000.
         feedback: What people said of answers, by the sample's id.
         facets: By what outcomes say of their runs they are sliced.
-        unanswerable: Rows whose response refused while no context holds an answer, as two metrics found.
+        unanswerable: Rows whose response gives no answer while no context holds one, as two metrics found.
     """
 
     def __init__(
@@ -527,7 +527,7 @@ def full_name(info: MetricInfo, among: Iterable[MetricInfo]) -> str:
 
 
 def is_unanswerable(breakdowns: Iterable[tuple[str, Mapping[str, float]]]) -> bool:
-    """Whether one metric found that a row's response refuses, and another that no context holds an answer."""
+    """Whether one metric found that a row's response gives no answer, and another that no context holds one."""
     found = {(metric, *part) for metric, parts in breakdowns for part in parts.items()}
     return found >= {("response_relevancy", "noncommittal", 1.0), ("context_relevancy", "sentence", 0.0)}
 

@@ -43,7 +43,7 @@ _WEIGHTS = (
     "Samples had different chances to be chosen, and a rule chooses all of its samples. Each sample weighs 1 / its "
     "chance, so weighted means and all shares stand for the whole traffic."
 )
-_REFUSED = "refused, and no context holds an answer. A right refusal scores 0, and that is no fault of the answer."
+_REFUSED = "without an answer, and no context holds one. A right refusal scores 0, and that is no fault of the answer."
 _APART = (
     "Scores by different versions, judges or set-ups are not comparable, so they are never averaged. The newest come "
     "first."
