@@ -64,14 +64,15 @@ class ByLabels:
         return "by people's labels of its items" if self.by_items else "people would say"
 
     def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
-        """Yield which of two systems is better, where what is estimated is their difference b - a."""
+        """Yield which of two systems is better, where what is estimated is their difference b - a; then the rest."""
         if (e := self.corrected) is None:
             yield f"no corrected difference: {self.why}."
         else:
             better = name_b if (e.mean > 0) == higher_is_better else name_a
             result = f"{better} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
             numbers = f"{number(e.mean, '+')}, {INTERVAL} {interval(e.low, e.high, '+')}"
-            yield f"{self.whose}: {result} ({numbers}). {self._worth(e, 'labelled pair')}. Method: {e.method}."
+            yield f"{self.whose}: {result} ({numbers})."
+            yield f"{self._worth(e, 'labelled pair')}. Method: {e.method}."
         yield from self.caveats()
 
     def _worth(self, e: "CorrectedEstimate", noun: str) -> str:

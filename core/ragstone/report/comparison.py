@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class ByPeople(Protocol):
     @property
     def whose(self) -> str: ...  # noqa: D102
     def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
-        """Yield which of two systems is better, in sentences."""
+        """Yield which of two systems is better in one sentence, then what else there is to say."""
         ...
 
 
@@ -165,27 +165,20 @@ class MetricComparison:
             return "no sample has a score in both."
         moved = f"{count(self.wins, 'sample')} got better, {self.losses:,} worse"
         if self.people is not None:
-            return self._by_people(name_a, name_b, moved)
+            first, *_ = self._by_people(name_a, name_b)
+            return f"{first.rstrip('.')}; the judge says {number(self.difference, '+')}, {moved}."
         better = {"a": f"{name_a} is better", "b": f"{name_b} is better", None: "no difference is shown"}[self.better]
         means = f"{name_a} {number(self.mean_a)}, {name_b} {number(self.mean_b)}"
         return f"by this judge, {better} ({means}); {moved}."
 
-    def _by_people(self, name_a: str, name_b: str, moved: str) -> str:
-        """What people would say of the difference, and what the judge says; why there is no such number."""
-        people, judge = cast("ByPeople", self.people), f"the judge says {number(self.difference, '+')}, {moved}"
-        if (e := people.front) is None or e.low is None or e.high is None:
-            first, *_ = people.difference(name_a, name_b, higher_is_better=self.higher_is_better)
-            return f"{first.rstrip('.')}; {judge}."
-        side = name_b if (e.mean > 0) == self.higher_is_better else name_a
-        better = f"{side} is better" if e.low > 0 or e.high < 0 else "no difference is shown"
-        return (
-            f"{people.whose}: {better}, {number(e.mean, '+')} ({number(e.low, '+')} to {number(e.high, '+')}); {judge}."
-        )
+    def _by_people(self, name_a: str, name_b: str) -> list[str]:
+        if self.people is None:
+            return []
+        return list(self.people.difference(name_a, name_b, higher_is_better=self.higher_is_better))
 
     def remarks(self, name_a: str = "a", name_b: str = "b") -> Iterator[str]:
         """Yield what neither the table nor the conclusion says, in sentences."""
-        if self.people is not None:
-            yield from self.people.difference(name_a, name_b, higher_is_better=self.higher_is_better)
+        yield from self._by_people(name_a, name_b)[1:]
         if self.pairs:
             pairs = of_groups(count(self.pairs, "pair"), self.differences.groups)
             yield f"{pairs}, p {p_value(self.permutation_p, '= ')} by a permutation test."
