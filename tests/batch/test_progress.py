@@ -1,8 +1,14 @@
 """The bar: where it is shown and what it says."""
 
 import asyncio
+import fcntl
 import io
+import os
+import pty
+import re
+import struct
 import sys
+import termios
 
 import pytest
 
@@ -45,7 +51,7 @@ def test_done_total_calls_tokens_and_failures(monkeypatch):
     last = shown(monkeypatch, terminal=True, progress="auto").replace("\n", "\r").split("\r")[-2]
     assert "5/5" in last
     assert "5/5 samples [" in last
-    assert last.endswith(", 6 calls done, 0 in flight, 7,404 tokens, 1 unscored]")
+    assert last.endswith(", 0 in flight, 6 calls done, 7,404 tokens, 1 unscored]")
 
 
 @pytest.mark.parametrize(("terminal", "most"), [(True, 90), (False, 90)])
@@ -56,9 +62,24 @@ def test_what_is_waited_for_is_named(monkeypatch, terminal, most):
     slow = Slow(lambda request: asyncio.sleep(96 if "Q3" in request.user else 0), {"ids": [1]})
     run_on_a_clock(aevaluate(ROWS, [ContextRelevancy(llm=FakeLLM(slow))], progress=True))
     said = screen.getvalue()
-    assert f"4 calls done, 1 in flight, 0 unscored, 1 call waits for {most} s" in said
+    assert f", 1 in flight, oldest {most} s, 4 calls done, 0 unscored" in said
+    assert not re.search(r"<[^\r]* oldest", said)
     lines = [line for line in said.split("\n") if "samples, " in line]
     assert [line.split(" samples, ")[0] for line in lines] == ([] if terminal else ["4/5"] * 3)
+
+
+def test_a_narrow_terminal_keeps_what_matters(monkeypatch):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        slow = Slow(lambda request: asyncio.sleep(25 if "Q3" in request.user else 0), {"ids": [1]})
+        run_on_a_clock(aevaluate(ROWS, [ContextRelevancy(llm=FakeLLM(slow))], progress=True))
+        said = ""
+        while "5/5" not in said:
+            said += os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert "\r4/5, 1 in flight, oldest 24 s" in said
 
 
 def test_no_standard_error(monkeypatch):

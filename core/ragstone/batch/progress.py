@@ -1,6 +1,7 @@
 """How far a run is: a bar on a terminal and in a notebook, a line now and then elsewhere."""
 
 import asyncio
+import os
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TextIO
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 30.0
 _SLOW_SECONDS = 20.0
+_NARROW = 110
 
 
 class Progress:
@@ -29,6 +31,8 @@ class Progress:
         self._gate = gate
         self._total = total
         self._done = self._unscored = 0
+        self._time = asyncio.get_running_loop().time
+        self._ended_at = self._time()
         self._bar = self._drawn() if in_notebook() or is_terminal() else None
         self._beat: asyncio.TimerHandle | None = None
         if self._bar is not None or lines:
@@ -38,8 +42,9 @@ class Progress:
         """Say that one more row is done, with so many more outcomes unscored."""
         self._done += 1
         self._unscored += unscored
+        self._ended_at = self._time()
         if self._bar is not None:
-            self._bar.set_postfix_str(self._facts(), refresh=False)
+            self._describe(self._bar)
             self._bar.update()
 
     def close(self) -> None:
@@ -47,17 +52,27 @@ class Progress:
         if self._beat is not None:
             self._beat.cancel()
         if self._bar is not None:
-            self._bar.set_postfix_str(self._facts(), refresh=False)
+            self._describe(self._bar)
             self._bar.close()
 
     def _drawn(self) -> "tqdm[Any]":
         # This bar knows notebooks, too.
         from tqdm import auto
 
-        form = "{n_fmt} samples [{elapsed}{postfix}]"
-        if self._total is not None:
-            form = "{l_bar}{bar}| {n_fmt}/{total_fmt} samples [{elapsed}<{remaining}{postfix}]"
-        return auto.tqdm(total=self._total, bar_format=form, file=sys.stderr, dynamic_ncols=True)
+        return auto.tqdm(total=self._total, bar_format=self._form(), file=sys.stderr, dynamic_ncols=True)
+
+    def _describe(self, bar: "tqdm[Any]") -> None:
+        bar.bar_format = self._form()
+        bar.set_postfix_str(self._facts(), refresh=False)
+
+    def _form(self) -> str:
+        done = "{n_fmt}" if self._total is None else "{n_fmt}/{total_fmt}"
+        if _columns() < _NARROW:
+            return done + "{postfix}"
+        # Nothing is known of the rest while nothing ends.
+        hangs = self._total is None or self._time() - self._ended_at >= _SLOW_SECONDS
+        bar = "" if self._total is None else "{l_bar}{bar}| "
+        return f"{bar}{done} samples [{{elapsed}}{'' if hangs else '<{remaining}'}{{postfix}}]"
 
     def _later(self) -> None:
         seconds = _LINE_SECONDS if self._bar is None else 1.0
@@ -65,7 +80,8 @@ class Progress:
 
     def _say(self) -> None:
         if self._bar is not None:
-            self._bar.set_postfix_str(self._facts())
+            self._describe(self._bar)
+            self._bar.refresh()
         else:
             of = "" if self._total is None else f"/{self._total:,}"
             write_line(f"{self._done:,}{of} samples, {self._facts()}")
@@ -73,14 +89,23 @@ class Progress:
 
     def _facts(self) -> str:
         gate = self._gate
-        facts = [f"{gate.calls_done:,} calls done", f"{gate.in_flight} in flight"]
+        facts = [f"{gate.in_flight} in flight"]
+        if (oldest := max(gate.waits(), default=0.0)) >= _SLOW_SECONDS:
+            facts.append(f"oldest {oldest:.0f} s")
+        if self._bar is not None and _columns() < _NARROW:
+            return ", ".join(facts)
+        facts.append(f"{gate.calls_done:,} calls done")
         if gate.input_tokens is not None and gate.output_tokens is not None:
             facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
-        facts.append(f"{self._unscored:,} unscored")
-        if slow := [seconds for seconds in gate.waits() if seconds >= _SLOW_SECONDS]:
-            which = "1 call waits" if len(slow) == 1 else f"{len(slow)} calls wait, the oldest"
-            facts.append(f"{which} for {max(slow):.0f} s")
-        return ", ".join(facts)
+        return ", ".join([*facts, f"{self._unscored:,} unscored"])
+
+
+def _columns() -> int:
+    """How wide the terminal is; where there is none, wide enough."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, AttributeError, ValueError):
+        return _NARROW
 
 
 def write_line(line: str) -> None:
