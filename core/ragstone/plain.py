@@ -49,6 +49,16 @@ def printable(text: object, width: int = 500) -> str:
     return line if len(line) <= width and len(str(text)) <= 4 * width else f"{line[: width - 1]}…"
 
 
+def count(n: int, noun: str) -> str:
+    """A number of things.
+
+    Example:
+        >>> count(1, "row"), count(2_000, "row")
+        ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
 def to_json(value: object) -> str:
     r"""Return any value as JSON in ASCII, NUL and lone surrogates as escapes. Never raises.
 

@@ -84,7 +84,7 @@ def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_does_not(held, how, 
     process = held.start(how)
     soon(lambda: len(held.server.bodies) >= 14)
     process.send_signal(signal.SIGINT)
-    assert process.stderr.readline() == "Finishing 4 judge call(s) in flight; Ctrl-C again stops at once.\n"
+    assert process.stderr.readline() == "Finishing 4 judge calls in flight; Ctrl-C again stops at once.\n"
     if presses == 2:
         process.send_signal(signal.SIGINT)
         process.wait()

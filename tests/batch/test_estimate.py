@@ -138,7 +138,7 @@ def test_what_would_not_be_asked_is_counted_by_reason():
     assert (found.samples, found.bad_rows, metric.evaluations, metric.calls) == (4, 1, 4, 1)
     assert metric.unscored == {"missing_input": 1, "empty_input": 1, "over_budget": 1}
     assert "unscored by context_relevancy, without a call: 1 over_budget" in str(found)
-    assert "1 row(s) hold no sample" in str(found)
+    assert "1 row held no sample" in str(found)
 
 
 def test_money():

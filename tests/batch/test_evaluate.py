@@ -121,9 +121,7 @@ def test_arguments_that_cannot_be_are_refused_before_anything_is_asked():
     ]:
         with pytest.raises(ValueError, match=message):
             evaluate([SAMPLE], names, **options)
-    with pytest.raises(
-        ValueError, match="metrics: none is named, and none of the first 1 row.s. has retrieved_contexts"
-    ):
+    with pytest.raises(ValueError, match="metrics: none is named, and no row of the first 1 has retrieved_contexts"):
         evaluate([Sample(user_input="Q?")], llm=llm)
     with pytest.raises(TypeError, match="holds the class Faithfulness; pass an object: Faithfulness"):
         evaluate([SAMPLE], [Faithfulness], llm=llm)

@@ -167,7 +167,7 @@ def test_a_full_disk_is_said_what_was_safe_stays_safe_and_room_helps(path):
     """
     message, kept, put = run_alone(script, path).splitlines()
     assert "that the disk has room" in message
-    assert f"{int(kept):,} outcomes are safe in the journal" in message
+    assert f"{int(kept):,} outcomes: so much is safe in the journal" in message
     assert 100 < int(kept) == int(put)
     with Journal(path) as journal:
         assert all(journal.outcome(f"key {i}") for i in range(int(put) + 1))

@@ -63,13 +63,12 @@ def test_feedback(run: Run, tmp_path: Path) -> None:
 def test_forget(run: Run, tmp_path: Path, outbox: Path) -> None:
     db = database(tmp_path / "r.db", [record("a", user_id="ann"), record("b"), record("c")], [("waits", "thumbs_up")])
     done = run("live", "forget", db, "--id", "b")
-    assert (done.exit_code, done.stdout) == (0, f"sqlite:{db}: removed 1 outcomes, 0 feedback\n")
+    assert (done.exit_code, done.stdout) == (0, f"sqlite:{db}: removed 1 outcome, 0 feedback\n")
     done = run(
         "live", "forget", db, "--user", "ann", "--outbox", outbox
     )  # what was said of a sample that only the outbox has
     assert done.stdout == (
-        f"{outbox}: removed 1 samples, 0 outcomes and feedback that waited\n"
-        f"sqlite:{db}: removed 1 outcomes, 1 feedback\n"
+        f"{outbox}: removed 1 sample, 0 outcomes and feedback that waited\nsqlite:{db}: removed 1 outcome, 1 feedback\n"
     )
     assert run("live", "forget", db, "--user", "None").stdout.endswith("removed 0 outcomes, 0 feedback\n")
     done = run("live", "forget", db, "--older-than", "90d", "--outbox", outbox, "--json")

@@ -84,7 +84,7 @@ def test_what_was_judged_is_kept_and_the_judge_is_not_waited_for(process, stuck,
     else:
         command.send_signal(signal.SIGINT)
         said = [command.stderr.readline() for _ in range(5)][-1]  # behind the table of fields
-        assert said == b"Finishing 1 judge call(s) in flight; Ctrl-C again stops at once.\n"
+        assert said == b"Finishing 1 judge call in flight; Ctrl-C again stops at once.\n"
         command.send_signal(signal.SIGINT)
     rest, errors = command.communicate()
     assert (command.returncode, rest, [line["row"] + 1 for line in read]) == (130, b"", [1, 2, 3])

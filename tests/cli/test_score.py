@@ -356,4 +356,4 @@ def test_rows_of_a_group_are_counted_together(score, tmp_path, server, out):
     asked = sum("messages" in body for body in server.bodies)
     done = score(*by_doc, "metadata.dok")
     assert (done.exit_code, sum("messages" in body for body in server.bodies)) == (2, asked)
-    assert done.stderr.endswith("--group: none of the first 12 row(s) has metadata.dok; they have metadata.doc\n")
+    assert done.stderr.endswith("--group: no metadata.dok in the first 12 rows; they have metadata.doc\n")

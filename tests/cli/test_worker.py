@@ -139,7 +139,7 @@ def test_all_metrics_that_the_samples_wait_for_or_only_some(worker):
     left(1, ("summarization_score", SummarizationScore.version), first=2)
     some = worker("--metric", "context_relevancy")
     assert (some.exit_code, some.stdout) == (1, "scored 2, unscored 0, left 3\n")
-    assert "2 wait to be scored by response_relevancy (version " in some.stderr
+    assert "waiting to be scored by response_relevancy (version " in some.stderr
     assert end(worker("--set", "response_relevancy.strictness=1")) == ALL_SCORED
     assert [metric for _, metric, _ in rows("ragstone.db")] == [
         *["context_relevancy", "response_relevancy"] * 2,
@@ -159,7 +159,7 @@ def test_outcomes_that_wait_for_other_sinks_need_no_judge_and_what_delivers_them
     assert (done.exit_code, done.stdout) == (1, "scored 0, unscored 0, left 3\n")
     said = done.stderr.splitlines()
     for sink, way in ways.items():
-        assert f"1 outcomes wait for {sink}; to deliver them: {way}" in said
+        assert f"waiting for {sink}: 1 outcome; to deliver them: {way}" in said
     assert worker(llm="http://127.0.0.1:9").stdout == "scored 0, unscored 0, left 2\n"
     assert len(rows("ragstone.db")) == 1
 
@@ -245,7 +245,7 @@ def test_samples_in_another_processs_hands_and_some_that_cannot_be_read(worker):
         change("outbox.db", "UPDATE samples SET body = 'spoiled' WHERE id = 's1'")
         done = worker()
         assert (done.exit_code, done.stdout) == (1, "scored 2, unscored 0, left 0\n")
-        assert done.stderr == "1 samples are being scored by another process\n1 samples cannot be read\n"
+        assert done.stderr == "in the hands of another process: 1 sample\nnot readable: 1 sample\n"
         assert "theirs" in waiting()
     said = json.loads(worker("--json").stdout)
     assert said == {"scored": 1, "unscored": {}, "over_budget": 0, "left": 0}

@@ -112,7 +112,7 @@ def test_a_label_that_cannot_be_used_is_named_and_nothing_is_written(results, la
     assert (done.exit_code, page.exists()) == (2, False)
     assert message in done.stderr
     assert f"line {1 if change else len(lines)}: " in done.stderr
-    assert "1 label(s) cannot be used" in done.stderr
+    assert "1 label cannot be used" in done.stderr
 
 
 def test_a_score_that_the_page_wrote_without_a_point_is_one(labels, tmp_path):

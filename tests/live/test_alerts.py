@@ -175,7 +175,7 @@ def test_an_alarm_comes_once_to_all_and_stays_silent_over_restarts(caplog: pytes
     done = command("live", "alarms", RESULTS)
     assert "ALARM" in done.stdout
     assert str(alarm) in done.stdout
-    assert command("live", "alarms", RESULTS, "--reset").stdout.endswith("1 start anew\n")
+    assert command("live", "alarms", RESULTS, "--reset").stdout.endswith("1 alert started anew\n")
     with told(**options) as monitor:
         give(monitor, [0.0] * 50, 500)
         soon(lambda: len(calls) == 2)

@@ -201,7 +201,7 @@ def test_a_text_that_is_not_utf8_is_read_and_leaves_nothing_open() -> None:
     by_id = {record.sample_id: record for record in found.records()}
     assert (len(by_id), by_id["s2"].outcome.reason) == (19, "\\xffA")  # type: ignore[union-attr]
     assert found.sample(by_id["s2"]) is None
-    assert found.notes == ("1 row(s) hold no outcome that can be read and were left out: s3 by demo",)
+    assert found.notes == ("left out 1 row without an outcome that can be read: s3 by demo",)
     with closing(sqlite3.connect(RESULTS, isolation_level=None, timeout=0.0)) as other:
         other.execute("PRAGMA journal_mode = DELETE")  # refused while anybody has it open
         other.execute("BEGIN EXCLUSIVE")

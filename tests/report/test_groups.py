@@ -132,7 +132,7 @@ def test_evaluate_keeps_what_group_names(truthful, tmp_path):
     ("group", "words"),
     [
         ("doc", "group: 'doc' is no field; write metadata.doc, or one of thread_id,"),
-        ("metadata.dok", "group: none of the first 2 row(s) has metadata.dok; they have metadata.doc, metadata.n"),
+        ("metadata.dok", "group: no metadata.dok in the first 2 rows; they have metadata.doc, metadata.n"),
     ],
 )
 def test_a_group_that_no_row_has_is_refused_before_a_judge_is_asked(group, words, silent):

@@ -126,7 +126,7 @@ def test_a_torn_report_is_read_as_far_as_it_goes(tmp_path):
     one, two = lines_of([0.5, 1.0])
     path.write_bytes(b"\n" + one + b'{"id": "x"}\n[]\nnull\n' + two)
     assert only(found := Report.load(path)).mean == 0.75
-    assert found.notes == ("report.json: 3 line(s) hold no result and were left out: 3, 4, 5",)
+    assert found.notes == ("report.json: left out 3 lines without a result: 3, 4, 5",)
 
 
 @pytest.mark.parametrize(

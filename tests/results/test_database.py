@@ -149,9 +149,7 @@ def test_what_a_hand_has_changed_stops_nothing(tmp_path):
     (summary,) = whole.aggregates()
     assert (summary.scored, summary.total) == (len(KEPT), len(KEPT))
     (note,) = whole.notes
-    assert note.startswith(
-        f"{len(LOST)} row(s) hold no outcome that can be read and were left out: {scored[0].sample_id}"
-    )
+    assert note.startswith(f"left out {len(LOST)} rows without an outcome that can be read: {scored[0].sample_id}")
     assert note.endswith(", ...")
     assert 0 <= summary.mean <= 1
     assert len(rows_of(whole.html())["rows"]) == summary.scored

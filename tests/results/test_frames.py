@@ -171,7 +171,7 @@ def test_a_damaged_row_is_left_out_and_said(tmp_path):
         file.write('{"row": 9, "sam')
     found = Report.load(path)
     assert len(found) == 7
-    assert found.notes[0] == "2 row(s) hold no outcome and were left out: a.jsonl row 2, a.jsonl row 9"
+    assert found.notes[0] == "left out 2 rows without an outcome: a.jsonl row 2, a.jsonl row 9"
 
 
 def test_labels_need_the_columns_of_texts(tmp_path):

@@ -1,12 +1,12 @@
 """The cost of a batch, with no judge asked."""
 
+import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, cast
 
 from ragstone.batch.prices import Price, check_price, cost_of
@@ -16,6 +16,7 @@ from ragstone.judging.prompt import tokens
 from ragstone.metrics.base import Metric
 from ragstone.metrics.outcomes import unscored
 from ragstone.outcome import Outcome, Unscored, UnscoredReason
+from ragstone.plain import count
 from ragstone.sample import BadLine, Sample
 from ragstone.sources.rows import Source, rows_of
 from ragstone.text.plain import text_table
@@ -135,7 +136,7 @@ class Estimate(MetricEstimate):
                     f"{each.metric}: {each.first_round_only:,} by their first round only, the rest is not known"
                 )
         if self.bad_rows:
-            lines.append(f"{self.bad_rows:,} row(s) hold no sample")
+            lines.append(f"{count(self.bad_rows, 'row')} held no sample")
         lines.append("Calls of round 1 are exact; later ones and tokens out suppose replies of the asked form.")
         return "\n".join(lines)
 
@@ -270,7 +271,7 @@ def synthetic_reply(request: LLMRequest) -> LLMReply:
         return LLMReply(request.choices[0], probabilities=dict.fromkeys(request.choices, share))
     # The instructions behind the last fence are no data.
     data = request.user.rpartition("\n</")[0] or request.user
-    numbers = count(1)
+    numbers = itertools.count(1)
 
     def text() -> str:
         return (f"Supposed text {next(numbers)}. " * 6)[:_TEXT_CHARACTERS]

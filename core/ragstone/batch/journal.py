@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 from ragstone.errors import JournalError
 from ragstone.judge import JudgeReply
 from ragstone.outcome import Outcome
+from ragstone.plain import count
 from ragstone.results.database import DatabaseSchema
 from ragstone.results.private_files import FileLock
 from ragstone.results.record import Record, decode, decode_reply, encode, encode_reply, is_final
@@ -210,8 +211,8 @@ class Journal:
                     connection.execute(statement, values)
         except JournalError as error:
             raise JournalError(
-                f"{error}. {self._put:,} outcomes are safe in the journal. Fix the cause and run "
-                "again with the same journal: those outcomes are not judged again"
+                f"{error}. {count(self._put, 'outcome')}: so much is safe in the journal. Fix the cause and run "
+                "again with the same journal: what is in it is not judged again"
             ) from error
         for key, _ in replies:
             self._replies.pop(key, None)

@@ -9,6 +9,7 @@ from ragstone.batch.prices import Price, cost_of
 from ragstone.limits.gate import RequestGate
 from ragstone.metrics.base import Metric
 from ragstone.outcome import Unscored, Usage
+from ragstone.plain import count
 from ragstone.results.groups import group_of
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record
@@ -119,8 +120,6 @@ class Recording:
 
     def _bill(self, gate: RequestGate) -> str:
         """What this run spent, where its results are worth another sum."""
-        from ragstone.report.tables import count
-
         spent, price = gate.usage(), self._price
         sent, received = spent.input_tokens, spent.output_tokens
         failed = f", {gate.calls_failed:,} of them failed" if gate.calls_failed else ""

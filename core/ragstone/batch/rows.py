@@ -13,7 +13,7 @@ from ragstone.fields.names import ID_FIELDS
 from ragstone.judge_names import NullJudge, RegistryError
 from ragstone.metrics.names import GROUPS, make_metric, metric_names
 from ragstone.outcome import Unscored
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.results.groups import group_name, group_of
 from ragstone.results.record import Record
 from ragstone.sample import BadLine, Row, Sample, SampleField
@@ -113,7 +113,7 @@ def _check_group(group: str, rows: Rows) -> Rows:
             if known
             else "; they have no metadata: name a column as fields={'metadata': COLUMN} (--field metadata=COLUMN)"
         )
-        raise GroupError(f"group: none of the first {len(samples)} row(s) has {group}{have}")
+        raise GroupError(f"group: no {group} in the first {count(len(samples), 'row')}{have}")
     return chain(seen, rows)
 
 
@@ -154,7 +154,7 @@ def fitting_group(rows: Rows) -> tuple[str, str, Rows]:
     enough = ", ".join(metric.name for metric in metrics if set(metric.required_fields) <= set(has))
     also = "" if said is None or not said.also() else f"; it {said.also()}"
     raise RegistryError(
-        f"none is named, and none of the first {len(seen)} row(s) has retrieved_contexts and response; "
+        f"none is named, and no row of the first {len(seen):,} has retrieved_contexts and response; "
         f"row {first.line} has {_and(has) or 'no text'}, which is enough for {enough or 'no metric of ragstone'}{also}"
     )
 

@@ -28,7 +28,7 @@ from ragstone.metrics.base import Metric
 from ragstone.metrics.models import naming
 from ragstone.metrics.names import metrics_from
 from ragstone.options import checked
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.sample import Sample
 from ragstone.sources.base import SourceError
 from ragstone.sources.rows import Source
@@ -232,7 +232,7 @@ class BatchRun:
         """End the run: at the first press, once it is under way, what is in flight still ends."""
         if self._evaluations is not None and self._scheduler is not None and self._presses == 1:
             if in_flight := self._evaluations.gate.in_flight:
-                _write_line(f"Finishing {in_flight} judge call(s) in flight; Ctrl-C again stops at once.")
+                _write_line(f"Finishing {count(in_flight, 'judge call')} in flight; Ctrl-C again stops at once.")
             self._scheduler.stop()
         elif self._task is not None:
             self._task.cancel()

@@ -19,7 +19,7 @@ from ragstone.cli.options import (
 from ragstone.cli.output import evidence_lines, sample_lines, write_page
 from ragstone.errors import RagstoneError
 from ragstone.metrics.names import GROUPS
-from ragstone.plain import printable, to_json
+from ragstone.plain import count, printable, to_json
 from ragstone.report import Report, compare
 from ragstone.report.aggregates import Facet
 from ragstone.report.tables import INTERVAL, slice_cells
@@ -87,7 +87,7 @@ def make_page(
         click.echo(to_json(figures), err=out == "-")
         return
     outcomes = page.aggregates().cost.outcomes
-    what = f"{outcomes:,} outcomes of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
+    what = f"{count(outcomes, 'outcome')} of {', '.join(dict.fromkeys(info.name for info in page.metrics))}"
     if not outcomes:
         what = "0 outcomes; nothing was scored yet" if page.since is None else "0 outcomes since then"
     click.echo(printable(f"{out}: {what}"), err=out == "-")

@@ -13,6 +13,7 @@ from ragstone.labels.agreement import kappa_of, sensitivity_specificity
 from ragstone.labels.corrections import ByLabels, Correction, Corrections
 from ragstone.labels.estimates import LEAST_LABELS, CorrectedEstimate, corrected_difference, corrected_mean, load_scipy
 from ragstone.labels.label_file import LabelError, LabelledRecord, match_labels, read_labels, refuse_scale
+from ragstone.plain import count
 from ragstone.report.aggregates import (
     Key,
     MetricInfo,
@@ -25,7 +26,7 @@ from ragstone.report.comparison import Comparison, Moved, ReportSource, compare
 from ragstone.report.report import Report
 from ragstone.report.statistics import LEAST_GROUPS, TIE, GroupedMean
 from ragstone.report.statistics import Interval as Mean
-from ragstone.report.tables import FEW_GROUPS, count, number
+from ragstone.report.tables import FEW_GROUPS, number
 from ragstone.sample import Sample
 
 T = TypeVar("T", bound=ByLabels)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ragstone.plain import count
 from ragstone.report.aggregates import MetricSummary
 from ragstone.report.statistics import Interval as Mean
-from ragstone.report.tables import INTERVAL, Tabular, count, interval, interval_of, number, of_groups, percent
+from ragstone.report.tables import INTERVAL, Tabular, interval, interval_of, number, of_groups, percent
 
 if TYPE_CHECKING:
     from ragstone.labels.estimates import CorrectedEstimate

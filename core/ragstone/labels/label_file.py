@@ -15,6 +15,7 @@ from ragstone.metrics import Criterion, Metric
 from ragstone.metrics.names import metric_class, metric_names
 from ragstone.outcome import Score, Verdict
 from ragstone.page.html import showable
+from ragstone.plain import count
 from ragstone.report.aggregates import key_of, scale
 from ragstone.results.record import Record
 from ragstone.sample import Sample
@@ -208,7 +209,7 @@ def _refuse(path: str | Path, problems: Sequence[str]) -> None:
     """Refuse a file with what is wrong with its lines, where something is; of many the first 20 are named."""
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-        head = f"--labels {path}: {len(problems)} label(s) cannot be used:"
+        head = f"--labels {path}: {count(len(problems), 'label')} cannot be used:"
         raise LabelError("\n".join([head, *problems[:_SHOWN], *more]))
 
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from ragstone.errors import describe
 from ragstone.live.lines import LACKING, OTHERS, Names, advice_on, commonest, line_of_missing, line_of_sources
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.sample import Sample
 
 Fate = Literal["scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled"]
@@ -118,10 +118,13 @@ class Stats:
 
     def __str__(self) -> str:
         what = [f"{n:,} {status}" for status in (*FATES, "pending") if (n := getattr(self, status))]
-        lines = [f"{self.samples:,} samples, {self.accepted:,} evaluations" + (f": {', '.join(what)}" if what else "")]
+        lines = [
+            f"{count(self.samples, 'sample')}, {count(self.accepted, 'evaluation')}"
+            + (f": {', '.join(what)}" if what else "")
+        ]
         if skipped := sorted(self.skipped.items(), key=lambda item: -item[1]):
             listed = ", ".join(f"{n:,} {reason}" for reason, n in skipped)
-            lines.append(f"{sum(self.skipped.values()):,} runs gave no sample: {listed}")
+            lines.append(f"{count(sum(self.skipped.values()), 'run')} gave no sample: {listed}")
             first = skipped[0][0]
             if first in self.advice and first not in LACKING:
                 lines.append(f"{first}: {self.advice[first]}")

@@ -19,6 +19,7 @@ from ragstone.live.queue import MemoryQueue
 from ragstone.live.settings import Settings
 from ragstone.live.steps import Steps
 from ragstone.live.waiting import wait_while
+from ragstone.plain import count
 
 _TICK = 0.25
 _SECONDS_BETWEEN_REPORTS = 60.0
@@ -181,9 +182,11 @@ class Pipeline:
         if self._settings.queue.workers and (self.queue.in_file or waiting):
             # Else another process goes on with them.
             go_on = f"the next start goes on with them, or: ragstone live worker --outbox {path}"
-            rest.append(f"{self.queue.in_file:,} evaluations and {waiting:,} outcomes wait in {path}; {go_on}")
+            rest.append(
+                f"{count(self.queue.in_file, 'evaluation')} and {count(waiting, 'outcome')} wait in {path}; {go_on}"
+            )
         if cut or undelivered:
-            lost = f"{cut:,} evaluations and {undelivered:,} outcomes were lost"
+            lost = f"{count(cut, 'evaluation')} and {count(undelivered, 'outcome')} were lost"
             rest.append(f"{lost}: call close() and give it time, or use outbox=")
         if rest:
             self.counters.warn(f"{why}: {'; '.join(rest)}")

@@ -9,8 +9,8 @@ from ragstone.live.health import read_health
 from ragstone.live.lines import line_of_sources
 from ragstone.live.outbox import Contents
 from ragstone.live.outcomes import outcomes_by_reason
-from ragstone.plain import printable
-from ragstone.report.tables import Tabular, count, moment
+from ragstone.plain import count, printable
+from ragstone.report.tables import Tabular, moment
 from ragstone.results.database import Database
 
 _ENDS = ("scored", "unscored", "dropped", "not_sampled", "over_budget", "duplicate", "spooled", "pending")
@@ -94,7 +94,7 @@ class Traffic(Tabular):
         if self.read_from:
             yield f"Where fields came from: {line_of_sources(self.read_from)}."
         if self.unaccounted:
-            yield f"{self.unaccounted:,} evaluations are not accounted for: a process ended before it reported all."
+            yield f"Not accounted for: {count(self.unaccounted, 'evaluation')}. A process ended before it reported all."
 
     def conclusion(self) -> str:
         """A line for each alarm that stands; "" where none does."""

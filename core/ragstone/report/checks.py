@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.report.aggregates import scale
 from ragstone.report.comparison import Comparison, MetricComparison, difference_bounds, p_value
 from ragstone.report.statistics import NORMAL_95, RAREST, TIE, draws_to_show
-from ragstone.report.tables import DASH, FEW_GROUPS, INTERVAL, count, interval, number, of_groups
+from ragstone.report.tables import DASH, FEW_GROUPS, INTERVAL, interval, number, of_groups
 from ragstone.text.plain import markdown_code, markdown_table
 
 CheckStatus = Literal[0, 1, 3]

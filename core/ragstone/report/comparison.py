@@ -13,12 +13,12 @@ import numpy as np
 
 from ragstone.errors import RagstoneError
 from ragstone.metrics.setup import parts_of
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.report.aggregates import Key, MetricInfo, MetricSummary, by_metric, full_name
 from ragstone.report.page_rows import OldRows
 from ragstone.report.report import Report, open_report
 from ragstone.report.statistics import RAREST, TIE, GroupedMean, Interval, draws_to_show, permutation_p
-from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Tabular, count, interval_of, narrower, number, of_groups
+from ragstone.report.tables import ASSUMES, DASH, INTERVAL, Tabular, interval_of, narrower, number, of_groups
 from ragstone.results.groups import RowKey
 from ragstone.results.record import Record, row_of
 

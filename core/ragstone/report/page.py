@@ -6,10 +6,11 @@ from typing import cast
 
 from ragstone._version import __version__
 from ragstone.page.html import html_page
+from ragstone.plain import count
 from ragstone.report.aggregates import STEPS, Aggregates, MetricSummary
 from ragstone.report.page_rows import OldRows, SampleRows
 from ragstone.report.statistics import DAY, bucket_width
-from ragstone.report.tables import Tabular, count, interval_of, moment, narrower, of_groups, percent, spaced
+from ragstone.report.tables import Tabular, interval_of, moment, narrower, of_groups, percent, spaced
 from ragstone.sample import BadLine
 
 MEANINGS = {

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ragstone.errors import GroupError
 from ragstone.outcome import Usage
+from ragstone.plain import count
 from ragstone.report.aggregates import FACETS, Aggregates, Facet, MetricInfo, MetricSummary, by_row
 from ragstone.report.statistics import Interval
 from ragstone.report.tables import (
@@ -23,7 +24,6 @@ from ragstone.report.tables import (
     INTERVAL,
     Tabular,
     cost_line,
-    count,
     interval_of,
     moment,
     narrower,

@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, get_args
 
 from ragstone.hinting import Hinting
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.report.aggregates import key_of
 from ragstone.report.statistics import TIE
 from ragstone.results.frames import FRAME_COLUMNS, REAL, Cell, plain_cell, to_frame
@@ -69,11 +69,6 @@ def percent(share: float) -> str:
 def of_groups(rows: str, groups: str) -> str:
     """How many rows there are, and of how many groups, where these are fewer."""
     return f"{rows} of {groups}" if groups else rows
-
-
-def count(n: int, noun: str) -> str:
-    """A number of things."""
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def moment(at: float | None) -> str:

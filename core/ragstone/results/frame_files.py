@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from ragstone.identity import sample_digest
 from ragstone.outcome import Usage
-from ragstone.plain import is_mapping
+from ragstone.plain import count, is_mapping
 from ragstone.results.frames import FRAME_COLUMNS, NO_SAMPLE, TEXT, as_written, installed
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, decode, encode, record_of
@@ -88,7 +88,7 @@ def frame_results(path: Path) -> MemoryResults:
     results = _by_row(samples)
     results.info = {"bad_rows": bad_rows}
     some = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
-    results.notes = (f"{len(damaged):,} row(s) hold no outcome and were left out: {some}",) if damaged else ()
+    results.notes = (f"left out {count(len(damaged), 'row')} without an outcome: {some}",) if damaged else ()
     return results
 
 

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ragstone.plain import printable
+from ragstone.plain import count, printable
 from ragstone.results.database import Database, Transaction
 from ragstone.results.frame_files import frame_results, no_results
 from ragstone.results.memory import Fields, Results
@@ -156,7 +156,7 @@ class FileResults(Results):
             bad.pop()
             notes.append(f"{self.path.name}: its end is missing, as where a run was killed: what is whole was read")
         if bad:
-            notes.append(f"{self.path.name}: {len(bad):,} line(s) hold no result and were left out: {_some_of(bad)}")
+            notes.append(f"{self.path.name}: left out {count(len(bad), 'line')} without a result: {_some_of(bad)}")
         self.notes = tuple(notes)
 
     def fields(self, since: float | None = None) -> Iterator[Fields]:
@@ -241,7 +241,7 @@ class DatabaseResults(Results):
                     yield replace(record, sample=_stored_sample(text)) if text else record
                 except ValueError:
                     damaged.append(f"{row[0]} by {row[1]}")
-        unread = f"{len(damaged):,} row(s) hold no outcome that can be read and were left out: {_some_of(damaged)}"
+        unread = f"left out {count(len(damaged), 'row')} without an outcome that can be read: {_some_of(damaged)}"
         self.notes = (unread,) if damaged else ()
 
     def sample(self, record: Record) -> Sample | None:

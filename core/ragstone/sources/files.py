@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
+from ragstone.plain import count
 from ragstone.sample import BadLine, Row
 from ragstone.sources.base import Rows, SourceError
 from ragstone.sources.csv_rows import WIDE, csv_rows
@@ -40,7 +41,9 @@ def file_rows(path: str, reader: RowReader) -> Rows:
                 break
         if not bad:
             raise SourceError(f"{name}: is empty: it holds no rows")
-        raise SourceError(f"{name}: no sample in its first {len(bad)} row(s); line {bad[0].line}: {bad[0].problem}")
+        raise SourceError(
+            f"{name}: no sample in its first {count(len(bad), 'row')}; line {bad[0].line}: {bad[0].problem}"
+        )
 
 
 def _opened_rows(path: str, reader: RowReader, name: str) -> Rows:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ragstone.plain import as_dict, as_list
+from ragstone.plain import as_dict, as_list, count
 from ragstone.sample import name_list
 from ragstone.sources.base import Rows, SourceError
 from ragstone.sources.passages import rows_from
@@ -45,7 +45,9 @@ def _check_sizes(footer: Any, columns: Sequence[str], largest: int) -> None:  # 
         packed = sum(part.total_compressed_size for part in parts)
         rows = group.num_rows if size < _DENSEST * packed else 1
         if size > largest * rows:
-            raise SourceError(f"{group.num_rows:,} row(s) have {size:,} bytes, and one may have {largest:,}; {SPLIT}")
+            raise SourceError(
+                f"{count(group.num_rows, 'row')} of {size:,} bytes in all, and one may have {largest:,}; {SPLIT}"
+            )
 
 
 def _root(part: Any) -> str:  # noqa: ANN401 - of pyarrow's footer

@@ -7,7 +7,7 @@ import click
 from ragstone.cli.options import json_option
 from ragstone.live.alarms import Alarm, alerts_in, count_new
 from ragstone.live.commands.options import database_sink
-from ragstone.plain import printable, to_json
+from ragstone.plain import count, printable, to_json
 from ragstone.text.plain import text_table
 
 _NAMES = ("metric", "by", "below", "samples", "sum", "alarm")
@@ -45,7 +45,7 @@ def alarms(ctx: click.Context, /, db: str, reset: bool, as_json: bool) -> None:
     else:
         click.echo(printable(f"{sink.name}: no alert has counted anything"))
     if reset and not as_json:
-        click.echo(f"{len(raised):,} start anew")
+        click.echo(f"{count(len(raised), 'alert')} started anew")
     if raised and not reset:
         ctx.exit(1)
 

@@ -7,7 +7,7 @@ import click
 
 from ragstone.cli.options import json_option
 from ragstone.live.commands.options import database_sink, opened_outbox
-from ragstone.plain import printable, to_json
+from ragstone.plain import count, printable, to_json
 from ragstone.report.report import seconds_of
 from ragstone.results.clean import restored_text
 from ragstone.results.traffic import Feedback
@@ -68,7 +68,7 @@ def forget(
         click.echo(to_json(removed))
         return
     if outbox is not None:
-        waited = f"{removed['waiting']:,} outcomes and feedback that waited"
-        click.echo(printable(f"{outbox}: removed {removed['samples']:,} samples, {waited}"))
-    what = f"removed {removed['outcomes']:,} outcomes, {removed['feedback']:,} feedback"
+        waited = f"{count(removed['waiting'], 'outcome')} and feedback that waited"
+        click.echo(printable(f"{outbox}: removed {count(removed['samples'], 'sample')}, {waited}"))
+    what = f"removed {count(removed['outcomes'], 'outcome')}, {removed['feedback']:,} feedback"
     click.echo(printable(f"{sink.name}: {what}"))

@@ -10,7 +10,7 @@ from ragstone.cli.output import write_page
 from ragstone.cli.report import loaded
 from ragstone.live.commands.options import database_sink, opened_outbox
 from ragstone.live.traffic import Traffic, read_traffic
-from ragstone.plain import printable, to_json
+from ragstone.plain import count, printable, to_json
 
 _outbox_option = click.option("--outbox", metavar="PATH", help="The monitor's outbox=, where samples wait.")
 
@@ -53,4 +53,4 @@ def live_report(db: str, outbox: str | None, since: str | None, out: str | None)
     page = loaded(db, since)
     page.name = page.aggregates().run_name or page.name
     write_page("--out", out, page.html(traffic))
-    click.echo(printable(f"{out}: {len(page):,} outcomes"), err=out == "-")
+    click.echo(printable(f"{out}: {count(len(page), 'outcome')}"), err=out == "-")

@@ -28,7 +28,7 @@ from ragstone.live.database import DatabaseSink
 from ragstone.live.sink import SinkError
 from ragstone.metrics import ContextRelevancy
 from ragstone.metrics.names import metric_names
-from ragstone.plain import printable, to_json
+from ragstone.plain import count, printable, to_json
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -253,15 +253,15 @@ def _why_left(left: "Contents", ended: str, stats: Stats, outbox: str) -> Genera
         if sink.last_error and (sink.lost or left.records.get(name)):
             yield f"{name}: {printable(sink.last_error)}"
     for (name, version), n in left.metrics.items():
-        yield f"{n:,} wait to be scored by {printable(name)} (version {printable(version)})"
+        yield f"waiting to be scored by {printable(name)} (version {printable(version)}): {count(n, 'sample')}"
     for name, n in left.records.items():
         kind, _, address = name.partition(":")
         way = _WAYS.get("again" if name in stats.sinks else kind, "start the app, or --monitor MODULE:NAME")
         way = way.format(shlex.quote(outbox), shlex.quote(address))
-        yield f"{n:,} outcomes wait for {printable(name)}; to deliver them: {printable(way, 10_000)}"
+        yield f"waiting for {printable(name)}: {count(n, 'outcome')}; to deliver them: {printable(way, 10_000)}"
     if left.elsewhere:
-        yield f"{left.elsewhere:,} samples are being scored by another process"
+        yield f"in the hands of another process: {count(left.elsewhere, 'sample')}"
     if left.unreadable:
-        yield f"{left.unreadable:,} samples cannot be read"
+        yield f"not readable: {count(left.unreadable, 'sample')}"
     for part, n in stats.errors.items():
-        yield f"{part}: failed {n:,} times"
+        yield f"{part}: failed {count(n, 'time')}"
