@@ -167,7 +167,7 @@ def test_a_full_disk_is_said_what_was_safe_stays_safe_and_room_helps(path):
     """
     message, kept, put = run_alone(script, path).splitlines()
     assert "that the disk has room" in message
-    assert f"{int(kept):,} outcomes: so much is safe in the journal" in message
+    assert f"Safe in the journal: {int(kept):,} outcomes." in message
     assert 100 < int(kept) == int(put)
     with Journal(path) as journal:
         assert all(journal.outcome(f"key {i}") for i in range(int(put) + 1))
@@ -175,7 +175,9 @@ def test_a_full_disk_is_said_what_was_safe_stays_safe_and_room_helps(path):
 
 def test_a_file_that_another_program_holds_is_waited_for_and_reading_goes_on(path):
     with Journal(path, patience=0.05) as journal, held(path):
-        with pytest.raises(JournalError, match=r"another process has held it for 0\.05 seconds\. 0 outcomes are"):
+        with pytest.raises(
+            JournalError, match=r"another process has held it for 0\.05 seconds\. Safe in the journal: 0 outcomes"
+        ):
             journal.put_outcome("late", score())
         assert journal.outcome("late") is None, "and who only reads does not wait"
     with Journal(path) as patient, ThreadPoolExecutor(1) as pool, held(path) as other:

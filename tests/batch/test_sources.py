@@ -354,8 +354,8 @@ def test_a_bad_line_is_named_and_the_next_one_read(file, line, said):
         ("a.csv", "question,answer\n", r"a\.csv: is empty"),
         ("a.jsonl", gzip.compress(b"\n" * 1_000_002), "line 1,000,001 is blank, as are the 1,000,000 before it"),
         ("a.csv", gzip.compress(b"question\n" + b" \n" * 1_000_002), "line 1,000,002 is blank"),
-        ("a.json", "nonsense", r"a\.json: no sample in its first 1 row\(s\); line 1: not JSON: Expecting value"),
-        ("a.jsonl", CSV * 30, r"a\.jsonl: no sample in its first 20 row\(s\); line 1: not JSON: Expecting value"),
+        ("a.json", "nonsense", r"a\.json: no sample in its first 1 row; line 1: not JSON: Expecting value"),
+        ("a.jsonl", CSV * 30, r"a\.jsonl: no sample in its first 20 rows; line 1: not JSON: Expecting value"),
         ("a.bin", b"\x7fELF\0\0" * 50, r"a\.bin: is neither JSON, CSV, Parquet, Arrow nor .xlsx"),
         ("a.md", "# Title\n", r"a\.md: no column holds a field of a sample; the columns are '# Title': name them with"),
         ("a.csv", "history,id\n[],1\n", "no column holds a field of a sample"),
@@ -661,7 +661,7 @@ def test_a_row_of_parquet_has_a_largest_size_that_its_footer_tells(tmp_path, tex
     body = bytearray(path.read_bytes())
     body[4:400] = bytes(396)  # so that whoever unpacks it fails
     path.write_bytes(body)
-    with pytest.raises(SourceError, match=rf"{len(texts)} row\(s\) have 5,000,\d+ bytes, and one may have 1,000,000"):
+    with pytest.raises(SourceError, match=rf"{len(texts)} rows? of 5,000,\d+ bytes in all, and one may have 1,000,000"):
         list(rows_of(path, largest=1_000_000))
 
 

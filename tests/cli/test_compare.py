@@ -65,7 +65,7 @@ def test_a_gate_that_cannot_tell_is_3_and_markdown_says_so(run, scored):
     a = scored("a", row(1, id="q1"))
     found = run("compare", a, changed(a), "--allow-drop", "0.02", "--markdown")
     assert found.exit_code == 3
-    assert found.stdout.startswith("**`b.jsonl compared with a.jsonl`**\n\n| metric | pairs | `a` | `b` |")
+    assert found.stdout.startswith("**`b.jsonl compared with a.jsonl`**\n\n| metric | `a` | `b` | change |")
     assert (
         "- `context_relevancy`: cannot tell: 1 sample with a score in both, and an interval needs two." in found.stdout
     )

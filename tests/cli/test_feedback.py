@@ -50,8 +50,8 @@ def test_feedback(run: Run, tmp_path: Path) -> None:
     db = database(tmp_path / "r.db", [record("a")])
     done = run("live", "feedback", db, "a", "down", "--comment", "No.")
     assert (done.exit_code, done.stdout, done.stderr) == (0, f"sqlite:{db}: kept thumbs_down\n", "")
-    done = run("live", "feedback", db, "waits", "up")
-    assert done.exit_code == 0
+    done = run("live", "feedback", db, "waits", "up", "--json")
+    assert json.loads(done.stdout) == {"sample_id": "waits", "kept": "thumbs_up", "has_outcome": False}
     assert done.stderr == "Note: no outcome of sample 'waits' is there (yet)\n"
     said = open_results(db).feedback()
     assert {name: (each.value, each.comment) for name, each in said.items()} == {

@@ -1,6 +1,7 @@
 """The entry: `main`, `python -m ragstone`, and what every command does about closed pipes, full disks and Ctrl-C."""
 
 import errno
+import json
 import re
 import runpy
 import sys
@@ -57,3 +58,27 @@ def test_a_fault_of_ours_is_one_sentence_without_keys(monkeypatch, capsys):
         r"ragstone: please report it.\n",
         capsys.readouterr().err,
     )
+
+
+def test_every_command_prints_json():
+    groups, leaves = [cli], []
+    while groups:
+        group = groups.pop()
+        commands = [group.get_command(click.Context(cli), name) for name in group.list_commands(None)]
+        groups += [each for each in commands if isinstance(each, click.Group)]
+        leaves += [each for each in commands if not isinstance(each, click.Group)]
+    without = [each.name for each in leaves if not any("--json" in param.opts for param in each.params)]
+    assert (without, len(leaves) >= 16) == ([], True)
+
+
+def test_json_in_place_of_sentences(run, score, server, six):
+    assert score(six, "--metric", "faithfulness", "--out", "results.jsonl").exit_code == 0
+    for arguments, keys in {
+        ("demo",): {"page", "name", "metrics", "remarks"},
+        ("demo", "--samples", "s.jsonl"): {"samples", "next"},
+        ("doctor", "--llm", server.url): {"ragstone", "python", "packages", "judge", "embedder"},
+        ("label", "results.jsonl", "-n", "2"): {"page", "metric", "samples", "remarks", "next"},
+        ("score", six, "--metric", "faithfulness", "--llm", server.url, "--dry-run"): {"samples", "metrics", "calls"},
+    }.items():
+        done = run(*arguments, "--json")
+        assert (done.exit_code, keys - json.loads(done.stdout).keys()) == (0, set()), arguments

@@ -226,7 +226,7 @@ def test_no_text_from_outside_is_markup():
     text = markdown(comparison, check_drops(comparison, 0.02))
     table, shown, more = text.split("\n\n")[1:4]
     rows = table.splitlines()
-    assert {row.count("|") for row in rows} == {11}
+    assert {row.count("|") for row in rows} == {9}
     assert len(rows) == 2 + len(comparison.metrics)
     outside = re.sub(r"<code>[\w &#;-]*</code>|`[^`\n]*`", "", f"{table}\n{shown}")
     assert not re.search(r"[@`\\<\[#]|evil", outside)

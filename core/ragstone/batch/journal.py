@@ -211,8 +211,8 @@ class Journal:
                     connection.execute(statement, values)
         except JournalError as error:
             raise JournalError(
-                f"{error}. {count(self._put, 'outcome')}: so much is safe in the journal. Fix the cause and run "
-                "again with the same journal: what is in it is not judged again"
+                f"{error}. Safe in the journal: {count(self._put, 'outcome')}. Fix the cause and run "
+                "again with the same journal: those are not judged again"
             ) from error
         for key, _ in replies:
             self._replies.pop(key, None)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ragstone.batch.evaluate import evaluate
-from ragstone.cli.options import NotThere
+from ragstone.cli.options import NotThere, json_option
 from ragstone.cli.output import as_called, called, evidence_lines, sample_lines, write_page
 from ragstone.identity import digest_of, reply_key
 from ragstone.judge import BaseEmbedder, BaseLLM, LLMReply, LLMRequest
+from ragstone.plain import to_json
 from ragstone.report import Report
 from ragstone.results.record import decode_reply
 from ragstone.sample import Sample
@@ -72,7 +73,8 @@ def demo_report(recording: dict[str, Any]) -> Report:
     metavar="FILE",
     help="Only write the samples. A file that holds another text is left as it is.",
 )
-def demo(page: str | None, samples: str | None) -> None:
+@json_option
+def demo(page: str | None, samples: str | None, as_json: bool) -> None:
     """Score six answers about returning shoes, by the metrics of the group rag.
 
     The replies of the embedded judge were recorded: nothing is asked, and nothing fetched. The scores are computed
@@ -82,12 +84,17 @@ def demo(page: str | None, samples: str | None) -> None:
     if samples is not None:
         _write_samples(Path(samples), "".join(f"{json.dumps(sample)}\n" for sample in recording["samples"]).encode())
         next_ = f"{called()} score {shlex.quote(samples)}"
-        click.echo(f"{len(recording['samples'])} samples are in {samples}. Next: {next_}")
+        line = f"{len(recording['samples'])} samples are in {samples}. Next: {next_}"
+        click.echo(to_json({"samples": samples, "next": next_}) if as_json else line)
         return
     report = demo_report(recording)
-    _show(report, recording)
+    if not as_json:
+        _show(report, recording)
     page = page or _in_folder()
     write_page("--report", page, report.html())
+    if as_json:
+        click.echo(to_json({"page": page, **report.figures()}))
+        return
     click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_NEXT)}")
 
 

@@ -10,11 +10,18 @@ from importlib.metadata import PackageNotFoundError, requires, version
 import click
 
 from ragstone._version import __version__
-from ragstone.cli.options import check_model_name, connected_embedder, connected_llm, embedder_option, llm_option
+from ragstone.cli.options import (
+    check_model_name,
+    connected_embedder,
+    connected_llm,
+    embedder_option,
+    json_option,
+    llm_option,
+)
 from ragstone.cli.output import as_called
 from ragstone.errors import describe, without_keys
 from ragstone.judge import DecisionModel, DecisionRequest, Judge, LLMRequest, Question
-from ragstone.plain import printable
+from ragstone.plain import printable, to_json
 
 _EXTRA = re.compile(r"""extra == ['"](.+)['"]""")
 
@@ -22,19 +29,29 @@ _EXTRA = re.compile(r"""extra == ['"](.+)['"]""")
 @click.command(short_help="Say what is installed and whether the judge answers.")
 @llm_option
 @embedder_option
+@json_option
 @click.pass_context
-def doctor(ctx: click.Context, llm: str, embedder: str | None) -> None:
+def doctor(ctx: click.Context, llm: str, embedder: str | None, as_json: bool) -> None:
     """List the installed extras, and ask judge and embedder one small question each.
 
     Exit status: 0 when both answer, 1 when one does not, 2 when a name is none.
     """
     check_model_name("--llm", llm)
     check_model_name("--embedder", embedder or llm)
-    click.echo(f"ragstone {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    for what, packages in _wanted_packages().items():
-        click.echo(f"{what}: {', '.join(map(_version, packages))}")
-    answered = [_try("judge", llm, lambda: _judge(llm)), _try("embedder", embedder, lambda: _embedder(embedder, llm))]
-    ctx.exit(0 if all(answered) else 1)
+    python, system = platform.python_version(), platform.platform()
+    packages = {what: {name: _version(name) for name in names} for what, names in _wanted_packages().items()}
+    facts = {"ragstone": __version__, "python": python, "system": system, "packages": packages}
+    if not as_json:
+        click.echo(f"ragstone {__version__}, Python {python}, {system}")
+        for what, versions in packages.items():
+            click.echo(f"{what}: {', '.join(f'{name} {number}' for name, number in versions.items())}")
+    found = {
+        "judge": _tried("judge", llm, lambda: _judge(llm), quiet=as_json),
+        "embedder": _tried("embedder", embedder, lambda: _embedder(embedder, llm), quiet=as_json),
+    }
+    if as_json:
+        click.echo(to_json({**facts, **found}))
+    ctx.exit(0 if all(each["answers"] for each in found.values()) else 1)
 
 
 def _wanted_packages() -> Mapping[str, list[str]]:
@@ -51,24 +68,29 @@ def _wanted_packages() -> Mapping[str, list[str]]:
 
 def _version(package: str) -> str:
     try:
-        return f"{package} {version(package)}"
+        return version(package)
     except PackageNotFoundError:
-        return f"{package} missing"
+        return "missing"
 
 
-def _try(what: str, spec: str | None, ask: Callable[[], str]) -> bool:
+def _tried(what: str, spec: str | None, ask: Callable[[], str], *, quiet: bool) -> Mapping[str, object]:
+    """Whether a model answers, and what it or its error says."""
     name = spec or "default"
     started = time.perf_counter()
     try:
         answer = ask()
+        line = f"{what} {printable(name)}: {printable(answer)} ({time.perf_counter() - started:.1f} s)"
+        found = {"name": name, "answers": True, "says": answer}
     except click.ClickException as error:
-        click.echo(f"{what}: {printable(as_called(without_keys(error.message)))}")
-        return False
+        says = as_called(without_keys(error.message))
+        line, found = f"{what}: {printable(says)}", {"name": name, "answers": False, "says": says}
     except Exception as error:
-        click.echo(f"{what} {printable(name)}: does not answer: {printable(as_called(describe(error)))}")
-        return False
-    click.echo(f"{what} {printable(name)}: {printable(answer)} ({time.perf_counter() - started:.1f} s)")
-    return True
+        says = as_called(describe(error))
+        line = f"{what} {printable(name)}: does not answer: {printable(says)}"
+        found = {"name": name, "answers": False, "says": says}
+    if not quiet:
+        click.echo(line)
+    return found
 
 
 def _judge(spec: str) -> str:

@@ -139,6 +139,7 @@ group_option = click.option(
     "comparisons then draw groups, not rows. Default: rows of one thread_id, and a conversation's by their histories.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON in place of tables and sentences.")
+open_option = click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
 field_option = click.option(
     "--field",
     "fields",

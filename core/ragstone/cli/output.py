@@ -35,7 +35,7 @@ _LONGEST = 2_000
 def called() -> str:
     """How this command was called, to be pasted before its subcommands."""
     typed = Path(sys.argv[0])
-    if typed.name == "__main__.py":
+    if typed.parts[-2:] == ("ragstone", "__main__.py"):
         return f"{_python()} -m ragstone"
     if typed.stem != "ragstone" or _is_on_path("ragstone", typed.parent):
         return "uv run ragstone" if os.environ.get("UV_RUN_RECURSION_DEPTH") else "ragstone"
@@ -112,6 +112,12 @@ def write_page(option: str, path: str, text: str) -> None:
             target.write(text.encode())
     except OSError as error:
         raise NotThere(f"{option} {path}: cannot write: {_reason(error, path)}") from None
+
+
+def check_shown(opened: bool, out: str) -> None:
+    """Refuse --open where the page is no file."""
+    if opened and out == "-":
+        raise click.UsageError("--open: shows a file; name one for --out")
 
 
 def _reason(error: OSError, path: str) -> str:

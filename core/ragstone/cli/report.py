@@ -14,9 +14,10 @@ from ragstone.cli.options import (
     group_option,
     json_option,
     name_of_scores,
+    open_option,
     unused,
 )
-from ragstone.cli.output import evidence_lines, sample_lines, write_page
+from ragstone.cli.output import check_shown, evidence_lines, sample_lines, write_page
 from ragstone.errors import RagstoneError
 from ragstone.metrics.names import GROUPS
 from ragstone.plain import count, printable, to_json
@@ -47,6 +48,7 @@ _IDS = 5
     help="Where the page goes (- : stdout). A file that is there is replaced. Default: SOURCE-report.html, with a "
     "number where there is one.",
 )
+@open_option
 @json_option
 def make_page(
     source: str,
@@ -55,6 +57,7 @@ def make_page(
     by: tuple[Facet, ...],
     group: str | None,
     out: str | None,
+    opened: bool,
     as_json: bool,
 ) -> None:
     """Make a page of scores.
@@ -75,11 +78,14 @@ def make_page(
     inputs = [("the input", database_file(source)), ("--against", None if against is None else database_file(against))]
     check_apart([("--out", None if out == "-" else out)], inputs)
     check_suffix("--out", out, ".html", ".htm")
+    check_shown(opened, out)
     page = loaded(source, since, group)
     page.name = page.name or Path(source).name
     slices = [(facet, name, slice_cells(means)) for facet in by for name, means in page.by(facet).items()]
     changes = [] if against is None else [compare(against, page, group=group)]
     write_page("--out", out, page.html(*changes))
+    if opened:
+        click.launch(out)
     if as_json:
         figures = {"page": out, **page.figures(), **({"by": _means(page, by)} if by else {})}
         if changes:

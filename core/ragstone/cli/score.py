@@ -242,7 +242,7 @@ def score(
     metrics, thresholds = _with_thresholds(names, given)
     rows = with_fields_said(title, rows) if are_named else rows
     if given["dry"]:
-        ctx.exit(_show_estimate(rows, metrics, given["price"]))
+        ctx.exit(_show_estimate(rows, metrics, given))
     if report is not None:
         check_writable("--report", report, replaced=True)
     printer = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
@@ -499,7 +499,7 @@ def _say_bad_row(row: BadLine) -> None:
         echo(f"line {row.line}: {printable(row.problem)} (skipped)", err=True, needed=False)
 
 
-def _show_estimate(rows: Rows, metrics: Sequence[Metric], price: tuple[float, float] | None) -> int:
+def _show_estimate(rows: Rows, metrics: Sequence[Metric], given: Mapping[str, Any]) -> int:
     """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
 
     def shown() -> Rows:
@@ -508,8 +508,8 @@ def _show_estimate(rows: Rows, metrics: Sequence[Metric], price: tuple[float, fl
                 _say_bad_row(row)
             yield row
 
-    estimated = estimate(shown(), metrics, price=price)
-    click.echo(str(estimated))
+    estimated = estimate(shown(), metrics, price=given["price"])
+    click.echo(to_json(estimated) if given["as_json"] else str(estimated))
     if not estimated.samples:
         click.echo(_NO_SAMPLE, err=True)
     return 2 if estimated.bad_rows or not estimated.samples else 0

@@ -156,18 +156,14 @@ class Corrections(Tabular, dict[str, Correction]):
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """The title, head and rows of a table that has all metrics; the first column is the name."""
         whole = not any(each.by_items for each in self.values())
-        head = ("metric", "labels", "corrected", INTERVAL, "labels alone", INTERVAL, "judge alone", INTERVAL)
-        rows: list[tuple[str, ...]] = [
-            (
-                name,
-                of_groups(f"{each.labels:,}", each.groups),
-                *_mean_cells(each.corrected),
-                *_mean_cells(each.people),
-                *_mean_cells(each.summary),
-            )
-            for name, each in self.items()
-        ]
-        return "What people would say" if whole else "By people's labels", head, rows
+        rows: list[tuple[str, ...]] = []
+        for name, each in self.items():
+            labels = of_groups(count(each.labels, "label"), each.groups)
+            rows.append((name, "corrected", *_mean_cells(each.corrected)))
+            rows.append((name, f"{labels} alone", *_mean_cells(each.people)))
+            rows.append((name, "judge alone", *_mean_cells(each.summary)))
+        title = "What people would say" if whole else "By people's labels"
+        return title, ("metric", "by", "mean", INTERVAL), rows
 
     def conclusion(self) -> str:
         """What people would say, and what the judge says, in a line for each metric that has a corrected mean."""

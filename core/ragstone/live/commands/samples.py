@@ -18,7 +18,8 @@ from ragstone.results.traffic import Feedback
 @click.argument("sample_id", metavar="ID")
 @click.argument("thumb", type=click.Choice(["up", "down"]))
 @click.option("--comment", metavar="TEXT", help="What the person wrote.")
-def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
+@json_option
+def feedback(db: str, sample_id: str, thumb: str, comment: str | None, as_json: bool) -> None:
     """Keep a person's feedback on sample ID, beside its outcomes in DB.
 
     DB is the file of a monitor's SQLiteSink, or the URL of its SQLSink. The latest feedback on a sample counts.
@@ -27,8 +28,10 @@ def feedback(db: str, sample_id: str, thumb: str, comment: str | None) -> None:
     thumbs = Feedback(sample_id=sample_id, value=f"thumbs_{thumb}", comment=comment, at=time.time())
     with closing(database_sink(db)) as sink:
         sink.feedback([thumbs])
-        click.echo(printable(f"{sink.name}: kept {thumbs.value}"))
-        if not sink.has(sample_id):
+        known = sink.has(sample_id)
+        kept = {"sample_id": sample_id, "kept": thumbs.value, "has_outcome": known}
+        click.echo(to_json(kept) if as_json else printable(f"{sink.name}: kept {thumbs.value}"))
+        if not known:
             click.echo(f"Note: no outcome of sample {sample_id!r} is there (yet)", err=True)
 
 

@@ -45,7 +45,8 @@ def stats(db: str, outbox: str | None, as_json: bool) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False, allow_dash=True), help="Where the page goes. Default: DB-report.html."
 )
-def live_report(db: str, outbox: str | None, since: str | None, out: str | None) -> None:
+@json_option
+def live_report(db: str, outbox: str | None, since: str | None, out: str | None, as_json: bool) -> None:
     """Make the page of `ragstone report DB`, with alarms, waiting and unscored samples in front."""
     out = out or unused(f"{Path(database_file(db) or 'ragstone').stem}-report.html")
     check_apart([("--out", None if out == "-" else out)], [("DB", database_file(db)), ("--outbox", outbox)])
@@ -53,4 +54,7 @@ def live_report(db: str, outbox: str | None, since: str | None, out: str | None)
     page = loaded(db, since)
     page.name = page.aggregates().run_name or page.name
     write_page("--out", out, page.html(traffic))
+    if as_json:
+        click.echo(to_json({"page": out, **page.figures(), "traffic": traffic}), err=out == "-")
+        return
     click.echo(printable(f"{out}: {count(len(page), 'outcome')}"), err=out == "-")

@@ -104,7 +104,7 @@ def worker(
     path = Path(outbox)
     left = _contents(path, make=follow and monitor is not None)
     if not (left.samples or left.records or follow):
-        click.echo(printable(f"{outbox}: nothing in it"))
+        click.echo(_summary(Stats(), {}, 0, as_json=True) if as_json else printable(f"{outbox}: nothing in it"))
         return
     if monitor is None:
         scoring = _monitor_of_options(path, left, options, follow=follow)
