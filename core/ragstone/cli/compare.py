@@ -1,11 +1,9 @@
 """`ragstone compare`: two result files in, which system is better out."""
 
-import shlex
-
 import click
 
 from ragstone.cli.options import check_apart, group_option, json_option
-from ragstone.cli.output import called
+from ragstone.cli.output import as_called
 from ragstone.plain import printable, to_json
 from ragstone.report import Comparison, compare
 from ragstone.report.checks import check_drops, status_of
@@ -84,18 +82,11 @@ def compare_files(
     """  # noqa: D301 - click's mark for lines that stay as they are
     check_apart([("B", b)], [("A", a)])
     comparison = compare(a, b, any_version=any_version, group=group)
-    files = f"{shlex.quote(a)} {shlex.quote(b)}"
-    ctx.exit(conclude(comparison, files, drops, rarest, markdown=markdown, as_json=as_json))
+    ctx.exit(conclude(comparison, drops, rarest, markdown=markdown, as_json=as_json))
 
 
 def conclude(
-    comparison: Comparison,
-    files: str,
-    drops: tuple[str, ...],
-    rarest: float,
-    *,
-    markdown: bool,
-    as_json: bool = False,
+    comparison: Comparison, drops: tuple[str, ...], rarest: float, *, markdown: bool, as_json: bool = False
 ) -> int:
     """Print a comparison, check it against the drops that are allowed, and return the exit status."""
     everywhere, by_name = _drops(drops)
@@ -108,9 +99,7 @@ def conclude(
     elif markdown:
         click.echo(as_markdown(comparison, checks))
     else:
-        label = f"{called()} label {files} --metric {next(iter(comparison.metrics))}"
-        text = str(comparison).replace("ragstone label A B --metric NAME", label)
-        click.echo("\n".join([text, *(printable(str(each), 1_000) for each in checks)]))
+        click.echo("\n".join([as_called(str(comparison)), *(printable(str(each), 1_000) for each in checks)]))
     return status_of(checks)
 
 

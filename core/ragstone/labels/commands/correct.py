@@ -1,7 +1,5 @@
 """`ragstone correct`: results and people's labels in, what people would say of all samples out."""
 
-import shlex
-
 import click
 
 from ragstone.cli.compare import any_version_option, conclude, drop_option, markdown_option, rarest_option
@@ -90,8 +88,7 @@ def correct(
             old, new, labels, any_version=any_version, drawn_at_random=drawn_at_random, group=group
         )
         text = page and new.html(comparison)
-        files = f"{shlex.quote(results)} {shlex.quote(other)}"
-        status = conclude(comparison, files, drops, rarest, markdown=markdown, as_json=as_json)
+        status = conclude(comparison, drops, rarest, markdown=markdown, as_json=as_json)
     if page and text:
         write_page("--page", page, text)
         click.echo(f"Page: {page}", err=True)
