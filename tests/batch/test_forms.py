@@ -200,6 +200,30 @@ def test_rows_that_may_be_samples_are(other, file):
     assert len(list(rows_of(file((HEAD, ONE, other))))) == 2
 
 
+@pytest.mark.parametrize(
+    ("rows", "way"),
+    [
+        ((HEAD, ONE, ("q1", Q, "p2", D, A)), "rows_by='query_id'"),
+        ((("question", "passage", "answer"), (Q, C, A), (Q, D, A)), "rows_by='question'"),
+        ((("question", "passage", "answer"), (Q, C, A), (Q, D, "")), "rows_by='question'"),
+    ],
+    ids=["each has the answer", "no id", "no id, one answer"],
+)
+def test_rows_that_may_be_passages_are_said(rows, way, file):
+    first, _ = rows_of(file(rows))
+    assert (
+        first.first.part
+        == f"each row by itself; if rows are passages of one answer: evaluate(rows_of(..., {way}), ...)"
+    )
+    assert rows_of(file((HEAD, ONE, NEXT))).__next__().first.part == ""
+
+
+def test_passages_of_several_columns_are_in_the_order_of_their_numbers(file):
+    head = ("question", "context_10", "context_2", "context_1", "answer")
+    (row,) = rows_of(file((head, (Q, "j", "b", "a", A), (Q, "J", "B", "A", A))), rows_by="question")
+    assert row.sample.retrieved_contexts == ("a", "A", "b", "B", "j", "J")
+
+
 def test_what_cannot_be_one_row_is_said(file):
     path = file((HEAD, ONE, NEXT, TWO))
     with pytest.raises(SourceError, match="query_id 'q1' comes again behind other rows; sort them by query_id"):

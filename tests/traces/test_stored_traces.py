@@ -102,6 +102,12 @@ def test_the_user_names_fields_and_tools() -> None:
     assert row.sample.retrieved_contexts == ("Emma is a novel.", "It rains.")
 
 
+def test_a_tool_that_is_not_there_is_said() -> None:
+    *_, last = traces([APP, span("look up", "app", "TOOL", said="x")], retriever_tools=["lookup"])
+    assert isinstance(last, BadLine)
+    assert last.problem == "retriever_tools: no tool is called 'lookup'; there are 'look up'"
+
+
 def test_a_failed_run_has_no_answer_and_says_why() -> None:
     (row,) = traces([{**span("app", asked="Who?", said="Half an"), **FAILED}])
     assert isinstance(row, Row)

@@ -56,7 +56,7 @@ class Recording:
         self._bad_rows: list[BadLine] = []
         self._rows = self._not_asked = 0
         # What was there in the first row and was not read.
-        self._unread = ""
+        self._unread = self._part = ""
         # Whether all samples lacked an input, by the metric.
         self._lacking: dict[str, bool] = {}
 
@@ -72,7 +72,7 @@ class Recording:
         self._rows += 1
         self._not_asked += not row.asked
         if row.row.first is not None:
-            also = row.row.first.also()
+            also, self._part = row.row.first.also(), row.row.first.part
             self._unread = f"row {row.row.line} {also}" if also else ""
         unscored = 0
         for record in records:
@@ -91,6 +91,7 @@ class Recording:
         from ragstone.report.report import Report
 
         said = list(notes)
+        said += [f"samples: {self._part}"] if self._part else []
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]
         if lacking and self._unread:
             said.append(f"{', '.join(lacking)}: every sample lacks an input; {self._unread}")

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ragstone.fields.names import FieldName, strongly
-from ragstone.fields.read import Read, read
+from ragstone.fields.names import strongly
+from ragstone.fields.read import read
 from ragstone.plain import fields_of, is_mapping
 from ragstone.sample import BadLine, name_list
 from ragstone.sources.base import Rows, SourceError
@@ -75,47 +75,47 @@ def _one_of(rows: Sequence[Mapping[Any, object]]) -> Mapping[Any, object] | BadL
 
 
 def _apart(items: Iterator[tuple[int, object]], reader: RowReader) -> Items:
-    """The items, if they are not a passage each of one answer.
+    """The items, if they are not a passage each of one answer; where the first two may be, the reader notes it.
 
     Raises:
         SourceError: Two rows share id and question, have different passages, and one answer. The message has the way.
     """
-    name: str | None = None
-    before: Mapping[Any, object] | None = None
     held: tuple[int, object] | None = None
+    name, before = "", dict[Any, object]()
     for number, item in items:
         entries = _entries(item) or {}
-        name = id_of_question(entries) if held is None else name
-        if held is not None:
-            if before and entries and _share(name, before, entries):
+        if held is None:
+            name = id_of_question(entries) or _name_of_question(entries)
+        elif before.get(name) is not None and before.get(name) == entries.get(name):
+            one, other = (read(each, CELLS) for each in (before, entries))
+            answers = [python_value(each.value("response")) or "" for each in (one, other)]
+            # Spreadsheets leave out what is the same as above.
+            same = other.value("user_input") in (None, one.value("user_input"))
+            passages = [[row.get(each) for each in row if is_passage(each)] for row in (before, entries)]
+            if not same or passages[0] == passages[1]:
+                answers = ["", ""]
+            once = "" in answers and any(answers)
+            if once and id_of_question(entries):
                 raise SourceError(
                     f"rows {held[0]} and {number} have one {name} and one question, two passages and one answer: each "
-                    f"row is a passage; to score the answer by all of them: {reader.way_by(str(name))}"
+                    f"row is a passage; to score the answer by all of them: {reader.way_by(name)}"
                 )
+            if once or answers[0] == answers[1] != "":
+                way = f"each row by itself; if rows are passages of one answer: {reader.way_by(name)}"
+                reader.part = reader.part or way
+        if held is not None:
             yield held
-        held, before = (number, item), entries
-        if name is None:
-            yield held
-            yield from items
-            return
+        held, before = (number, item), dict(entries)
+        if not name:
+            break
     if held is not None:
         yield held
+    yield from items
 
 
-def _share(name: str | None, one: Mapping[Any, object], other: Mapping[Any, object]) -> bool:
-    """Whether two rows are passages of one answer."""
-    if name is None or one.get(name) is None or one.get(name) != other.get(name):
-        return False
-    ours, others = read(one, CELLS), read(other, CELLS)
-    passages = [[row.get(each) for each in row if is_passage(each)] for row in (one, other)]
-    answered = [_has(ours, "response"), _has(others, "response")]
-    # Spreadsheets leave out what is the same as above.
-    same = others.value("user_input") in (None, ours.value("user_input"))
-    return same and passages[0] != passages[1] and any(answered) and not all(answered)
-
-
-def _has(reading: Read, field: FieldName) -> bool:
-    return bool(python_value(reading.value(field)))
+def _name_of_question(entries: Mapping[Any, object]) -> str:
+    found = read(entries, CELLS, ("user_input",)).found.get("user_input")
+    return "" if found is None else found.name
 
 
 def _entries(item: object) -> Mapping[Any, object] | None:

@@ -179,15 +179,15 @@ def traces(
     """The rows of stored traces, lazily: a `Row` for each run of an app, a `BadLine` for each other trace.
 
     Spans are read as live runs are: question and answer of the outermost span, contexts of its searches, as far as the
-    call that answered has read them. docs/traces.md has the forms. The id of a trace is its sample's id, and who asked,
-    and in which conversation, stands in the metadata.
+    call that answered has read them. docs/traces.md has the forms. The id of a trace is its sample's id, and the name
+    of its run stands in the metadata.
 
     Args:
         source: The path of a file of traces, or a list from a tool's client: runs, spans or traces, as mappings or
             objects.
         fields: The key by the sample's field, where a span's inputs or outputs have it under no known name. Dots lead
             inward.
-        retriever_tools: Names of tools whose texts are contexts.
+        retriever_tools: Names of tools whose texts are contexts. A name that no tool has is a bad row at the end.
 
     Raises:
         SourceError: A file cannot be read, or none of its first 20 traces is a sample.

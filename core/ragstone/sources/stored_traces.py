@@ -232,6 +232,7 @@ class TraceReader:
         numbers = count(1)
         kept: dict[str, list[Span]] = {}
         over: set[str] = set()
+        tools: set[str] = set()
         for line, item in items:
             try:
                 spans = [*spans_in(item)]
@@ -242,6 +243,7 @@ class TraceReader:
             if not spans:
                 yield BadLine(next(numbers), f"line {line}: {problem}")
             for span in spans:
+                tools |= {span.name} if span.kind == "tool" else set()
                 if span.trace not in over:
                     kept.setdefault(span.trace, []).append(span)
             while len(kept) > MOST_OPEN and not whole:
@@ -250,6 +252,9 @@ class TraceReader:
                 yield from self._rows_of(trace, kept.pop(trace), numbers)
         for trace, spans in kept.items():
             yield from self._rows_of(trace, spans, numbers)
+        if unknown := sorted({*self.retriever_tools} - tools):
+            there = f"there are {name_list(sorted(tools))}" if tools else "there are no tools"
+            yield BadLine(next(numbers), f"retriever_tools: no tool is called {name_list(unknown)}; {there}")
 
     def _rows_of(self, trace: str, spans: Sequence[Span], numbers: Iterator[int]) -> Iterator[Row | BadLine]:
         try:
