@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragstone.sample import BadLine, Row
-from ragstone.sources import rows_of, traces
+from ragstone.sources import SourceError, rows_of, traces
 
 
 def span(key: str, above: str | None = None, kind: str = "CHAIN", trace: str = "t", **rest: Any) -> dict[str, Any]:
@@ -106,6 +106,8 @@ def test_a_tool_that_is_not_there_is_said() -> None:
     *_, last = traces([APP, span("look up", "app", "TOOL", said="x")], retriever_tools=["lookup"])
     assert isinstance(last, BadLine)
     assert last.problem == "retriever_tools: no tool is called 'lookup'; there are 'look up'"
+    with pytest.raises(SourceError, match="names tools of stored traces, and there are none"):
+        rows_of([{"question": "Who?"}], retriever_tools=["lookup"])
 
 
 def test_a_failed_run_has_no_answer_and_says_why() -> None:

@@ -67,6 +67,7 @@ _SECTIONS = {
         "settings",
         "fields",
         "rows_by",
+        "retriever_tools",
         "group",
     ),
     "What comes out": ("out", "no_texts", "report", "explain", "verbose", "as_json"),
@@ -127,6 +128,13 @@ _SECTIONS = {
     metavar="KEY",
     help="Rows that share the value of this key or column are one sample, each with one of its passages; they have to "
     "stand together.",
+)
+@click.option(
+    "--retriever-tool",
+    "retriever_tools",
+    multiple=True,
+    metavar="NAME",
+    help="Of stored traces: a tool whose texts are contexts; repeat it.",
 )
 @group_option
 @click.option(
@@ -234,7 +242,13 @@ def score(
         given["journal"], given["resume"] = given["resume"], None
     _check(file, out, report, given)
     mapping = parse_keys("--field", "FIELD", given["fields"], SAMPLE_FIELDS)
-    rows = rows_of(file, mapping, naming="--field {field}={key}", rows_by=given["rows_by"])
+    rows = rows_of(
+        file,
+        mapping,
+        naming="--field {field}={key}",
+        rows_by=given["rows_by"],
+        retriever_tools=given["retriever_tools"],
+    )
     ctx.call_on_close(partial(_close, cast("Generator[object, None, None]", rows)))
     title = "standard input" if file == "-" else Path(file).name
     are_named = bool(names)

@@ -21,10 +21,13 @@ def rows_from(items: Items, reader: RowReader, *, table: bool = False) -> Rows:
     """The rows of a source's items, each behind its number; where these are spans, those of stored traces.
 
     Raises:
-        SourceError: Rows are passages of one answer, or rows of one value do not stand together.
+        SourceError: Tools of traces are named, and there are none; rows are passages of one answer, or rows of one
+            value do not stand together.
     """
     if reader.of_traces:
         return reader.trace_rows(items)
+    if reader.retriever_tools:
+        raise SourceError("retriever_tools: names tools of stored traces, and there are none here; leave it out")
     items = _together(items, reader.rows_by) if reader.rows_by else _apart(iter(items), reader)
     return (reader.row(number, item, table=table) for number, item in items)
 

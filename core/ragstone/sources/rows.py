@@ -27,6 +27,7 @@ def rows_of(
     naming: str = NAMING,
     largest: int = LARGEST,
     rows_by: str | None = None,
+    retriever_tools: Collection[str] = (),
 ) -> Rows:
     """The rows of a source, lazily: a `Row` per sample, a `BadLine` per other row.
 
@@ -55,6 +56,7 @@ def rows_of(
         rows_by: The key or column whose value the rows of one answer share, such as "query_id", if each has one
             passage. They become one sample, with the passages in order, and the value as its id. They have to
             stand together.
+        retriever_tools: Of stored traces, the names of tools whose texts are contexts: see `traces`.
         largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 
     Returns:
@@ -79,7 +81,8 @@ def rows_of(
     from ragstone.sources.passages import rows_from
     from ragstone.sources.reader import RowReader
 
-    reader = RowReader(fields, naming, largest, rows_by=rows_by)
+    tools = checked("retriever_tools", retriever_tools, frozenset[str])
+    reader = RowReader(fields, naming, largest, tools, rows_by)
     if isinstance(source, (str, PathLike)):
         return _rows_of_file(source, reader)
     kind = type(source).__name__
