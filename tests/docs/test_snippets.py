@@ -1,7 +1,7 @@
-"""Every Python block of README and docs/ runs, with what an app has: models, a chain, an engine, a file of samples.
+"""Every Python block of README and docs/ runs as pasted, in order, beside an app's `chain` and a file rows.jsonl.
 
-A block behind `<!-- not run: REASON -->` is another library's, or needs what no test has. The pages of the frameworks run
-as pasted: they have no names but their own, no key and no server.
+A block behind `<!-- not run: REASON -->` asks a service that no test has. A server on loopback is the judge; the pages of
+the frameworks need neither key nor server.
 """
 
 import ast
@@ -12,16 +12,11 @@ import re
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import ragstone
-from ragstone import ContextRelevancy, Monitor, Sample, Score
-from ragstone.live import CallableSink, SQLSink
-from ragstone.metrics import Faithfulness
-from ragstone.testing import FakeEmbedder, FakeLLM
+from ragstone import Monitor
 
-from ..support.judges import obliging, served  # noqa: TID252
+from ..support.judges import served  # noqa: TID252
 from ..support.openai_server import OpenAIServer  # noqa: TID252
 from .test_pages import PAGES, ROOT
 
@@ -35,25 +30,6 @@ pytestmark = [
 ]
 
 
-def of_frameworks():
-    """An app's objects: LangChain's and LlamaIndex' own, offline."""
-    pytest.importorskip("langchain_core")
-    from langchain_core.documents import Document
-    from langchain_core.runnables import RunnableLambda
-
-    pytest.importorskip("llama_index.core")
-    from llama_index.core import MockEmbedding, VectorStoreIndex
-    from llama_index.core.llms import MockLLM
-    from llama_index.core.schema import TextNode
-
-    index = VectorStoreIndex([TextNode(text="Emma is a novel.")], embed_model=MockEmbedding(embed_dim=8))
-    return {
-        "documents": [Document("Emma is a novel by Jane Austen.")],
-        "chain": RunnableLambda(lambda question: "Jane Austen did."),
-        "engine": index.as_query_engine(llm=MockLLM()),
-    }
-
-
 @pytest.fixture
 def uninstrumented():
     """Nothing of an app that is instrumented stays so."""
@@ -65,44 +41,21 @@ def uninstrumented():
 
 @pytest.fixture
 def app(tmp_path, monkeypatch, uninstrumented):
+    pytest.importorskip("langchain_core")
+    from langchain_core.runnables import RunnableLambda
+
     monkeypatch.chdir(tmp_path)
-    judge, question = FakeLLM(obliging), "Who wrote Emma?"
-    sample = Sample(id="1", user_input=question, retrieved_contexts=["Emma is by Jane Austen."], response="She did.")
-    row = sample.model_dump(include={"id", "user_input", "retrieved_contexts", "response"})
+    question = "Who wrote Emma?"
+    row = {"id": "1", "user_input": question, "retrieved_contexts": ["Emma is by Jane Austen."], "response": "She did."}
     Path("rows.jsonl").write_text(json.dumps({**row, "metadata": {"document": "emma.txt"}}))
-    monitors = []
-
-    def monitor(*args, **options):
-        options.setdefault("sinks", CallableSink(lambda records: None))
-        monitors.append(Monitor(*args, **options))
-        return monitors[-1]
-
     with OpenAIServer(served, models=["gpt-5-mini"]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        names = of_frameworks() | {name: getattr(ragstone, name) for name in ragstone.__all__}
-        names |= {
-            "judge": judge,
-            "embedder": FakeEmbedder(vectors=lambda texts: np.ones((len(texts), 2), dtype=np.float32)),
-            "samples": [sample],
-            "sample": sample,
-            "Score": Score,
-            "rows": [{"question": question, "reference_contexts": ["So."], "contexts": ["So."], "answer": "So."}],
-            "question": question,
-            "contexts": ["So."],
-            "metric": Faithfulness(llm=judge),
-            "metrics": [ContextRelevancy(llm=judge)],
-            "old": [sample],
-            "new": [sample],
-            "trace_id": "request 7",
-            "url": "postgresql+psycopg://me@127.0.0.1:1/rag",
-            "SQLSink": SQLSink,
-            "monitor": monitor(Faithfulness(llm=judge)),
-            "my_client": None,
-        }
+        names = {"chain": RunnableLambda(lambda question: "Jane Austen did.")}
         yield names
-        for each in {id(each): each for each in (*monitors, *names.values()) if isinstance(each, Monitor)}.values():
-            each.close(5)
+        for each in names.values():
+            if isinstance(each, Monitor):
+                each.close(5)
 
 
 @pytest.mark.parametrize(
