@@ -1,8 +1,19 @@
 """Packages whose public names are loaded when first used (PEP 562)."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+
+
+def words_of(name: str) -> str:
+    """A class's name in words, as metrics are called.
+
+    Example:
+        >>> words_of("RAGScore"), words_of("ContextRelevancy")
+        ('rag_score', 'context_relevancy')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def front_door(
@@ -20,6 +31,12 @@ def front_door(
 
     def load(name: str) -> object:
         if name not in homes:
+            # Loaded where a name is none.
+            from ragstone.renamed import class_meant
+
+            metrics = {words_of(each): each for each, module in homes.items() if module == "ragstone.metrics"}
+            if metrics and (meant := class_meant(words_of(name), metrics)):
+                raise ImportError(f"{package} has no {name!r}; write `from {package} import {meant}`")
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:
             return getattr(import_module(homes[name]), name)

@@ -29,6 +29,9 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     "": {
         **_JUDGES,
         "async_mode": "write nothing: `await metric.ascore(...)` is async",
+        **dict.fromkeys(("criteria", "definition"), "write question="),
+        "embedder": "write nothing: it embeds nothing",
+        "evaluation_params": "write sees=",
         "include_reason": "write reason=True",
         "strict_mode": "write threshold=, the best value",
         "verbose_mode": "write nothing: print(outcome) shows each verdict",
@@ -76,6 +79,42 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
 }
 
 
+_METRICS: Mapping[str, str] = {
+    "accuracy": "factual_correctness", "answer_relevance": "response_relevancy",
+    "answer_relevancy": "response_relevancy", "aspect_critic": "a Criterion", "coherence": "a Criterion",
+    "completeness": "response_completeness", "context_utilization": "context_precision",
+    "contextual_precision": "context_precision", "contextual_recall": "context_recall",
+    "contextual_relevancy": "context_relevancy", "correctness": "factual_correctness", "g_eval": "a Criterion",
+    "geval": "a Criterion", "groundedness": "faithfulness", "hallucination": "faithfulness",
+    "llm_context_precision_with_reference": "context_precision",
+    "llm_context_precision_without_reference": "context_precision", "llm_context_recall": "context_recall",
+    "precision": "context_precision", "recall": "context_recall", "relevance": "response_relevancy",
+    "relevancy": "response_relevancy", "summarization": "summarization_score", "summary_score": "summarization_score",
+    "toxicity": "a Criterion",
+}  # fmt: skip
+"""ragstone's metrics by what other libraries call them."""
+_CLASSES = {"a Criterion": "Criterion", "llm_test_case": "Sample", "single_turn_sample": "Sample"}
+
+
+def near_metric(words: str, known: Sequence[str]) -> str:
+    """The metric that may be meant, by another library's name or a slip of the finger; "" where none is near."""
+    words = words.removesuffix("_metric")
+    near = [words] if words in known else get_close_matches(words, known, n=1, cutoff=0.85)
+    return _METRICS.get(words) or "".join(near)
+
+
+def class_meant(words: str, metrics: Mapping[str, str]) -> str:
+    """The class of `ragstone` that another library's name, or a metric's, means; "" for none.
+
+    Args:
+        words: The name in words.
+        metrics: The classes of metrics by their names.
+    """
+    words = words.removesuffix("_metric")
+    words = _METRICS.get(words, words)
+    return metrics.get(words) or _CLASSES.get(words, "")
+
+
 def refuse_options(
     owner: str, given: Iterable[str], known: Iterable[str], further: Mapping[str, str] | None = None
 ) -> None:
@@ -99,7 +138,7 @@ def refuse_options(
     meant = {**_OPTIONS.get(owner, _OPTIONS[""]), **(further or {})}
     for option in given:
         if option not in known:
-            near = "".join(f"write {each}=" for each in get_close_matches(option, known, n=1))
+            near = "".join(f"write {each}=" for each in get_close_matches(option, known, n=1, cutoff=0.75))
             way = meant.get(option) or near or f"`help({owner})` lists those that there are"
             raise TypeError(f"{option}: {owner} has no such option; {way}")
 
@@ -109,11 +148,11 @@ def check_arguments(
 ) -> None:
     """Refuse, by a TypeError, what the `__init__` of a metric's class does not take."""
     taken = inspect.signature(init)
+    if not any(each.kind is each.VAR_KEYWORD for each in taken.parameters.values()):
+        refuse_options(metric, options, taken.parameters)
     try:
         taken.bind(None, *given, **options)
     except TypeError as error:
-        if not any(each.kind is each.VAR_KEYWORD for each in taken.parameters.values()):
-            refuse_options(metric, options, taken.parameters)
         raise TypeError(f"{metric}: {error}; the judge comes first, and options by name") from None
 
 

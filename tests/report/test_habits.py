@@ -6,7 +6,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ragstone import ContextRelevancy, Faithfulness, ResponseRelevancy, Score, Unscored, Verdict, compare, evaluate
+from ragstone import (
+    ContextRelevancy,
+    Criterion,
+    Faithfulness,
+    ResponseRelevancy,
+    Score,
+    Unscored,
+    Verdict,
+    compare,
+    evaluate,
+)
 from ragstone.testing import FakeLLM
 
 ROW = {"question": "Who wrote Emma?", "contexts": "Jane Austen did. It rains.", "answer": "Jane Austen."}
@@ -61,6 +71,7 @@ def test_an_error_of_a_propertys_own_stays_and_copies_are_equal():
             "embeddings: ResponseRelevancy has no such option; write embedder=",
         ),
         (lambda: Faithfulness(treshold=0.5), "treshold: Faithfulness has no such option; write threshold="),
+        (lambda: Criterion(criteria="Is it?"), "criteria: Criterion has no such option; write question="),
         (lambda: Faithfulness(colour=1), "`help(Faithfulness)` lists those that there are"),
         (lambda: Faithfulness(None, 0.5), "Faithfulness: too many positional arguments; the judge comes first"),
         (
@@ -78,6 +89,17 @@ def test_an_option_of_another_library_is_answered_with_ours(call, said):
     with pytest.raises(TypeError) as caught:
         call()
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("faithfulness", "Faithfulness"), ("AnswerRelevancyMetric", "ResponseRelevancy"), ("LLMTestCase", "Sample")],
+)
+def test_an_import_of_another_library_is_answered_with_ours(name, meant):
+    with pytest.raises(ImportError, match=f"ragstone has no '{name}'; write `from ragstone import {meant}`"):
+        exec(f"from ragstone import {name}")
+    with pytest.raises(ImportError, match="cannot import name 'Colour'"):
+        exec("from ragstone import Colour")
 
 
 def test_a_metric_of_ones_own_has_an_init_of_its_own():

@@ -117,10 +117,11 @@ async def aevaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - o
 
 
 def _run_of(*samples: Any, **others: Any) -> BatchRun:  # noqa: ANN401 - of `BatchRun`
+    taken = inspect.signature(BatchRun)
+    refuse({name: value for name, value in others.items() if name not in taken.parameters})
     try:
-        given = inspect.signature(BatchRun).bind(*samples, **others)
+        given = taken.bind(*samples, **others)
     except TypeError as error:
-        # Python's own would name the class, and what is missing before what is wrong.
-        refuse({name: value for name, value in others.items() if name not in inspect.signature(BatchRun).parameters})
+        # Python's own would name the class.
         raise TypeError(f"evaluate: {error}; samples and metrics come by position, llm= and others by name") from None
     return BatchRun(*given.args, **given.kwargs)

@@ -4,12 +4,12 @@ A metric is "response_relevancy" (one of `ragstone.metrics`) or "my_pkg:Polite";
 """
 
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
 from ragstone import metrics as _package
+from ragstone._front_door import words_of
 from ragstone.judge_names import RegistryError, is_entry_point, load_entry_point
 from ragstone.metrics.base import OBJECTS, Metric, gets_embedder
 from ragstone.metrics.models import embedder_of, judge_of, naming
@@ -21,20 +21,6 @@ GROUPS: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "golden": {"context_recall": {}, "factual_correctness": {}},
 }
 """Metrics, with their options, that one name stands for."""
-_ELSEWHERE = {
-    "accuracy": "factual_correctness", "answer_relevance": "response_relevancy",
-    "answer_relevancy": "response_relevancy", "aspect_critic": "a Criterion", "coherence": "a Criterion",
-    "completeness": "response_completeness", "context_utilization": "context_precision",
-    "contextual_precision": "context_precision", "contextual_recall": "context_recall",
-    "contextual_relevancy": "context_relevancy", "correctness": "factual_correctness", "g_eval": "a Criterion",
-    "geval": "a Criterion", "groundedness": "faithfulness", "hallucination": "faithfulness",
-    "llm_context_precision_with_reference": "context_precision",
-    "llm_context_precision_without_reference": "context_precision", "llm_context_recall": "context_recall",
-    "precision": "context_precision", "recall": "context_recall", "relevance": "response_relevancy",
-    "relevancy": "response_relevancy", "summarization": "summarization_score", "summary_score": "summarization_score",
-    "toxicity": "a Criterion",
-}  # fmt: skip
-"""ragstone's metrics by what other libraries call them."""
 
 
 def metric_names() -> tuple[str, ...]:
@@ -87,22 +73,15 @@ def metric_class(name: str) -> type[Metric]:
         names = [each.strip() for each in name.split(",")]
         raise RegistryError(f"{name[:200]!r} is several names; give each by itself: {' and '.join(map(repr, names))}")
     if not is_entry_point(name):
-        near = _near_metric(name, (*known, *GROUPS))
+        # Loaded where a name is none.
+        from ragstone.renamed import near_metric
+
+        near = near_metric(words_of(name), (*known, *GROUPS))
+        near = f". Did you mean {near}?" if near else ""
         there = f"there are {', '.join((*known, *GROUPS))}, or module:Class"
         raise RegistryError(f"there is no metric {name[:200]!r}; {there}{near}")
     own = _own_metric(name)
     return own if isinstance(own, type) else type(own)
-
-
-def _near_metric(name: str, known: Sequence[str]) -> str:
-    """The metric that may be meant, by another library's name or a slip of the finger; "" where none is near."""
-    # Loaded when first used.
-    import difflib
-
-    words = _words(name).removesuffix("_metric")
-    meant = words if words in known else _ELSEWHERE.get(words)
-    near = [meant] if meant else difflib.get_close_matches(words, known, n=1, cutoff=0.85)
-    return f". Did you mean {near[0]}?" if near else ""
 
 
 def metric_name(name: str) -> str:
@@ -188,11 +167,7 @@ def _types(cls: type[Metric]) -> dict[str, Any]:
 def _class_names() -> dict[str, str]:
     """Return the class names of ragstone's metrics by the metrics' names, which are the same words."""
     names = dir(_package)
-    return {_words(name): name for name in names if name not in ("Metric", "Criterion")}
-
-
-def _words(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    return {words_of(name): name for name in names if name not in ("Metric", "Criterion")}
 
 
 def metrics_from(
