@@ -7,7 +7,7 @@ from ragstone.report import MetricInfo, Report, compare
 from ragstone.results.record import Record
 from ragstone.testing import FakeLLM
 
-from .reports import report, scored
+from .reports import records, report, scored
 
 COSTS = [
     ("faithfulness", "claim", "unsupported", "the contexts do not support a claim of the answer"),
@@ -47,6 +47,17 @@ def test_a_criterion_is_named_by_its_question():
     )
     found = evaluate([Sample(user_input="Why?", response="Look it up.")], polite)
     assert found.conclusion() == "polite: 0.000 on average. In 1 of 1 sample “Is it polite?” is not answered “good”."
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [((0.0, 1.0), "other, the weakest metric: 0.500 on average."), (None, "demo: 0.750 on average."),
+     ((0.0, 0.5), "demo, the weakest metric: 0.750 on average.")],
+)  # fmt: skip
+def test_the_weakest_metric_is_named_only_where_all_bounds_are_known(bounds, said):
+    infos = [MetricInfo("demo", "1", "judge", (0.0, 1.0)), MetricInfo("other", "1", "judge", bounds)]
+    given = [*records([0.75]), *records([0.5], metric="other")]
+    assert Report.of(given, infos).conclusion() == said
 
 
 @pytest.mark.parametrize(

@@ -443,12 +443,14 @@ class Report(Tabular):
             held = f" {count(len(self.bad_rows), 'row')}, and none held a sample." if self.bad_rows else ""
             return f"Nothing was scored.{held}"
         summaries = self.summary()
-        lost = {name: each.info.lost(each.mean) for name, each in summaries.items() if each.mean is not None}
-        if not lost:
+        scored = {name: (each, each.mean) for name, each in summaries.items() if each.mean is not None}
+        if not scored:
             return "No sample has a score: the reasons are below."
-        name = max(lost, key=lost.__getitem__)
+        # Where bounds are not known, nobody knows how weak a mean is.
+        known = {name: each.info.lost(mean) for name, (each, mean) in scored.items() if each.info.bounds is not None}
+        name = max(known, key=known.__getitem__) if known else next(iter(scored))
         weakest = summaries[name]
-        which = "" if len(lost) < 2 else ", the weakest metric"
+        which = ", the weakest metric" if 1 < len(scored) == len(known) else ""
         why = ""
         if weakest.main_cause is not None:
             cause, rows = weakest.main_cause
