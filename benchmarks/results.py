@@ -1,4 +1,4 @@
-"""What a results file, a journal and a page take: bytes, CPU milliseconds a row, the page's CPU seconds, peak memory.
+"""What results files and journals take: bytes, CPU milliseconds a row, peak memory. Of pages: pages.py.
 
     python benchmarks/results.py                   # this checkout
     python benchmarks/results.py --root ../old     # another one, on the same data
@@ -21,7 +21,7 @@ from pathlib import Path
 from ragstone import ContextRelevancy, Faithfulness, LLMRequest, Report, Sample, evaluate
 from ragstone.testing import FakeLLM
 
-STEPS = ("score", "journal", "resume", "file", "page")
+STEPS = ("score", "journal", "resume", "file")
 WORDS = ("river", "stone", "bridge", "valley", "winter", "market", "letter", "garden", "window", "harbour", "summer")
 IDS = ("1", "2", "3", "4")
 REPLIES = {
@@ -59,8 +59,6 @@ def run(step: str, n: int, folder: Path) -> None:
     start = time.process_time()
     if step == "file":
         assert len(Report.load(folder / "results.jsonl")) == 2 * n
-    elif step == "page":
-        Report.load(folder / "results.jsonl").save(folder / "page.html")
     else:
         journal = None if step == "score" else folder / "journal.db"
         report = evaluate(given, metrics, journal=journal, progress=False)
@@ -98,7 +96,6 @@ def main() -> None:
     print(f"scoring with a journal, ms a row more: {(seconds['journal'] - seconds['score']) / n * 1000:.2f}")
     print(f"going on from the journal, ms a row: {seconds['resume'] / n * 1000:.2f}")
     print(f"reading the file, ms a row: {seconds['file'] / n * 1000:.2f}")
-    print(f"page, s: {seconds['page']:.1f}; MB: {size['page.html'] / 1e6:.1f}")
     print("peak MB:", ", ".join(f"{step} {memory[step]:.0f}" for step in STEPS))
 
 

@@ -8,11 +8,12 @@ from importlib.resources import files
 
 import pytest
 
-from ragstone import Evidence, Sample, Usage, Verdict
+from ragstone import Criterion, Evidence, Sample, Turn, Usage, Verdict, evaluate
 from ragstone.page.html import html_page
 from ragstone.report import Report, compare
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record, without_texts
+from ragstone.testing import FakeLLM
 
 from .data import NOON
 from .reports import data_of, records, report, rows_of, scored, unscored, words_of
@@ -122,6 +123,17 @@ def test_the_table_holds_each_text_once():
     bare = rows_of(Report.of([Record("a", without_texts(score))]).html())
     assert bare["rows"][0][2] is None
     assert "green" not in str(bare)
+
+
+def test_rows_are_the_same_from_memory_and_from_a_file_that_was_damaged(tmp_path):
+    samples = [Sample(id=f"q{i}", user_input="Who?", response=f"She {i}.", history=[Turn(role="user", content="Hi.")])
+               for i in range(150)]  # fmt: skip
+    metric = Criterion("short", "Is it short?", llm=FakeLLM({"evidence": [1], "verdict": "no"}))
+    report = evaluate(samples, [metric], progress=False)
+    report.to_json(path := tmp_path / "a.jsonl")
+    head, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([head, lines[0], '{"id": "q1", "row": 1}', *lines[1:], '{"id": "q']))
+    assert rows_of(Report.load(path).html()) == rows_of(report.html())
 
 
 def test_of_many_rows_the_lowest_are_in_the_table():

@@ -195,10 +195,17 @@ class Cost:
     def add(self, usage: Usage) -> None:
         """Count what one outcome cost."""
         self.outcomes += 1
-        for name, value in usage:
+        for name, value in vars(usage).items():
             self.sums[name] += value or 0
             self.unknown[name] += value is None
         self.unknown["tokens"] += None in (usage.input_tokens, usage.output_tokens)
+
+    def merge(self, other: "Cost") -> None:
+        """Count what other outcomes cost."""
+        self.outcomes += other.outcomes
+        for name, value in other.sums.items():
+            self.sums[name] += value
+        self.unknown.update(other.unknown)
 
     @property
     def usage(self) -> Usage:
@@ -392,7 +399,6 @@ class Aggregates:
     """All outcomes by metric, version, judge and set-up; metrics that are not named are added as their outcomes come.
 
     Attributes:
-        cost: What all of it cost.
         rows: How many rows were counted.
         copies: How many of them have the id and all texts of one before, among the first 100,000.
         feedback: What people said of answers, by the sample's id.
@@ -409,7 +415,6 @@ class Aggregates:
         self.facets = tuple(facets)
         self.feedback = feedback or {}
         self._slices: dict[Slicing, dict[Key, dict[str, GroupedMean]]] = {}
-        self.cost = Cost()
         self.rows = self.copies = self.unanswerable = 0
         self._seen = set[int]()
         self._groups = GroupedMean()
@@ -422,8 +427,6 @@ class Aggregates:
         if sample is not None:
             self._count_copies(sample)
         self._groups.add(0.0, group=group)
-        for record in records:
-            self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(
             (each.outcome.metric, each.outcome.breakdown) for each in records if isinstance(each.outcome, Score)
         )
@@ -472,10 +475,20 @@ class Aggregates:
             # Of metadata one more tells that there are too many.
             most = _VALUES + 1 if slicing[0] else _MANY
             for value in values:
-                if value in means or len(means) < most:
+                if value not in means and len(means) < most:
+                    means[value] = GroupedMean()
+                if value in means:
                     # Within one group, rows are drawn.
                     of = None if group and group.endswith(f"={value}") else group
-                    means.setdefault(value, GroupedMean()).add(score, weight, of)
+                    means[value].add(score, weight, of)
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it cost."""
+        cost = Cost()
+        for each in self:
+            cost.merge(each.cost)
+        return cost
 
     @property
     def grouped(self) -> bool:

@@ -6,6 +6,7 @@ same answer.
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -143,7 +144,10 @@ class Mean:
         if not self.n:
             self.origin = value
         self.n += 1
-        self.least, self.greatest = min(self.least, value), max(self.greatest, value)
+        if value < self.least:
+            self.least = value
+        if value > self.greatest:
+            self.greatest = value
         x, square = value - self.origin, weight * weight
         self.w += weight
         self.wx += weight * x
@@ -234,27 +238,32 @@ class GroupedMean:
     __slots__ = ("alone", "rows", "sums")
 
     def __init__(self) -> None:
-        self.rows, self.alone = Mean(), Mean()
+        # One and the same, until a number has a group.
+        self.rows = self.alone = Mean()
         self.sums: dict[str, tuple[float, float]] = {}
 
     def add(self, value: float, weight: float = 1.0, group: str | None = None) -> None:
         """Count a number. The weight is greater than 0; the group begins with what it is, and "="."""
-        self.rows.add(value, weight)
-        if group is None:
-            self.alone.add(value, weight)
-        else:
+        if group is not None:
             self._add(group, weight, weight * value)
+        elif self.sums:
+            self.alone.add(value, weight)
+        self.rows.add(value, weight)
 
     def _add(self, group: str, w: float, wx: float) -> None:
+        if not self.sums:
+            self.alone = Mean()
+            self.alone.merge(self.rows)
         before = self.sums.get(group, (0.0, 0.0))
         self.sums[group] = before[0] + w, before[1] + wx
 
     def merge(self, other: "GroupedMean") -> None:
         """Count all numbers of another mean."""
-        self.rows.merge(other.rows)
-        self.alone.merge(other.alone)
         for group, sums in other.sums.items():
             self._add(group, *sums)
+        if self.sums:
+            self.alone.merge(other.alone)
+        self.rows.merge(other.rows)
 
     @property
     def size(self) -> int:
@@ -307,6 +316,7 @@ def _interval_end(bound: float, furthest: float, mean: float, variance: float, s
     return bound + min(end, seen, key=abs)
 
 
+@lru_cache
 def beta_quantile(a: float, b: float) -> float:
     """The 2.5 % quantile of the beta distribution, right to four digits.
 

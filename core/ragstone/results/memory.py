@@ -1,6 +1,5 @@
 """The records of a run with their samples: what all kinds of results give, and results in memory."""
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,7 +7,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ragstone.results.record import Record, decode, encode, to_fields
+from ragstone.results.record import Record, decode, encode, of_json, to_fields
 from ragstone.sample import Sample
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class MemoryResults(Results):
         for row, records in sorted(self._rows, key=itemgetter(0)):
             sample = self._samples[row]
             if isinstance(records, bytes):
-                yield from ((json.loads(line), sample) for line in records.split(b"\n"))
+                yield from ((of_json(line), sample) for line in records.split(b"\n"))
             else:
                 yield from ((to_fields(each, sample), sample) for each in records)
 

@@ -31,6 +31,7 @@ from ragstone.results.record import (
     encode_head,
     encode_rows,
     from_row,
+    of_json,
 )
 from ragstone.results.sqlite import SqliteFile
 from ragstone.results.tables import ResultsError, results_database
@@ -166,7 +167,7 @@ class FileResults(Results):
             for number, line in enumerate(lines, 1):
                 if number in self._left_out or not line.strip():
                     continue
-                values = json.loads(line)
+                values = of_json(line)
                 if row != (row := (values.get("row", 0), values["id"])):
                     sample = None
                 if "sample" in values:

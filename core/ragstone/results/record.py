@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, TypeAdapter
+from pydantic_core import from_json
 
 from ragstone.judge import DecisionReply, JudgeReply, LLMReply
 from ragstone.judging.flow import without_reply
@@ -168,15 +169,17 @@ def decode_rows(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, Recor
     row, sample = None, None
     for number, line in lines:
         try:
-            values = json.loads(line)
+            values = of_json(line)
             if row != (row := (values.get("row", 0), values["id"])):
                 sample = None
-            record = record_of(values, sample)
+            if sample is not None:
+                values.setdefault("sample", sample)
+            record = record_of(values)
         except (ValueError, *_DAMAGE):
             yield number, None
             continue
-        sample = record.sample or sample
-        yield number, record if record.sample is sample else replace(record, sample=sample)
+        sample = record.sample
+        yield number, record
 
 
 def row_of(record: Record) -> tuple[int, str]:
@@ -195,7 +198,7 @@ def decode(text: str | bytes, sample: Sample | None = None) -> Record:
         ValueError: It holds none, or is damaged.
     """
     try:
-        return record_of(json.loads(text), sample)
+        return record_of(of_json(text), sample)
     except RecursionError:
         raise ValueError("no record: too deep") from None
 
@@ -229,7 +232,8 @@ def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record
     try:
         named = {name: values[name] for name in _OPTIONAL if name in values}
         if "sample" in named:
-            sample = named["sample"] = Sample(**named["sample"])
+            given = named["sample"]
+            sample = named["sample"] = given if isinstance(given, Sample) else Sample(**given)
         kind = _KINDS[values["status"]]
         outcome = {name: values[name] for name in kind.model_fields if name in values}
         if "verdicts" in outcome:
@@ -416,6 +420,19 @@ def sample_fields(sample: Sample, *, texts: bool = True) -> dict[str, object]:
 
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def of_json(text: str | bytes) -> Any:  # noqa: ANN401 - of JSON
+    """What JSON holds.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return from_json(text)
+    except ValueError:
+        # Half characters, and what is nested deep.
+        return json.loads(text)
 
 
 def json_of(value: object) -> str:
