@@ -20,7 +20,7 @@ class LLMRequest:
     """One prompt to the judge.
 
     Attributes:
-        task: What is asked, "metric.step", for routing and for scripted judges in tests.
+        task: The task, "metric.step", for routing and for scripted judges in tests.
         system: The instructions.
         user: The data, fenced, and the instructions repeated.
         schema: JSON Schema of the reply. An LLM that can constrain its output to it should; one that cannot
@@ -94,17 +94,16 @@ class LLM(Protocol):
     calls at once may say so by `max_concurrency: int`: who waits for that is not timed. One that holds keys may name
     them in `secrets: tuple[str, ...]`: they are then taken out of every error text. And `identity`, a text or a mapping
     for JSON: what makes this judge beside its class, `model` and `base_url` (sampling settings, no key), by which a
-    journal tells two of one name apart. And `gives_probabilities`: True where its replies to requests with `choices`
-    hold probabilities, by which metrics that ask it one by one then score (`Metric.scoring`). One that learns what its
+    journal tells two of one name apart. And `gives_probabilities`: True if its replies to requests with `choices`
+    hold probabilities. Metrics that ask it one by one then score by them (`Metric.scoring`). One that learns what its
     provider refuses may have `left_out`, the provider's words by the parameter's name, and `leave_out`, which takes
-    such a mapping: reports then say it, and journals keep apart what was asked with and without. One that tries a call
-    again by itself may say `tries_again = True`: runs, which do so themselves, then ask its async method with
-    `max_retries=0`. `BaseLLM` supplies
+    such a mapping: reports then say it, and journals keep apart what was asked with and without. A client that tries
+    a call again may say `tries_again = True`: runs then ask its async method with `max_retries=0`. `BaseLLM` supplies
     the missing method to a class that has only one of the two.
 
     Attributes:
         model: A name for logs and cache keys.
-        asking: What suits it: all items in one call, or one call per item (small models).
+        asking: All items in one call, or one call per item (small models).
     """
 
     @property
@@ -114,7 +113,7 @@ class LLM(Protocol):
 
     @property
     def asking(self) -> Asking:
-        """What suits it: all items in one call, or one call per item."""
+        """All items in one call, or one call per item."""
         ...
 
     def generate(self, request: LLMRequest, /) -> LLMReply:
@@ -128,10 +127,10 @@ class LLM(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a judge is asked of one item, over texts that several questions share.
+    """A question to a judge about one item, over texts that several questions share.
 
     Attributes:
-        instruction: The question, with the item in it; what each choice means may stand there.
+        instruction: The question, with the item in it, and perhaps the meaning of each choice.
         choices: The answers to choose from, two or more, no two alike.
         item: The bare claim or sentence that is asked about, for judges that want no prose; "" where it is about the
             texts alone.
@@ -158,8 +157,8 @@ class DecisionRequest:
     """Questions over shared texts, put to a decision model in one request.
 
     Attributes:
-        task: What is asked, "metric.step", for routing and for scripted judges in tests.
-        texts: What the questions are about, by name: data, never instructions.
+        task: The task, "metric.step", for routing and for scripted judges in tests.
+        texts: The texts of the questions, by name: data, never instructions.
         questions: By id.
 
     Example:

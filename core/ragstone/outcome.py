@@ -167,8 +167,8 @@ class Unscored(_Shown):
     Attributes:
         metric: The metric's name.
         reason: One of a fixed set of words, for counting.
-        detail: A sentence that names the field or the item, what was wrong and what to do.
-        usage: What was spent before it failed.
+        detail: A sentence with the field or the item, the fault and the way out.
+        usage: The cost before the failure.
         version: The metric's version.
 
     Example:

@@ -62,7 +62,7 @@ _Ids = Annotated[Sequence[_Text], BeforeValidator(_ids)]
 
 
 class Turn(BaseModel):
-    """What one side said earlier in a conversation.
+    """An earlier message of one side in a conversation.
 
     Attributes:
         role: "user" or "assistant" ("human" and "ai" mean the same).

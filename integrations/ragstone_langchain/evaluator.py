@@ -28,14 +28,14 @@ class RagEvaluator:
     """A metric, or several, as an evaluator: called as openevals and LangSmith do, or in the form that you need.
 
     Arguments may have any form that LangChain's apps take and return; docs/langchain.md says where each field is
-    read. What cannot be scored (a missing field, an undefined score, a judge that fails) has the score
-    None and a comment that says why, never 0, and never raises. It may be shared between threads and tasks.
+    read. A sample that cannot be scored (a missing field, an undefined score, a judge that fails) has the score None
+    and a comment that says why. Nothing raises. It may be shared between threads and tasks.
 
     Args:
         metric: The metric, with its judge; or a metric's name, such as "context_relevancy" or "my_pkg:MyMetric"; a
             list of them, or a group's name, such as "rag".
         llm: The judge of a metric by name or without one: a LangChain model or any of ragstone's, by name too.
-        writer: What writes for a metric without a judge of its own where `llm` does not (`Metric.writer`).
+        writer: The writer of a metric without a judge of its own, if `llm` does not write (`Metric.writer`).
         embedder: Of a metric by name that embeds: LangChain embeddings or any of ragstone's embedders.
         key: The result's key, of one metric; by default the metric's name.
         fields: Where a sample's fields are if not under a usual name: a mapping from field to key, such as

@@ -45,7 +45,7 @@ ADVICE = ADVICE_FOR_ALL | {
     "only_step": "a prompt, a parser or a tool ran outside of any chain, without an answer",
     "too_large": "10,000 runs or 10,000,000 characters in one: of a main loop, pass the handler to the chains inside",
 }
-"""What to do about runs that gave no sample, by reason."""
+"""Advice on runs that gave no sample, by reason."""
 
 # The run of `chain.map()`: each run inside of it is one of the app's.
 _MANY = "RunnableEach<"
@@ -117,7 +117,7 @@ def _own_id(run: TopRun) -> str | None:
 
 
 def contexts(docs: D) -> D:
-    """Name what the app has retrieved, wherever it did, for the sample of the run that the call is made in.
+    """Name the passages that the app has retrieved, as contexts of the current run's sample.
 
         docs = contexts(vector_store.similarity_search(question))
 
@@ -128,7 +128,7 @@ def contexts(docs: D) -> D:
         docs: Documents, with scores or without, or texts: one, or a list of them.
 
     Returns:
-        `docs` itself. Nothing is ever raised; what cannot be read is counted in `monitor.stats().errors`.
+        `docs` itself. It never raises; `monitor.stats().errors` counts unreadable values.
 
     Example:
         >>> contexts(["Emma is a novel by Jane Austen."])

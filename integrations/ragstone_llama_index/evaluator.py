@@ -45,7 +45,7 @@ class MetricResult(EvaluationResult):
     tools read it so: whether the score reaches the metric's threshold or, without one, 0.5; by the metric's direction.
     `passed` is None without a threshold.
 
-    What could not be scored has `score` None, never 0, and `passing` False. `invalid_result` is True, `invalid_reason`
+    An unscored response has `score` None and `passing` False. `invalid_result` is True, `invalid_reason`
     and `feedback` are "REASON: DETAIL", and `unscored` the reason alone. The other fields are those of
     `ragstone.Score`.
 
@@ -114,7 +114,7 @@ class MetricEvaluator(BaseEvaluator):
             None: `Settings.llm` at the time of the call.
         embed_model: The embedder of a metric that has one: LlamaIndex', ragstone's or a name; None: if the
             metric needs one, `Settings.embed_model` at the time of the call, or the embedder of a named judge.
-        writer: What writes for a metric by name where `llm` does not (`ragstone.Metric.writer`): as `llm`.
+        writer: The writer of a metric by name, if `llm` does not write (`ragstone.Metric.writer`): as `llm`.
         metadata_mode: The source nodes' metadata in the contexts of `(a)evaluate_response`: a
             `MetadataMode` or its value: "none", the text alone; "llm", what the app's LLM saw; "embed", what was
             embedded; "all". Lines of metadata count as sentences of the context.

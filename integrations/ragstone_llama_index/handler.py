@@ -50,7 +50,7 @@ ADVICE = ADVICE_FOR_ALL | {
     "own_run": "an evaluation or a preview asked the app, not a user",
     "too_large": "its calls hold more than 10,000,000 characters",
 }
-"""What to do about runs that gave no sample, by reason."""
+"""Advice on runs that gave no sample, by reason."""
 
 
 class Live(CallRecorder):
@@ -225,8 +225,8 @@ def instrument(
             left out.
         metadata_mode: The nodes' metadata in the contexts; see `MetricEvaluator`.
         fields: Where a sample's fields stand: by dotted names, as in {"response": "data.final_text"}, in what a run
-            returned, else in what it was asked; a name that is not there changes nothing. Or a function of what a run
-            was asked, by name, and what it returned, which returns a `Sample`, a mapping of some of its fields (the
+            returned, else in what it was asked; a name that is not there changes nothing. Or a function of a run's
+            arguments by name, and its result. It returns a `Sample`, a mapping of some of its fields (the
             others are read as usual), or None for no sample. A "response" may be one of LlamaIndex' responses,
             "retrieved_contexts" may be nodes.
         context_tools: Names of tools whose texts are contexts; nodes that tools return are contexts anyway.
@@ -284,8 +284,8 @@ def contexts(nodes: _T) -> _T:
 
     Call it anywhere in a run: in an engine of your own, in a step of a workflow, in a tool, in a plain function. The
     sample of the run then has these contexts, and none of its retrievers. Outside of any run, but within
-    `with ragstone.trace_id(...)`, the sample that begins next in that block has them. Nothing is ever raised: what
-    cannot be read is counted as `stats().errors["llama_index"]`.
+    `with ragstone.trace_id(...)`, the sample that begins next in that block has them. It never raises;
+    `stats().errors["llama_index"]` counts unreadable values.
 
     Args:
         nodes: Nodes or texts, or one of them; or a response, for its source nodes.

@@ -83,9 +83,9 @@ def evaluate_query_engine(
         llm: The judge of metrics by name; see `MetricEvaluator`.
         embed_model: The embedder of metrics by name.
         references: The right answers, in the form of the questions; a dataset has its own.
-        writer: What writes for metrics by name; see `MetricEvaluator`.
+        writer: The writer of metrics by name; see `MetricEvaluator`.
         max_concurrency: Questions under way at most.
-        limits: What judges may be asked at most, as for `ragstone.evaluate`. None: `max_concurrency` calls at once.
+        limits: The limits on judges, as for `ragstone.evaluate`. None: `max_concurrency` calls at once.
         progress: Whether to show a bar; "auto": on a terminal and in a notebook.
         metadata_mode: Which metadata of source nodes stand in the contexts; see `MetricEvaluator`.
         context_tools: Names of tools whose texts are contexts; see `MetricEvaluator`.

@@ -78,14 +78,14 @@ class PreviewedRun:
 
 @dataclass(frozen=True, repr=False)
 class Preview:
-    """One run of an app: what a monitor would get of it. `print` shows it as a table.
+    """One run of an app, as a monitor would read it. `print` shows it as a table.
 
     Of several outermost runs, the attributes are those of the last that is a sample; `runs` has all.
 
     Attributes:
-        runs: The outermost runs, in the order in which they ended.
+        runs: The outermost runs, by their end.
         given: The names that fields= gave.
-        problems: What could not be read, and why.
+        problems: The faults of reading, with the reason.
 
     Example:
         >>> run = PreviewedRun("chain", skipped="no_answer", read_from={"user_input": "question"}, unread=["told"])
@@ -128,7 +128,7 @@ class Preview:
 
     @property
     def fields(self) -> dict[str, str]:
-        """What to pass as fields=: the names that were given, and of what is missing the entry that is likely meant.
+        """The value for fields=: the given names, and the likely entry of each missing field.
 
         Empty where all was read without it.
         """

@@ -43,7 +43,7 @@ _HEAD = ("metric", "samples", "rounds", "judge calls", "in round 1", "tokens in"
 
 @dataclass(slots=True)
 class MetricEstimate:
-    """What one metric would cost.
+    """The cost of one metric.
 
     Attributes:
         metric: Its name.
@@ -151,8 +151,8 @@ def estimate(
     """The cost of scoring the samples: calls, rounds, tokens and money. Neither judge nor embedder is asked.
 
     Each metric is run on each sample, its calls answered by made-up replies. The requests of the first round do not
-    depend on a reply: they are exact, in number and as prompts. What comes later rests on these assumptions, which
-    are read from the schema of the asked reply, so that they hold for most metrics of your own too:
+    depend on a reply: they are exact, in number and as prompts. Later rounds rest on these assumptions. They are read
+    from the schema of the asked reply, so they hold for most metrics of your own, too:
 
     - `SummarizationScore`: one question for every two sentences of the source, at most 10.
     - `AlignmentCoverage`: one claim for every two sentences of the summary; `n_questions` questions.

@@ -26,7 +26,7 @@ def _takes(options: Callable[P, object]) -> Callable[[Callable[..., T]], Callabl
 def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `BatchRun`
     """Score every sample by every metric, and report.
 
-    Works in scripts, in threads and where an event loop runs already (Jupyter, uvloop), which it then blocks. A sample
+    Works in scripts, in threads and inside a running event loop (Jupyter, uvloop), which it blocks. A sample
     that cannot be scored is `Unscored`, with the reason, and touches no other; there is no time-out on the whole. A
     judge that says "slow down" (429, 500, 502, 503, 504, 529, Retry-After) gets fewer calls, and is asked again. One
     that fails on 100 samples in a row, or that refuses the first calls for good (401, 404, or 403 on three samples
@@ -37,7 +37,7 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
     call goes on from there, also after a crash or `kill -9`: nothing is judged twice.
 
     Args:
-        samples: What to score: a list or generator of `Sample`s or dicts, a pandas or polars DataFrame, a Hugging Face
+        samples: A list or generator of `Sample`s or dicts, a pandas or polars DataFrame, a Hugging Face
             or Arrow table, or the path of a file or folder (see `rows_of`). Generators and files are read in a thread,
             no further ahead than is needed.
         metrics: Metrics, or their names ("response_relevancy", "my_pkg:Polite"), or a group's name
@@ -46,30 +46,31 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
             line on standard error says so.
         llm: The judge of metrics that are given by name or lack one: a judge, its name (see `ragstone.judge_names`), or
             a model object of a framework, which its integration wraps.
-        writer: What writes for these metrics where the judge does not (`Metric.writer`); as `llm`.
+        writer: The writer of these metrics, if the judge does not write (`Metric.writer`); as `llm`.
         embedder: Their embedder; as `llm`. By default the one that goes with the judge.
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
             known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
             whose `reference` is the context.
-        group: What rows depend on each other by: a field's name ("user_input", "thread_id"), or "metadata.NAME". Means,
+        group: The group of rows that depend on each other: a field's name ("user_input", "thread_id"), or
+            "metadata.NAME". Means,
             intervals, comparisons and the gate then draw groups, not rows; a row without the field is a group of its
-            own. By default rows of one `thread_id` in their metadata are a group, and rows of which one's history holds
-            the other's question and response.
-        limits: What judges may be asked at most: calls at once, rates, caps and time-outs (`Limits`).
+            own. By default rows of one `thread_id` in their metadata are a group, and so are rows of one conversation
+            by their histories.
+        limits: The limits on judges: calls at once, rates, caps and time-outs (`Limits`).
         price: The price of a million prompt tokens, and of a million reply tokens. The report then says the spending.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a
             judge is asked. One run at a time may use it; another one raises `JournalError`.
         resume: The report of an earlier run, such as an interrupted one, or the path of its results file.
-            Outcomes of samples with the same id and texts, by the same metric, version, judge and set-up, are not
-            judged again; what failed for a reason outside of the sample is. Nothing is written to it.
+            Outcomes of samples with the same id and texts, by the same metric, version, judge and set-up, are kept.
+            Failures outside of the sample are judged again. Nothing is written to it.
         share_replies: Whether requests that are the same share one reply: samples of one source are then asked the
             same questions, for one call. Without it, a journal keeps outcomes only. Default: True.
         progress: Whether to show how far it is: a bar on a terminal and in a notebook, else a line on standard error
             each 30 seconds. "auto", the default: the bar, but no lines. It has an end where `samples` has a
             length.
         name: The name of this run in the report.
-        stop_on_give_up: Whether the run ends when no judge is asked any more; else the rest of the samples is
-            `Unscored("judge_error")`, which is the default.
+        stop_on_give_up: Whether the run ends when its judge is given up. By default the rest of the samples is
+            `Unscored("judge_error")`.
         **others: There are none. An option that there is not, such as another library's, raises a TypeError that names
             it.
 
@@ -81,7 +82,7 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
             the rows do not say which; or none of the first 100 rows has the field that `group` names.
         TypeError: `samples` or `metrics` is no such thing, or there is no such option.
         SourceError: The samples cannot be read; its `report` holds the scores so far.
-        JournalError: The journal cannot be read or written; what it holds is safe.
+        JournalError: The journal cannot be read or written; its contents are safe.
         NoKeyError: There is a journal, and a metric has an option, such as a lambda, that it cannot recognise again.
         Interrupted: Ctrl-C. It is a KeyboardInterrupt, and its `report` holds the scores so far.
 

@@ -22,7 +22,7 @@ _SPARK = {"Int64": "bigint", "Float64": "double", "string": "string", "boolean":
 
 
 class Scorer:
-    """Scores a batch of rows: what `map_partitions` of Dask, `map_batches` of Ray Data and `mapInPandas` of Spark take.
+    """Scores a batch of rows, for `map_partitions` of Dask, `map_batches` of Ray Data and `mapInPandas` of Spark.
 
     The engine schedules batches, repeats those of a worker that was lost, and writes what comes out. A batch in is a
     DataFrame, an Arrow table or record batch, or a dict of lists. The result is a DataFrame with the columns of

@@ -109,7 +109,7 @@ class MissingKeyError(RagstoneError, ValueError):
 
 
 class AnswerError(RagstoneError, RuntimeError):
-    """The server answered "200 OK" with something that is not an answer; the message says what and who."""
+    """The server answered "200 OK" without an answer; the message says who, and with what text."""
 
 
 def read_json(content: bytes, server: Access, *, strict: bool = False) -> dict[str, object]:

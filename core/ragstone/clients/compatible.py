@@ -142,7 +142,7 @@ class OpenAICompatible(Client, LeavesOut):
 
     @property
     def identity(self) -> str:
-        """What makes this judge, for journals, beside model and address: a digest of what each request also holds."""
+        """The identity of this judge for journals, beside model and address: a digest of all that requests share."""
         also = {**self._sampling, **self._extra_body}
         return request_digest(also) if also else ""
 

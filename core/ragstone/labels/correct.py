@@ -36,7 +36,7 @@ _Estimator = Callable[..., CorrectedEstimate]
 def corrected(
     report: Report, labels: str | Path, *, drawn_at_random: bool = False, group: str | None = None
 ) -> Corrections:
-    """What people would say of a report's samples, for each metric that has labels.
+    """People's mean over a report's samples, for each metric that has labels.
 
     The samples with labels say how far the judge is off, and the judge's scores of the others make the answer precise
     (`corrected_mean`).
@@ -75,7 +75,7 @@ def corrected_comparison(
     drawn_at_random: bool = False,
     group: str | None = None,
 ) -> Comparison:
-    """Compare two systems as `ragstone.report.compare` does, with what people would say of the difference in front.
+    """Compare two systems as `ragstone.report.compare` does, with people's difference in front.
 
     Args:
         a: A report, or what `Report.load` takes.
@@ -98,7 +98,7 @@ def corrected_comparison(
 def corrected_pairs(
     a: Report, b: Report, labels: str | Path, *, drawn_at_random: bool = False
 ) -> Callable[[MetricInfo, MetricInfo, Sequence[Moved]], ByLabels | None]:
-    """A function that gives what people would say of b - a in one metric's pairs; None where no pair has labels.
+    """A function that gives people's difference b - a over one metric's pairs; None without labels.
 
     Args:
         a: The results of one system.

@@ -22,7 +22,7 @@ _FEEDBACK = (
 
 @dataclass(frozen=True, slots=True)
 class ByLabels:
-    """What people's labels and a judge's scores say together: of a mean, or of a mean difference b - a.
+    """People's labels and a judge's scores together, on a mean, or on a mean difference b - a.
 
     Attributes:
         labels: How many samples, or pairs, have a label that gives a score.
@@ -35,7 +35,7 @@ class ByLabels:
         by_judges_items: Whether the judge listed these items.
         missing: The share of the labelled samples whose list lacks something, as people said.
         why: Why there is no corrected mean; "" where there is one.
-        notes: What else is to be said, in sentences.
+        notes: Further remarks, in sentences.
         groups: Of how many groups they are, such as "20 documents"; "" where each is one of its own.
     """
 
@@ -65,7 +65,7 @@ class ByLabels:
         return "by people's labels of its items" if self.by_items else "people would say"
 
     def difference(self, name_a: str, name_b: str, *, higher_is_better: bool) -> Iterator[str]:
-        """Yield which of two systems is better, where what is estimated is their difference b - a; then the rest."""
+        """Yield the better of two systems, if their difference b - a is estimated; then the rest."""
         if (e := self.corrected) is None:
             yield f"no corrected difference: {self.why}."
         else:
@@ -87,7 +87,7 @@ class ByLabels:
         return f"{labels} and this judge are worth {count(worth, noun)}; {halve} the interval"
 
     def caveats(self) -> Iterator[str]:
-        """Yield what is to be known of the labels."""
+        """Yield caveats about the labels."""
         if self.by_judges_items:
             yield f"“something is missing” is marked on {percent(self.missing)} of the labelled samples. {_ONLY_WHOLE}."
         elif self.by_items:
@@ -101,7 +101,7 @@ class ByLabels:
 
 @dataclass(frozen=True, slots=True)
 class Correction(ByLabels):
-    """What labels say of one metric's scores.
+    """One metric's scores, corrected by labels.
 
     Attributes:
         summary: The metric's scores; `summary.mean` is the judge's mean alone.
@@ -118,7 +118,7 @@ class Correction(ByLabels):
     specificity: Mean | None = None
 
     def conclusion(self) -> str:
-        """What people would say, and what the judge says, in one sentence; without the former, why."""
+        """People's mean and the judge's, in one sentence; without the former, the reason."""
         if (e := self.front) is None:
             return f"no corrected mean: {self.why}."
         ends = "" if e.low is None or e.high is None else f" ({e.low:.2f} to {e.high:.2f})"
@@ -127,7 +127,7 @@ class Correction(ByLabels):
         return f"{whose} {e.mean:.2f}{ends}" + ("." if judge is None else f"; the judge says {judge:.2f}.")
 
     def sentences(self) -> Iterator[str]:
-        """Yield what the numbers say."""
+        """Yield the numbers in sentences."""
         if (e := self.corrected) is not None:
             yield f"{self._worth(e, 'label')}. Method: {e.method}."
         elif self.people is not None:
@@ -143,7 +143,7 @@ class Correction(ByLabels):
 
 
 class Corrections(Tabular, dict[str, Correction]):
-    """What labels say of a report's scores, by the metric's name. `print` shows it as a table, a notebook too.
+    """A report's scores, corrected by labels, by the metric's name. `print` shows it as a table, a notebook too.
 
     Attributes:
         report: The report.
@@ -166,7 +166,7 @@ class Corrections(Tabular, dict[str, Correction]):
         return title, ("metric", "by", "mean", INTERVAL), rows
 
     def conclusion(self) -> str:
-        """What people would say, and what the judge says, in a line for each metric that has a corrected mean."""
+        """People's mean and the judge's, in a line for each metric that has a corrected mean."""
         if len(self.report.summary()) > 1:
             return "\n".join(f"{name}: {each.conclusion()}" for name, each in self.items())
         sentence = "".join(each.conclusion() for each in self.values())
@@ -181,7 +181,7 @@ class Corrections(Tabular, dict[str, Correction]):
         return {**super().data(), "corrected": corrected}
 
     def figures(self) -> dict[str, object]:
-        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them, for --json."""
         metrics = {
             name: {
                 "labels": each.labels,
@@ -195,7 +195,7 @@ class Corrections(Tabular, dict[str, Correction]):
         return {"metrics": metrics, "remarks": list(self.remarks())}
 
     def remarks(self) -> Iterator[str]:
-        """Yield what there is to say beside the table, in sentences."""
+        """Yield remarks beside the table, in sentences."""
         for name, each in self.items():
             yield from (f"{name}: {sentence}" for sentence in each.sentences())
         if left := [name for name in self.report.summary() if name not in self]:

@@ -124,7 +124,7 @@ def corrected_difference(
     As `corrected_mean`. With fewer than 5 labelled pairs that differ, the interval holds 0.
 
     Args:
-        people: Of each pair with labels, what people gave b minus what they gave a, within [-1, 1].
+        people: People's score of b minus that of a, for each labelled pair, within [-1, 1].
         judge: The judge's difference of the same pairs.
         judge_rest: Its difference of the other pairs.
         level: As for `corrected_mean`.

@@ -7,7 +7,7 @@ from ragstone.options import AboveZero, Count, checked
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one run may ask of its judges: calls at once, rates, caps and time-outs. None: no limit.
+    """The limits of one run on its judges: calls at once, rates, caps and time-outs. None: no limit.
 
     Args:
         max_concurrency: Calls to judges in flight at most (not samples), and to embedders as many. A judge may have
@@ -23,7 +23,7 @@ class Limits:
         call_timeout: Seconds for one call with all its tries, without the time that it waits.
             A call that takes longer makes its sample `Unscored("timeout")`. None: 120; no limit for a judge that says
             `in_turn`, as the embedded one does.
-        sample_timeout: Seconds for one sample by one metric in which its calls are in flight. The time that they wait
+        sample_timeout: Seconds for the calls of one sample by one metric. The time that they wait
             is not counted.
 
     Raises:

@@ -23,13 +23,12 @@ _log = logging.getLogger("ragstone.live")
 
 @dataclass(frozen=True)
 class Alert:
-    """Raises an alarm, once, when a metric's mean over live traffic falls below what you accept.
+    """Raises an alarm, once, when a metric's mean over live traffic falls below your limit.
 
     It looks after every batch of scores. All looks together raise a false alarm with a probability of at most 5 %, as
-    long as the mean is `below` or higher. It counts the scores of samples that `rate` chose, whether or not a
-    rule of `always` chose them too; never those that a rule or feedback alone chose. Of a conversation (or of what the
-    monitor's `group` names) it counts the score that comes first, and no other for a day: so the mean is one over
-    conversations.
+    long as the mean is `below` or higher. It counts the scores of samples that `rate` chose, not of those that only a
+    rule of `always` or feedback chose. Of a conversation (or another `group` of the monitor) it counts the first
+    score, and no other for a day. So the mean is over conversations.
 
     Args:
         metric: The metric's name. Its scores must have bounds, and higher ones must be better.

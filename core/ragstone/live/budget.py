@@ -20,13 +20,13 @@ _REMEMBERED = 1_500
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """What the judge may be asked by one process, at most; None: no limit.
+    """The limits of one process on its judges; None: no limit.
 
-    Minutes and days are those of the clock (UTC); an evaluation counts in those in which it starts. A process that
+    Minutes and days are those of the clock (UTC). An evaluation counts when it starts. A process that
     starts counts as spent what today's outcomes in the monitor's first database used, so that a restart spends no day
-    twice. Calls are counted before they are made and never exceed their limit. Tokens, and so money, are estimated
-    before a call and corrected by what the provider says after it, so that they may exceed theirs by one round of calls
-    in each worker. An evaluation without room makes no call. One may be broken off half-way when it makes more calls
+    twice. Calls are counted before they are made and never exceed their limit. Tokens and money are estimated before
+    a call and corrected after it: each worker may exceed their limits by one round of calls. An evaluation without room
+    makes no call. One may be broken off half-way when it makes more calls
     than the last one by its metric did, as the first ones may, or when it needs another round and the tokens are used
     up.
 

@@ -38,7 +38,7 @@ class SinkStats:
         waiting: Outcomes it has not, in memory and in the outbox.
         failures: Times that it raised.
         lost: Outcomes given up: more than 10,000 waited (and no outbox kept them), or the process ended.
-        last_error: What it raised last, without keys; "" where it never did.
+        last_error: Its last error, without keys, or "".
         forgotten: Outcomes not kept, because their sample or user was forgotten after the sample was submitted.
     """
 
@@ -69,15 +69,15 @@ class Stats:
         spooled: Those that lie in the outbox for later, or for another process.
         pending: Those that wait or are being judged.
         reasons: The numbers by reason, such as {"dropped": {"queue_full": 3}}.
-        skipped: Runs of the app that a handler saw and that gave no sample, by reason. Printed, the numbers come with
-            what to do about the commonest.
+        skipped: Runs of the app that a handler saw and that gave no sample, by reason. Printed, it also says the way
+            out of the commonest failures.
         errors: Exceptions inside handlers, the outbox and threads of the monitor, by the part. None of them reached the
             app.
         in_hand: Those of the pending that a thread judges now.
         longest_queue: The most samples that ever waited at once.
         queued_bytes: The memory that the samples which wait take now, as `Queue(bytes=...)` counts it.
-        sinks: How each sink stands, by name.
-        advice: What to do about runs that gave no sample, by reason, as handlers say it.
+        sinks: The state of each sink, by name.
+        advice: Advice on runs that gave no sample, by reason, from handlers.
         read_from: Where each field of samples came from and how often, as handlers say it: {"response": {"answer": 3}}.
             Beyond 20 of a field it counts under "others".
         missing: How many samples lacked a field that a metric requires.
@@ -146,10 +146,10 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class FlushResult:
-    """What a flush, or closing, came to. Truthy when nothing is left and closing lost nothing.
+    """The result of a flush, or of closing. Truthy when nothing is left and closing lost nothing.
 
-    What gave way by a rule while the monitor ran (a full queue, the budget, a record that a sink kept refusing) is not
-    in it, but in `Stats`.
+    Samples and records dropped by a rule (a full queue, the budget, a record that a sink kept refusing) are in
+    `Stats`, not here.
 
     Attributes:
         remaining: Evaluations that wait or are being judged in this process, those that wait in the outbox, whoever put

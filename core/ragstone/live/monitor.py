@@ -60,7 +60,7 @@ class Monitor:
         metrics: One metric or several, by name too where `llm` is given. Each scores every chosen sample.
         llm: The judge of metrics that are given by name or lack one, as for `ragstone.evaluate`; also `writer` and
             `embedder`.
-        writer: What writes for these metrics where the judge does not.
+        writer: The writer of these metrics, if the judge does not write.
         embedder: Their embedder.
         sinks: One sink or several; None: `SQLiteSink("ragstone.db")`.
         sampling: Which samples are scored: `Sampling(rate=0.1, always=["error"])`.
@@ -75,7 +75,7 @@ class Monitor:
             texts.
         keep: Facts about the run that outcomes keep, with or without texts: any of "id", "run_id",
             "run_name", "tags", "user_id" and "thread_id". Without "id", the id is random.
-        group: What samples depend on each other by, as for `ragstone.evaluate`; outcomes keep it. By default they are
+        group: The group of a sample, as for `ragstone.evaluate`; outcomes keep it. By default they are
             grouped by `thread_id`, where that is kept. Reports then draw groups, and of a group one sample a day
             moves an alarm.
         alerts: Alerts that raise an alarm when a metric's mean falls too low. Processes whose first sink with a
@@ -210,7 +210,7 @@ class Monitor:
     def later(self, step: Callable[[], object], *, size: int = 0) -> bool:
         """Run a step on a thread of the monitor's, for handlers, before `flush` and `close` come back.
 
-        It is for what a handler has to do before it submits a sample, and is too much for the app's thread. An error of
+        Handlers use it for work before a sample that is too much for the app's thread. An error of
         a step is counted in `stats().errors["reading"]`.
 
         Args:
@@ -257,8 +257,8 @@ class Monitor:
 
         Args:
             reason: Why. Of "no_answer" and "no_question" the log says so, once for the same names.
-            runs: How many. A negative number takes back what was counted: the run turned out to be part of a sample.
-            names: The names that the run's output had, where what is missing stands under none that is usual.
+            runs: How many. A negative number takes counts back: the run is part of a sample.
+            names: The names in the run's output, if the missing field has no usual one.
             likely: The one of them that can be meant, where exactly one can: the line to paste has it.
         """
         self._pipeline.counters.skip(reason, runs, names, likely)
@@ -282,7 +282,7 @@ class Monitor:
         self._pipeline.counters.count_fields(read_from, names, likely)
 
     def advise(self, advice: Mapping[str, str]) -> None:
-        """Note what to do about what is missing, by reason, for handlers; the log and printed `stats` say it.
+        """Note a handler's advice on missing fields, by reason; the log and printed `stats` say it.
 
         Of runs that gave no sample it is the reason of `skip`; of samples without contexts it is "no_contexts". "NAME"
         in it stands for the entry that can be meant.
@@ -296,13 +296,13 @@ class Monitor:
     def flush(self, timeout: float | None = None, *, put_off: bool = False) -> FlushResult:
         """Wait until every sample is scored and every sink has its outcomes, blocking.
 
-        Returns early when `timeout` seconds have passed, while the monitor is paused, and when what is left in the
-        outbox waits for its time. With `put_off`, what earlier processes put off after a judge's failure is tried now.
+        Returns early after `timeout` seconds, while the monitor is paused, and when the rest of the outbox is put
+        off. With `put_off`, samples that earlier processes put off after a judge's failure are tried now.
         """
         return self._pipeline.flush(timeout, put_off=put_off)
 
     def close(self, timeout: float | Literal["auto"] | None = "auto") -> FlushResult:
-        """Take no more samples, score what waits until `timeout` seconds have passed, and close the sinks.
+        """Take no more samples, score the waiting ones for at most `timeout` seconds, and close the sinks.
 
         The rest stays in the outbox, or is counted as dropped. The result says how much, and is truthy if nothing is
         left. A second call closes nothing and says the same.
@@ -323,7 +323,7 @@ class Monitor:
         self._pipeline.judging.allowed.set()
 
     def stats(self) -> Stats:
-        """Count what became of this process's samples so far."""
+        """The counts of this process's samples so far."""
         return self._pipeline.stats()
 
     @asynccontextmanager

@@ -111,7 +111,7 @@ class OpenTelemetrySink(Sink):
 
         for record in records:
             outcome, context = record.outcome, _span_context(record.origin)
-            # What may be averaged together.
+            # The key of scores that may be averaged.
             labels: dict[str, str | float] = {
                 "gen_ai.evaluation.name": clean_text(outcome.metric),
                 "gen_ai.evaluation.evaluator.version": clean_text(outcome.version),

@@ -25,7 +25,7 @@ class Sink(ABC):
     call, and is opened anew in a forked process.
 
     Attributes:
-        name: What distinguishes it from the monitor's other sinks, in `stats()` and in the outbox.
+        name: Its name among the monitor's sinks, in `stats()` and in the outbox.
         database: Where a monitor's alerts count, and a budget reads what was spent today, if the sink has one.
         forgotten: How many outcomes it was given and did not keep, as their sample or user was forgotten meanwhile.
     """
@@ -73,8 +73,8 @@ class CallableSink(Sink):
     Where it raises, it is called again later with the same records; so it should not mind a record that it has seen.
 
     Args:
-        function: Takes a list of `Record`; what it returns is not looked at. Not async: no event loop runs there.
-        name: What distinguishes it from the monitor's other sinks; by default "call:" and the function's name.
+        function: Takes a list of `Record`; its result is ignored. Not async: no event loop runs there.
+        name: Its name among the monitor's sinks; by default "call:" and the function's name.
 
     Attributes:
         function: The function.

@@ -280,7 +280,7 @@ class Metric(Hinting, Asker, ABC):
         """Score one sample, blocking. Works inside a running event loop too (and blocks it).
 
         Args:
-            sample: What to score: a sample, or a row that `evaluate` takes, such as {"question": ..., "answer": ...}.
+            sample: A sample, or a row that `evaluate` takes, such as {"question": ..., "answer": ...}.
             meter: For runners that want to know the cost even when this raises.
             **fields: In place of the sample its fields: user_input=..., response=..., retrieved_contexts=...
 
@@ -313,7 +313,7 @@ class Metric(Hinting, Asker, ABC):
         """Score one sample on the running event loop; otherwise as `score`.
 
         Args:
-            sample: What to score, as for `score`.
+            sample: As for `score`.
             meter: For runners that want to know the cost even when this raises.
             answering: For runners that stand between the metric and its judge: answers each request.
             **fields: In place of the sample its fields, as for `score`.

@@ -58,8 +58,8 @@ class MetricInfo:
         items: What people can judge beside the whole sample; nothing where that is not known.
         settings: Its known options (`settings_of`).
         question: Its question, in plain words; "" if unknown.
-        costs: What lowers its scores, in words, by the verdicts' kind or word (`Metric.costs`).
-        setup: What moves its score and is not the default (`setup_of`).
+        costs: Its words for faults, by the verdicts' kind or word (`Metric.costs`).
+        setup: Its changed options that move the score (`setup_of`).
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -119,12 +119,12 @@ class MetricInfo:
 
     @property
     def key(self) -> Key:
-        """What may be averaged together."""
+        """The key of scores that may be averaged."""
         return self.name, self.version, self.judge, self.setup
 
     @property
     def apart(self) -> str:
-        """What tells it from others of its name, in words."""
+        """Its differences from others of its name, in words."""
         return in_words(self.version, self.judge, self.setup)
 
     def fact(self, name: str) -> str:
@@ -301,7 +301,7 @@ class MetricSummary(Hinting):
 
     @property
     def main_cause(self) -> tuple[str, int] | None:
-        """What cost the most points, and in how many rows; None where that is not known."""
+        """The costliest fault, with the number of rows; None if unknown."""
         cause = max(self.causes, key=lambda each: (self.causes[each][1], self.causes[each][0]), default=None)
         return None if cause is None else (cause, self.causes[cause][0])
 

@@ -264,7 +264,7 @@ class Comparison(Tabular):
         return {**super().data(), "metrics": moved, "remarks": remarks, "old": self._old_rows()}
 
     def figures(self) -> dict[str, object]:
-        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them, for --json."""
         numbers = {
             name: {
                 "pairs": each.pairs,
@@ -307,7 +307,7 @@ class Comparison(Tabular):
         return (a, b) if a and b and a != b else ("a", "b")
 
     def remarks(self) -> Iterator[str]:
-        """Yield what there is to say beside the table, in sentences."""
+        """Yield remarks beside the table, in sentences."""
         yield from self._of_metrics()
         for each in filter(lambda each: each.moved, self.metrics.values()):
             most = ", ".join(f"{m.sample_id[:40]} {number(m.a)} to {number(m.b)}" for m in each.moved[:_SHOWN])
@@ -356,8 +356,7 @@ def compare(
 ) -> Comparison:
     """Compare two systems on the samples that both have a score of, paired by the samples' ids.
 
-    Rows without an id are paired by their position in the input. Where an id stands more than once, its rows are paired
-    in order.
+    Rows without an id are paired by their position in the input. Rows of a repeated id are paired in order.
 
     Args:
         a: A report, or what `Report.load` takes.
@@ -366,7 +365,7 @@ def compare(
             different judges, all the same. What differs is then not only the systems.
         group: As for `evaluate`, by the rows of a. None: what the records say. The interval and the permutation test
             then draw groups: all pairs of a group change their sign together.
-        people: Gives what people would say of the difference, by their labels of some pairs: it stands first. See
+        people: Gives people's view of the difference, by their labels of some pairs. It stands first. See
             `ragstone.labels.corrected_comparison`.
 
     Raises:

@@ -50,7 +50,7 @@ _UNITS = {"m": 60, "h": 3_600, "d": 86_400}
 
 
 class Report(Tabular):
-    """Records in their order, and what they add up to. `print` shows it as a table, a notebook too.
+    """Records in their order, with their sums and means. `print` shows it as a table, a notebook too.
 
     `len(report)`, `for record in report` and `report[i]` are about its records: one for each sample and metric.
     `report["faithfulness"]` is one metric's `MetricSummary`, with `mean`, `interval`, `passed` and `scored`.
@@ -63,9 +63,9 @@ class Report(Tabular):
         metrics: The metrics, or their names and set-ups; others are added as their records come.
         bad_rows: The rows that held no sample.
         name: What to call it.
-        notes: What else is to be said of the run, in sentences.
+        notes: Further remarks on the run, in sentences.
         since: Samples submitted before are left out, in seconds since 1970 (UTC).
-        group: As for `evaluate`; it goes before what the records say of their groups.
+        group: As for `evaluate`; it replaces the groups of the records.
 
     Attributes:
         name: Its name, or "".
@@ -130,7 +130,7 @@ class Report(Tabular):
 
         Args:
             records: The records, those of a row together.
-            metrics: The metrics, or what is known of them.
+            metrics: The metrics, or their names and set-ups.
             samples: The samples by row (a mapping, or a sequence with one for each row), to show what lowered the
                 worst scores.
             bad_rows: The rows that held no sample.
@@ -170,12 +170,12 @@ class Report(Tabular):
 
     @property
     def metrics(self) -> tuple[MetricInfo, ...]:
-        """What is known of each metric, as evaluated or in the order in which their records came."""
+        """The facts of each metric, as evaluated or in the order of their records."""
         return tuple(each.info for each in self.aggregates())
 
     @property
     def usage(self) -> Usage:
-        """What its results cost when they were made, in this run or before; unknown tokens are None."""
+        """The cost of its results, in this run or before; unknown tokens are None."""
         return self.aggregates().cost.usage
 
     @property
@@ -236,7 +236,7 @@ class Report(Tabular):
     def read(self, on_row: Callable[[Sequence[Record]], object], *, samples: bool = False) -> Aggregates:
         """Call a function with each row's records, and return all outcomes added up: one reading for both.
 
-        Where a sample has a history, all are read twice more: for what it holds, and to add up by conversation. That
+        If a sample has a history, all are read twice more, to find conversations. That
         takes memory by the number of rows. Of a database, conversations are known by their `thread_id` alone.
 
         Args:
@@ -436,7 +436,7 @@ class Report(Tabular):
         return cells
 
     def conclusion(self) -> str:
-        """The mean of the weakest metric, and what costs it most points; of nothing scored, why."""
+        """The mean of the weakest metric, and its costliest fault; without a score, the reason."""
         if not self.aggregates().rows:
             if self.since is not None:
                 return f"Nothing was submitted since {moment(self.since)} UTC."
@@ -458,7 +458,7 @@ class Report(Tabular):
         return f"{name}{which}: {number(weakest.mean)} on average.{why}"
 
     def figures(self) -> dict[str, object]:
-        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them, for --json."""
         metrics = {
             name: {
                 "mean": each.mean,
@@ -480,7 +480,7 @@ class Report(Tabular):
         return {"name": self.name, "rows": self.aggregates().rows, "metrics": metrics, "remarks": list(self.remarks())}
 
     def remarks(self) -> Iterator[str]:
-        """Yield what there is to say beside the table, in sentences."""
+        """Yield remarks beside the table, in sentences."""
         if self.aggregates().rows:
             yield cost_line(self.aggregates().cost, self.price)
         for name, each in self.summary().items():

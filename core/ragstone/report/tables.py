@@ -113,7 +113,7 @@ class Tabular(Hinting, ABC):
 
     @abstractmethod
     def remarks(self) -> Iterator[str]:
-        """Yield what there is to say beside the table, in sentences."""
+        """Yield remarks beside the table, in sentences."""
 
     @abstractmethod
     def conclusion(self) -> str:
@@ -125,7 +125,7 @@ class Tabular(Hinting, ABC):
         return {"title": title, "head": head, "rows": rows, "remarks": list(self.remarks())}
 
     def figures(self) -> dict[str, object]:
-        """Its numbers by metric, as JSON can hold them: what commands print with --json."""
+        """Its numbers by metric, as JSON can hold them, for --json."""
         return self.data()
 
     def __str__(self) -> str:

@@ -73,13 +73,13 @@ class Record:
         origin: Facts that a sink recorded when the sample was submitted (`trace_id` and `span_id` of OpenTelemetry).
         sample: The sample, if it is kept with the record.
         run_id: The id that the app's framework gives the run.
-        run_name: What ran: a chain's or an engine's name.
+        run_name: The name of the chain or engine that ran.
         tags: The run's tags.
         user_id: Whose question it was, by the app's metadata.
         thread_id: The conversation that it belongs to, likewise.
-        group: What its row depends on by `group=`, such as "document=handbook.pdf"; None without one.
+        group: Its group by `group=`, such as "document=handbook.pdf"; None without one.
         watched: The value for the monitor's alert, if it counts the outcome.
-        setup: What the metric was set up with, where that moves the score and is not the default
+        setup: The metric's set-up, where it moves the score and is not the default
             (`ragstone.metrics.setup.setup_of`).
 
     Example:

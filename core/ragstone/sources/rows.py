@@ -54,8 +54,8 @@ def rows_of(
             rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user names a field's key, for messages.
         rows_by: The key or column whose value the rows of one answer share, such as "query_id", if each has one
-            passage. They become one sample, with the passages in order, and the value as its id. They have to
-            stand together.
+            passage. They become one sample, with the passages in order, and the value as its id. They must be
+            neighbours.
         retriever_tools: Of stored traces, the names of tools whose texts are contexts: see `traces`.
         largest: The bytes of a line, or a row of Parquet or Arrow at most; of a cell of CSV half as many characters.
 

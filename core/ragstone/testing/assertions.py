@@ -20,11 +20,11 @@ _WIDTH = 500
 def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least: float | None = None) -> Score:
     """Score a sample and fail below a value, with the verdicts that cost the score and where they are in the texts.
 
-    What cannot be scored fails too, with its reason; it is never taken for a low score.
+    An unscored sample fails too, with its reason, not as a low score.
 
     Args:
         sample: The sample, or its fields.
-        metric: What to score it by.
+        metric: The metric.
         at_least: The least value that will do, within the metric's bounds (the greatest one, where lower values are
             better); None: the metric's threshold.
 
@@ -34,7 +34,7 @@ def assert_score(sample: Sample | Mapping[str, Any], metric: Metric, *, at_least
     Raises:
         AssertionError: It is lower, or there is none.
         ValueError: There is neither `at_least` nor a threshold, or it is outside the metric's bounds.
-        Exception: What the judge's client raises, such as for a wrong key.
+        Exception: The error of the judge's client, such as for a wrong key.
 
     Example:
         >>> from ragstone import ContextRelevancy
@@ -103,12 +103,12 @@ def assert_not_worse(
         base: The base's report, or what `Report.load` takes.
         new: The new run's.
         allow_drop: The drop that is allowed, 0 or more.
-        rarest: What breaks in a smaller share of the pairs is not looked for. 0: whatever is rare counts.
+        rarest: Rarer faults are ignored. 0: every rare fault counts.
         metrics: The name of the one to check, or names; None: all of the base.
-        cannot_tell: What to do where too few samples, or too many lost ones, leave it open. "fail" by default: a
+        cannot_tell: The behaviour with too few samples, or too many lost ones. "fail" by default: a
             test that passes then says that no metric is worse. "pass" lets such a run through.
         group: As for `ragstone.report.compare`.
-        people: Gives what people would say of the difference, as for `ragstone.report.compare`. The interval of a
+        people: Gives people's view of the difference, as for `ragstone.report.compare`. The interval of a
             metric with labels is then theirs.
 
     Returns:
