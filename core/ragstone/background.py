@@ -57,10 +57,17 @@ def begin(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         else:
             # Another thread was faster.
             loop.close()
-    call = asyncio.run_coroutine_threadsafe(coroutine, _LOOPS[pid])
+    call = asyncio.run_coroutine_threadsafe(_seen(coroutine), _LOOPS[pid])
     if (calls := CALLS.get(None)) is not None:
         calls.add(call)
     return call
+
+
+async def _seen(coroutine: Coroutine[Any, Any, T]) -> T:
+    if (task := asyncio.current_task()) is not None:
+        # Who cancels a call does not ask how it ended meanwhile: asyncio would print that.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await coroutine
 
 
 def result(call: Future[T]) -> T:

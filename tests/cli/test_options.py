@@ -28,7 +28,9 @@ from .conftest import row
         ("- --field q=response", "--field q=response: write it the other way round: --field response=q"),
         ("- --field answer=x", "FIELD one of user_input, retrieved_contexts, response, reference, reference_ids"),
         ("- --threshold nan", "--threshold nan: write X or METRIC=X"),
-        ("- --threshold 2", "X from -1 to 1"),
+        ("- --threshold 2", "X is from -1 to 1 for response_relevancy"),
+        ("- --metric faithfulness --threshold 70", "X is from 0 to 1 for faithfulness; did you mean 0.7?"),
+        ("- --threshold -0.5", "X is from 0 to 1 for response_completeness"),
         ("- --metric context_relevancy --threshold response_relevancy=0.5", "METRIC one of context_relevancy"),
         ("- --set strictness=2", "--set strictness=2: write METRIC.OPTION=VALUE"),
         ("- --set response_relevancy.llm=2", "has no option 'llm'; it has asking, instructions, max_characters"),
@@ -43,7 +45,7 @@ from .conftest import row
         ("- --call-timeout 0", "Invalid value for '--call-timeout'"),
         ("- --sample-timeout nan", "Invalid value for '--sample-timeout'"),
         ("- --pass-rate 0.9", "--pass-rate: response_relevancy has no threshold; add --threshold response_relevancy=X"),
-        ("- --pass-rate 2 --threshold 0", "--pass-rate 2: write X or METRIC=X, X from 0 to 1"),
+        ("- --pass-rate 2 --threshold 0", "--pass-rate 2: X is from 0 to 1 for response_relevancy"),
         ("- --json --explain", "--explain and --json both write to standard output"),
         ("- --out - --explain", "--out - and --explain both write to standard output"),
     ],
@@ -59,12 +61,6 @@ def test_commands_of_other_tools(run):
     for command, meant in (("evaluate", "Did you mean score?"), ("run", "Did you mean score?"), ("frobnicate", "")):
         done = run(command, "x")
         assert (done.exit_code, meant in done.stderr, "Did you mean" in done.stderr) == (2, True, bool(meant))
-
-
-def test_a_threshold_below_a_metrics_own_least_value(score, six):
-    done = score(six, "--threshold", "context_relevancy=-0.5", "--metric", "rag")
-    said = "context_relevancy: threshold: -0.5 should be greater than or equal to 0"
-    assert (done.exit_code, said in done.stderr) == (2, True)
 
 
 def test_settings_take_effect(score, rows):
@@ -85,7 +81,8 @@ def test_settings_take_effect(score, rows):
 def test_a_groups_options_are_its_metrics_and_give_way_to_a_metrics_own():
     rag, summary = GROUPS["rag"], GROUPS["summary"]
     given = ["faithfulness=0.9", "rag=0.7", "0.5"]
-    assert parse_limits("--threshold", given, [*rag, *summary], least=-1.0) == {
+    bounds = dict.fromkeys([*rag, *summary], (0.0, 1.0))
+    assert parse_limits("--threshold", given, bounds) == {
         **dict.fromkeys(rag, 0.7), **dict.fromkeys(summary, 0.5), "faithfulness": 0.9,
     }  # fmt: skip
     options = parse_settings(["summary.asking=together", "alignment_coverage.n_questions=3"], ["summary"])
@@ -94,6 +91,6 @@ def test_a_groups_options_are_its_metrics_and_give_way_to_a_metrics_own():
         "alignment_coverage": {"source": "retrieved_contexts", "asking": "together", "n_questions": 3},
     }
     with pytest.raises(click.UsageError, match="METRIC one of context_relevancy"):
-        parse_limits("--threshold", ["rag=0.7"], ["context_relevancy"], least=-1.0)
+        parse_limits("--threshold", ["rag=0.7"], {"context_relevancy": (0.0, 1.0)})
     with pytest.raises(click.UsageError, match="METRIC one of context_relevancy"):
         parse_settings(["rag.asking=together"], ["context_relevancy"])

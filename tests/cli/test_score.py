@@ -113,7 +113,7 @@ class TestBadLines:
             "line 6: not JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte (skipped)",
             "line 7: none of a sample's fields has a value; the row has 'q': name them with --field FIELD=KEY (skipped)",
             "context_relevancy: below the threshold 1: its mean is 0.25",
-            "4 line(s) held no sample; see above.",
+            "4 lines held no sample; see above.",
         ]
         assert table(done.stdout)["context_relevancy"]["scored"] == "2/2"
 
@@ -189,9 +189,10 @@ class TestFailingJudge:
         server.reply = lambda body: error(401, "not with this key")
         done = score(rows(*(row(i) for i in range(200))), *ONE, "--concurrency", 4, "--out", os.devnull)
         assert (done.exit_code, len(server.bodies) <= 10) == (1, True)
-        assert without_fields(done.stderr).startswith(
-            f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused"
-        )
+        assert done.stdout.count("not with this key") == 1
+        named = f"name it openai:{MODEL} and set OPENAI_BASE_URL={server.url} and OPENAI_API_KEY"
+        assert f"Gave up: the judge OpenAICompatible('{MODEL}', base_url='{server.url}') refused" in done.stdout
+        assert (named in done.stdout, without_fields(done.stderr)) == (True, "Gave up: the table says why.\n")
 
 
 def test_limits_leave_a_rest_that_resumes_and_money_is_in_the_table(score, six, server, out):

@@ -54,7 +54,7 @@ class Recording:
         self._group = group
         self._results = MemoryResults()
         self._bad_rows: list[BadLine] = []
-        self._rows = self._not_asked = 0
+        self._rows = self._not_asked = self._scored = 0
         # What was there in the first row and was not read.
         self._unread = self._part = ""
         # Whether all samples lacked an input, by the metric.
@@ -82,6 +82,7 @@ class Recording:
                 unscored += 1
                 lacks = outcome.reason == "missing_input"
             self._lacking[outcome.metric] = lacks and self._lacking.get(outcome.metric, True)
+        self._scored += len(records) - unscored
         self._results.add(records, sample)
         self._tell(unscored, lambda listener: listener.on_result((replace(records[0], sample=sample), *records[1:])))
 
@@ -132,4 +133,5 @@ class Recording:
             facts += ", unknown cost"
         kept = self._not_asked
         whole = f"; {count(self._rows, 'sample')}, {kept:,} of an earlier run" if kept else ""
-        return f"Spent in this run: {facts}{whole}. The table says what the results are worth."
+        worth = " The table says what the results are worth." if self._scored else ""
+        return f"Spent in this run: {facts}{whole}.{worth}"

@@ -1,11 +1,12 @@
 """`ragstone score`: a file of samples in, scores with evidence out."""
 
 import contextlib
+import math
 import shlex
 import signal
 import sys
 import threading
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
@@ -43,11 +44,11 @@ from ragstone.identity import NoKeyError, judge_key
 from ragstone.judge_names import RegistryError
 from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
-from ragstone.metrics.names import GROUPS
+from ragstone.metrics.names import GROUPS, metric_class
 from ragstone.plain import printable, to_json
 from ragstone.report import MetricInfo, MetricSummary, Report
 from ragstone.report.statistics import TIE
-from ragstone.report.tables import percent
+from ragstone.report.tables import count, percent
 from ragstone.results.read import FileResults, open_results
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
@@ -259,7 +260,7 @@ def score(
         ctx.exit(_show_estimate(rows, metrics, given))
     if report is not None:
         check_writable("--report", report, replaced=True)
-    printer = _RunOutput(given["explain"], given["verbose"], print_needed=report is None and out in (None, "-"))
+    printer = _RunOutput(given, print_needed=report is None and out in (None, "-"))
     with contextlib.closing(_results_file(out, title, metrics, given)) as printer.results:
         run = _run_of(rows, metrics, title, given)
         run.total = _count_lines(file)
@@ -296,7 +297,8 @@ def _with_thresholds(names: Sequence[str], given: Mapping[str, Any]) -> tuple[li
     """The metrics, over one judge, and what is asked of their scores."""
     options = parse_settings(given["settings"], names, asking=given["asking"])
     own = own_names(list(options))
-    thresholds = Thresholds(given["thresholds"], given["pass_rates"], own)
+    bounds = {name: metric_class(metric).bounds for name, metric in own.items()}
+    thresholds = Thresholds(given["thresholds"], given["pass_rates"], bounds)
     for name, limit in thresholds.limits.items():
         # Then each sample says whether it reaches it.
         options[own[name]]["threshold"] = limit
@@ -341,18 +343,20 @@ class Thresholds:
     Args:
         thresholds: As they are given: X, METRIC=X or GROUP=X.
         pass_rates: Likewise.
-        names: The names of what is scored.
+        bounds: The least and greatest score of what is scored, by the metric's name.
 
     Attributes:
         limits: The threshold by the metric's name.
 
     Raises:
-        click.UsageError: One is no number, or is of no metric that is scored; a pass rate has no threshold.
+        click.UsageError: One is no possible score, or is of no metric that is scored; a pass rate has no threshold.
     """
 
-    def __init__(self, thresholds: Sequence[str], pass_rates: Sequence[str], names: Collection[str]) -> None:
-        self.limits = parse_limits("--threshold", thresholds, list(names), least=-1.0)
-        self._rates = parse_limits("--pass-rate", pass_rates, list(names), least=0.0)
+    def __init__(
+        self, thresholds: Sequence[str], pass_rates: Sequence[str], bounds: Mapping[str, tuple[float, float]]
+    ) -> None:
+        self.limits = parse_limits("--threshold", thresholds, bounds)
+        self._rates = parse_limits("--pass-rate", pass_rates, dict.fromkeys(bounds, (0.0, 1.0)))
         if without := [name for name in self._rates if name not in self.limits]:
             raise click.UsageError(f"--pass-rate: {without[0]} has no threshold; add --threshold {without[0]}=X")
 
@@ -371,29 +375,33 @@ class Thresholds:
                 yield f"{name}: {side} the threshold {limit:g}: {why}"
 
 
-def parse_limits(option: str, given: Sequence[str], names: Sequence[str], *, least: float) -> dict[str, float]:
+def parse_limits(option: str, given: Sequence[str], bounds: Mapping[str, tuple[float, float]]) -> dict[str, float]:
     """The limit of each metric that has one; METRIC=X goes before GROUP=X, and that before X.
 
     Raises:
-        click.UsageError: One is no number from `least` to 1, or is of no metric that is scored.
+        click.UsageError: One is no number within its metric's bounds, or is of no metric that is scored.
 
     Example:
-        >>> parse_limits("--threshold", ["b=0.7", "0.5"], ["a", "b"], least=0.0)
+        >>> parse_limits("--threshold", ["b=0.7", "0.5"], {"a": (0.0, 1.0), "b": (0.0, 1.0)})
         {'a': 0.5, 'b': 0.7}
     """
     limits: dict[str, float] = {}
     for text in sorted(given, key=lambda text: ("=" in text, text.partition("=")[0] not in GROUPS)):
         name, equals, value = text.rpartition("=")
-        meant = GROUPS.get(name, (name,)) if equals else names
+        meant = GROUPS.get(name, (name,)) if equals else tuple(bounds)
         try:
             limit = float(value)
         except ValueError:
             limit = float("nan")
-        if not least <= limit <= 1.0 or not set(names).issuperset(meant):
+        if not math.isfinite(limit) or not bounds.keys() >= set(meant):
             raise click.UsageError(
-                f"{option} {text}: write X or METRIC=X, X from {least:g} to 1, such as 0.8, METRIC one of "
-                f"{', '.join(names)}"
+                f"{option} {text}: write X or METRIC=X, X a number such as 0.8, METRIC one of {', '.join(bounds)}"
             )
+        for metric in meant:
+            low, high = bounds[metric]
+            if not low <= limit <= high:
+                near = f"; did you mean {limit / 100:g}?" if low <= limit / 100 <= high else ""
+                raise click.UsageError(f"{option} {text}: X is from {low:g} to {high:g} for {metric}{near}")
         limits.update(dict.fromkeys(meant, limit))
     return limits
 
@@ -432,9 +440,11 @@ class _RunOutput:
 
     results: ResultsFile
 
-    def __init__(self, explain: bool, verbose: bool, *, print_needed: bool) -> None:
-        self._explain, self._verbose, self._print_needed = explain, verbose, print_needed
+    def __init__(self, given: Mapping[str, Any], *, print_needed: bool) -> None:
+        self._explain, self._verbose, self._table = given["explain"], given["verbose"], not given["as_json"]
+        self._print_needed = print_needed
         self._lost: NotThere | None = None
+        self._scored = False
 
     def evaluated(self, run: BatchRun) -> tuple[Report, BaseException | None]:
         """Complete a run; its report, and what ended it before its time."""
@@ -455,6 +465,7 @@ class _RunOutput:
 
     def on_result(self, records: Sequence[Record]) -> None:
         """Write a sample's records, and print what is to be printed of them."""
+        self._scored = self._scored or any(record.outcome.value is not None for record in records)
         if self._explain:
             sample = records[0].sample
             lines = [] if sample is None else list(sample_lines(sample, contexts=self._verbose))
@@ -485,8 +496,9 @@ class _RunOutput:
                 on = f" Run again with --resume {self.results.out}: {done} are done."
             self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
         if self.results.begun and not self.results.named:
-            next_ = f"Next: {called()} explain {shlex.quote(self.results.out)}"
-            self.say(f"Results: {self.results.out}\n{next_}", err=True)
+            self.say(f"Results: {self.results.out}", err=True)
+            if self._scored:
+                self.say(f"Next: {called()} explain {shlex.quote(self.results.out)}", err=True)
 
     def status(self, result: Report, thresholds: Thresholds) -> int:
         """Say what was wrong; the exit status."""
@@ -494,15 +506,16 @@ class _RunOutput:
             self.say(_NO_SAMPLE, err=True)
             return 2
         summaries = result.summary()
-        wrong = [f"Gave up: {printable(why, 1_000)}. The table says how." for why in result.gave_up]
+        said = "the table says why" if self._table else printable("; ".join(result.gave_up), 1_000)
+        wrong = [f"Gave up: {said}."] if result.gave_up else []
         if not wrong and not any(summary.scored for summary in summaries.values()):
             inputs = {"missing_input", "empty_input"}
             lacking = all(inputs.issuperset(summary.failures) for summary in summaries.values())
-            way_out = "" if lacking else " `ragstone doctor` tries the judge."
+            way_out = "" if lacking else f" `{called()} doctor` tries the judge."
             wrong.append(f"Nothing could be scored; the table says why.{way_out}")
         wrong += thresholds.unmet(summaries)
         if result.bad_rows:
-            wrong.append(f"{len(result.bad_rows)} line(s) held no sample; see above.")
+            wrong.append(f"{count(len(result.bad_rows), 'line')} held no sample; see above.")
         for line in wrong:
             self.say(line, err=True)
         return 2 if result.bad_rows else int(bool(wrong))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import Field
 
 from ragstone.background import Calls, begin, in_daemon, result
-from ragstone.clients.access import Access, AnswerError
+from ragstone.clients.access import NO_KEY, Access, AnswerError
 from ragstone.judging.refusals import NO_QUOTA
 from ragstone.options import Count, Seconds, Text, checked
 from ragstone.public import public_url
@@ -194,6 +194,9 @@ class Client:
             # A server that has answered before may come back.
             if self._answered:
                 vars(error)["retry_after"] = 0
+        elif isinstance(error, load_openai().AuthenticationError) and self._access.key == NO_KEY:
+            named = f"name it openai:{self.model} and set OPENAI_BASE_URL={self._access.shown} and OPENAI_API_KEY"
+            message = f"no key was sent: {named} ({message})"
         error.message = message
         error.args = (message, *error.args[1:])
         return error

@@ -481,6 +481,8 @@ class Report(Tabular):
 
     def remarks(self) -> Iterator[str]:
         """Yield remarks beside the table, in sentences."""
+        # One error is said once.
+        said = " ".join(self.notes)
         if self.aggregates().rows:
             yield cost_line(self.aggregates().cost, self.price)
         for name, each in self.summary().items():
@@ -499,7 +501,10 @@ class Report(Tabular):
                     "another"
                 )
             for reason, n in each.failures.most_common():
-                yield f"unscored by {name}: {n:,} {reason}; first: {each.examples[reason]}"
+                detail = each.examples[reason].partition(": ")[2].removeprefix("not asked: ")
+                first = "" if detail and detail in said else f"; first: {each.examples[reason]}"
+                said += first
+                yield f"unscored by {name}: {n:,} {reason}{first}"
         if any(each.interval for each in self.summary().values()):
             yield ASSUMES
         yield from self.notes
