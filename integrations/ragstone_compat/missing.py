@@ -38,7 +38,7 @@ _INSTEAD: Mapping[str, str] = {
          "ConversationalTestCase", "MultiTurnMetric", "MultiTurnSample",
          "TurnContextualPrecisionMetric", "TurnContextualRecallMetric",
          "TurnContextualRelevancyMetric", "TurnFaithfulnessMetric",
-         "TurnRelevancyMetric", "messages"),
+         "TurnRelevancyMetric", "messages", "multi_turn_ascore", "multi_turn_score"),
         "score each answer as an LLMTestCase or a SingleTurnSample; natively, a ragstone.Sample has a history",
     ),
     **dict.fromkeys(

@@ -15,7 +15,7 @@ from ragstone_compat.ragas.testset import transforms
 
 from ragstone_compat.ragas import evaluate
 from ragstone_compat.ragas import testset as sets
-from ragstone_compat.ragas.metrics import ContextEntityRecall, noise_sensitivity
+from ragstone_compat.ragas.metrics import ContextEntityRecall, Faithfulness, noise_sensitivity
 
 ENTITIES = "ragas.metrics has no ContextEntityRecall: use LLMContextRecall"
 
@@ -73,6 +73,7 @@ def test_what_is_not_there_can_be_mentioned() -> None:
         (lambda: sets.TestsetGenerator.from_langchain(3), "ragstone makes no test sets"),
         (lambda: transforms(3), "ragstone makes no test sets"),
         (lambda: run_async_tasks([]), "ragas.executor has no run_async_tasks"),
+        (lambda: Faithfulness().multi_turn_ascore(3), "score each answer as an LLMTestCase or a SingleTurnSample"),
     ],
 )
 def test_what_is_not_there_is_refused_where_it_is_used(use: Callable[[], Any], said: str) -> None:

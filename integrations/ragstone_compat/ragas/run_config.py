@@ -11,8 +11,7 @@ class RunConfig:
         max_retries: Without effect, as are those that are not named: a call that fails is tried again up to five times.
         max_wait: Without effect.
         max_workers: Calls to judges in flight at most.
-        seed: Without effect, as are the others (`exception_types`, `log_tenacity`, `thread_timeout`).
-        **others: Likewise.
+        **others: `exception_types`, `log_tenacity`, `seed`, `thread_timeout`: without effect.
 
     Raises:
         TypeError: ragas' class has no such option.
@@ -24,9 +23,7 @@ class RunConfig:
         max_retries: int = 10,
         max_wait: float = 60,
         max_workers: int = 16,
-        seed: int = 42,
         **others: object,
     ) -> None:
-        check_names("RunConfig", others, ("exception_types", "log_tenacity", "thread_timeout"))
+        check_names("RunConfig", others, ("exception_types", "log_tenacity", "seed", "thread_timeout"))
         self.timeout, self.max_retries, self.max_wait, self.max_workers = timeout, max_retries, max_wait, max_workers
-        self.seed = seed

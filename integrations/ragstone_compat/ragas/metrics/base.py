@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import ragstone
 from ragstone import Outcome, Sample, Unscored
+from ragstone_compat.missing import missing_name
 from ragstone_compat.ragas.dataset_schema import EvaluationDataset
 from ragstone_compat.shared import check_names, embedder_by_name, judge_by_name
 
@@ -115,7 +116,7 @@ class Metric(MetricWithLLM, MetricWithEmbeddings, SingleTurnMetric):
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of what is not there
         _refuse_prompts(type(self), [name], AttributeError)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return missing_name(__name__, name)
 
     @property
     def column(self) -> str:
