@@ -45,10 +45,10 @@ from ragstone.judge_names import RegistryError
 from ragstone.limits.limits import Limits
 from ragstone.metrics import Metric
 from ragstone.metrics.names import GROUPS, metric_class
-from ragstone.plain import printable, to_json
+from ragstone.plain import count, printable, to_json
 from ragstone.report import MetricInfo, MetricSummary, Report
 from ragstone.report.statistics import TIE
-from ragstone.report.tables import count, percent
+from ragstone.report.tables import percent
 from ragstone.results.read import FileResults, open_results
 from ragstone.results.record import Record
 from ragstone.sample import BadLine
