@@ -44,7 +44,7 @@ print(*(wing for wing in ("labels", "live", "local") if f"ragstone.{wing}" in sy
         pytest.param(SCORE, 2_700, "", id="score"),
         pytest.param(EVALUATE, 5_950, "", id="evaluate"),
         pytest.param(SCORE + EVALUATOR, 4_540, "", id="langchain evaluator"),
-        pytest.param(SCORE + HANDLER, 8_150, "live", id="langchain handler"),
+        pytest.param(SCORE + HANDLER, 8_160, "live", id="langchain handler"),
     ],
 )
 def test_what_is_loaded(program, most, wings, tmp_path):
