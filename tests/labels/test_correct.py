@@ -63,7 +63,7 @@ def test_judge_and_people_agree_as_far_as_the_tables_of_both_say(tmp_path):
     graded, truth = made(judged=lambda truth, i, draw: 0.5 * truth + 0.5 * draw.random())
     found = corrected(graded, labelled(tmp_path / "l", graded, truth, SIXTY))
     assert (found["demo"].sensitivity, found["demo"].kappa.n) == (None, 60)
-    assert f"judge and people agree: Cohen's kappa {found['demo'].kappa.mean:.3f} (" in str(found)
+    assert f"agreement of judge and people: Cohen's kappa {found['demo'].kappa.mean:.3f} (" in str(found)
 
 
 def test_live_samples_of_several_rates_are_refused_with_the_way_out(tmp_path):

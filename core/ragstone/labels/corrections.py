@@ -138,7 +138,7 @@ class Correction(ByLabels):
             yield f"the judge gives {excess} than people do ({difference})."
         figures = (("Cohen's kappa", self.kappa), ("sensitivity", self.sensitivity), ("specificity", self.specificity))
         if known := [f"{name} {number(e.mean)} ({_ends(e)})" for name, e in figures if e is not None]:
-            yield f"judge and people agree: {', '.join(known)}."
+            yield f"agreement of judge and people: {', '.join(known)}."
         yield from self.caveats()
 
 
