@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from ragstone.fields.names import FIELDS, FieldName, meant_by, strongly
 
@@ -28,7 +29,8 @@ def _text(value: object) -> object:
     """
     if not isinstance(value, str):
         missing = isinstance(value, float) and math.isnan(value)
-        raise ValueError(f"is {'NaN' if missing else type(value).__name__}, not text (str)")
+        kind = "NaN" if missing else type(value).__name__
+        raise PydanticCustomError("sample", "is {kind}, not text (str)", {"kind": kind})
     return value if value.isascii() else _LONE_SURROGATE.sub("\ufffd", value)
 
 
@@ -38,7 +40,9 @@ def _contexts(value: object) -> object:
         return tuple(cast("Sequence[object]", value))
     kind = type(value).__name__
     if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, Set)) or not isinstance(value, Iterable):
-        raise ValueError(f"is one {kind}; pass a list of texts, one per retrieved context")
+        raise PydanticCustomError(
+            "sample", "is one {kind}; pass a list of texts, one per retrieved context", {"kind": kind}
+        )
     return tuple(cast("Iterable[object]", value))
 
 
@@ -139,7 +143,8 @@ class Sample(BaseModel):
             return values
         fields = cast("Mapping[str, object]", values)
         if unknown := [str(name) for name in fields if name not in FIELDS]:
-            raise ValueError(f"{'; '.join(map(_meant, unknown))}. A sample has {', '.join(FIELDS)}")
+            meant = {"meant": "; ".join(map(_meant, unknown)), "fields": ", ".join(FIELDS)}
+            raise PydanticCustomError("sample", "{meant}. A sample has {fields}", meant)
         return {name: value for name, value in fields.items() if value is not None or name not in _NONE_IS_EMPTY}
 
     def texts(self, field: SampleField | IdField | Literal["history"]) -> tuple[str, ...]:
