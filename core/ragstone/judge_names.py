@@ -120,8 +120,8 @@ def _near_judge(name: str) -> str:
         return ""
     if difflib.get_close_matches(name.lower(), ["local"]):
         return ". Did you mean local?"
-    if re.fullmatch(r"[\w.-]+:\d+(/.*)?", name):
-        return f". Did you mean http://{name.partition('/')[0]}/v1?"
+    if address := re.fullmatch(r"(.+@)?(?:https?:?/*)?([\w.-]+:\d+)(/.*)?", name):
+        return f". Did you mean {address[1] or ''}http://{address[2]}/v1?"
     first, _, rest = re.sub("[:/]", "\n", name.partition("?")[0], count=1).partition("\n")
     if form := _PROVIDERS.get(first.strip().lower()):
         return f". Did you mean {form.format(rest.strip() or 'MODEL')}?"
@@ -350,4 +350,6 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         return value() if call and callable(value) else value
     except (Exception, SystemExit) as error:
         # Code of somebody's own may raise anything.
-        raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module
+        way_out = ": is it installed, or its folder on Python's path?" if missing else ""
+        raise RegistryError(f"{name} cannot be loaded ({describe(error)}){way_out}") from error

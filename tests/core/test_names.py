@@ -90,6 +90,8 @@ def test_a_name_of_no_metric(name, message):
         ("claude-sonnet-4", "Did you mean langchain:anthropic:claude-sonnet-4.$"),
         ("llama3.1:8b", r"Did you mean llama3.1:8b@http://127.0.0.1:11434/v1 \(Ollama\).$"),
         ("localhost:11434", "Did you mean http://localhost:11434/v1.$"),
+        ("http//localhost:11434", "Did you mean http://localhost:11434/v1.$"),
+        ("llama3@localhost:11434", "Did you mean llama3@http://localhost:11434/v1.$"),
         ("loacl", "Did you mean local.$"),
         ("openai:m?temperature=nan", "temperature: 'nan' should be a finite number"),
         ("openai:m?temperature=-1", "temperature: '-1' should be greater than or equal to 0"),

@@ -88,13 +88,12 @@ def demo(page: str | None, samples: str | None, as_json: bool) -> None:
         click.echo(to_json({"samples": samples, "next": next_}) if as_json else line)
         return
     report = demo_report(recording)
-    if not as_json:
-        _show(report, recording)
     page = page or _in_folder()
     write_page("--report", page, report.html())
     if as_json:
         click.echo(to_json({"page": page, **report.figures()}))
         return
+    _show(report, recording)
     click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_NEXT)}")
 
 
@@ -129,5 +128,7 @@ def _write_samples(path: Path, content: bytes) -> None:
             return
         with path.open("xb") as file:
             file.write(content)
+    except FileExistsError:
+        raise NotThere(f"--samples {path}: has another text already; name another file") from None
     except OSError as error:
         raise NotThere(f"--samples {path}: cannot write: {error.strerror}") from None

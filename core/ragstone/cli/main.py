@@ -45,6 +45,11 @@ _COMMANDS_ELSEWHERE = {
     "eval": "score", "evaluate": "score", "help": "--help", "monitor": "live", "run": "score", "test": "score",
     "version": "--version", "view": "report",
 }  # fmt: skip
+_MISSING = {
+    "b": "B is missing: name two results files, the earlier run's first",
+    "labels": "--labels FILE is missing: `ragstone label RESULTS -n 40` makes the page to label on, and the page "
+    "downloads the file",
+}
 
 
 class _Commands(click.Group):
@@ -101,9 +106,8 @@ class _Commands(click.Group):
                 raise click.UsageError(f"{error.message} Did you mean '{meant}'?", error.ctx) from None
             raise
         except click.MissingParameter as error:
-            if error.param is not None and error.param.name == "labels":
-                way = "`ragstone label RESULTS -n 40` makes the page to label on, and the page downloads the file"
-                raise click.UsageError(as_called(f"--labels FILE is missing: {way}"), error.ctx) from None
+            if said := _MISSING.get((error.param and error.param.name) or ""):
+                raise click.UsageError(as_called(said), error.ctx) from None
             raise
         except click.ClickException as error:
             vars(error)["message"] = as_called(without_keys(error.message))

@@ -200,7 +200,7 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
         way_out = "set the environment variable OPENAI_API_KEY or name another server: MODEL@URL"
         raise click.UsageError(f"{option} {name}: no API key for OpenAI: {way_out}") from None
     except (TypeError, ValueError) as error:
-        raise click.UsageError(f"{option} {name}: {error}") from None
+        raise click.UsageError(f"{option} {name}: {str(error).removeprefix(f'{name}: ')}") from None
     except (ImportError, OSError, RuntimeError) as error:
         raise NotThere(f"{option} {name}: {error}") from error
 
@@ -223,7 +223,7 @@ def connected_llm(name: str, *, max_concurrency: int, option: str = "--llm") -> 
 
 def connected_embedder(name: str | None, llm_name: str, llm: LLM | None = None, *, max_concurrency: int) -> Embedder:
     """The embedder that `--embedder` names, or the one that goes with the judge."""
-    with _explained("--embedder", name or f"of {llm_name}"):
+    with _explained("--embedder", name or f"that goes with {llm_name}"):
         if name is not None or llm is None:
             _check_reached(name or llm_name)
         embedder = judge_names.make_embedder(name, llm or llm_name, max_concurrency=max_concurrency)
@@ -399,7 +399,7 @@ def _identity(path: str) -> tuple[int, int] | str | None:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-_FORMS = (".csv", ".htm", ".html", ".json", ".jsonl", ".parquet", ".pdf", ".png", ".tsv", ".xlsx")
+_FORMS = (".csv", ".htm", ".html", ".json", ".jsonl", ".md", ".parquet", ".pdf", ".png", ".tsv", ".txt", ".xlsx")
 
 
 def check_suffix(option: str, path: str | None, *suffixes: str) -> None:

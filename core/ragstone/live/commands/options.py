@@ -16,10 +16,17 @@ def database_sink(name: str, option: str = "", *, new: bool = False) -> Database
     path = database_file(name)
     if path is not None and not (new or Path(path).is_file()):
         raise NotThere(f"{name}: no such file; name the database of a Monitor's SQLiteSink or SQLSink")
+    if path is not None and not new and _begins_as_json(path):
+        raise NotThere(f"{name}: is no database; a results file is for `ragstone report {name}`")
     try:
         return SQLSink(name) if "://" in name else SQLiteSink(name)
     except ValueError as error:
         raise click.UsageError(f"{option}{name}: {error}") from None
+
+
+def _begins_as_json(path: str) -> bool:
+    with Path(path).open("rb") as file:
+        return file.read(1) == b"{"
 
 
 @contextmanager
