@@ -351,5 +351,5 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
     except (Exception, SystemExit) as error:
         # Code of somebody's own may raise anything.
         missing = isinstance(error, ModuleNotFoundError) and error.name == module
-        way_out = ": is it installed, or its folder on Python's path?" if missing else ""
-        raise RegistryError(f"{name} cannot be loaded ({describe(error)}){way_out}") from error
+        where = "; it is neither installed nor on Python's path" if missing else ""
+        raise RegistryError(f"{name} cannot be loaded ({describe(error)}{where})") from error

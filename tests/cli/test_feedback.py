@@ -107,10 +107,12 @@ def test_no_database_is_made(run: Run, tmp_path: Path, command: tuple[str, ...])
     for name, message in (
         (f"{tmp_path}/no.db", "no such file; name the database of a Monitor's"),
         (f"{tmp_path}/text", "not a ragstone results database"),
+        (f"{tmp_path}/r.jsonl", "is no database; a results file is for `ragstone report"),
         ("mysql://me:secret@host/db", "is not a PostgreSQL URL"),
         ("postgresql://me:secret@127.0.0.1:1/db", "sql"),
     ):
         (tmp_path / "text").write_text("a text\n" * 100)
+        (tmp_path / "r.jsonl").write_text('{"ragstone": 1}\n')
         done = run(*(name if word == "{}" else word for word in command))
         assert done.exit_code == 2, done.output
         assert message in " ".join(done.stderr.split())

@@ -60,6 +60,20 @@ def test_a_fault_of_ours_is_one_sentence_without_keys(monkeypatch, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare", __file__), "B is missing: name two results files"),
+        (("correct", __file__), "`ragstone label RESULTS -n 40` makes the page to label on"),
+        (("demo", "--samples", __file__), "has another text already; name another file"),
+        (("report", __file__, "--out", "-", "--open"), "--open: shows a file; name one for --out"),
+    ],
+)
+def test_what_to_write_instead(run, arguments, message):
+    done = run(*arguments)
+    assert (done.exit_code, message in done.stderr) == (2, True)
+
+
 def test_every_command_prints_json():
     groups, leaves = [cli], []
     while groups:
