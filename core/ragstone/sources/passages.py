@@ -1,6 +1,7 @@
 """Rows with one passage of an answer each: recognised, or joined by a value that they share."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from ragstone.fields.names import strongly
@@ -38,26 +39,22 @@ def _together(items: Items, name: str) -> Items:
     Raises:
         SourceError: A value comes again behind others.
     """
-    group: list[Mapping[Any, object]] = []
-    first, shared, seen = 0, None, set[str]()
-    for number, item in items:
-        entries = _entries(item)
-        value = None if entries is None else python_value(entries.get(name))
-        if group and (value is None or value != shared):
-            yield first, _one_of(group)
-            group = []
-        if entries is None or value is None:
-            problem = f"has no {name}, by which rows are one; it has {name_list(list(entries or ()))}"
-            yield number, item if isinstance(item, BadLine) else BadLine(number, problem)
+    seen: set[str] = set()
+    for value, group in groupby(items, lambda each: python_value((_entries(each[1]) or {}).get(name))):
+        members = list(group)
+        number = members[0][0]
+        if value is None:
+            yield from ((number, _without(name, item)) for number, item in members)
             continue
-        if not group:
-            if str(value) in seen:
-                raise SourceError(f"row {number}: {name} {value!r} comes again behind other rows; sort them by {name}")
-            seen.add(str(value))
-            first, shared = number, value
-        group.append(entries)
-    if group:
-        yield first, _one_of(group)
+        if str(value) in seen:
+            raise SourceError(f"row {number}: {name} {value!r} comes again behind other rows; sort them by {name}")
+        seen.add(str(value))
+        yield number, _one_of([_entries(item) or {} for _, item in members])
+
+
+def _without(name: str, item: object) -> BadLine:
+    there = name_list(list(_entries(item) or ()))
+    return item if isinstance(item, BadLine) else BadLine(0, f"has no {name}, by which rows are one; it has {there}")
 
 
 def _one_of(rows: Sequence[Mapping[Any, object]]) -> Mapping[Any, object] | BadLine:

@@ -28,10 +28,8 @@ _DEEPEST = 12
 def unpacked(value: object, mime_type: object = None) -> object:
     """What a call was given or gave, out of the mapping in which its tracer packs what is none."""
     value = parsed(value, mime_type)
-    if not is_mapping(value):
-        return value
-    names = [name for name in value if name not in _BESIDE]
-    return unpacked(value[names[0]]) if len(names) == 1 and names[0] in _PACKED else value
+    names = [name for name in as_dict(value) if name not in _BESIDE]
+    return unpacked(as_dict(value)[names[0]]) if len(names) == 1 and names[0] in _PACKED else value
 
 
 def by_dots(value: Mapping[str, object]) -> dict[str, Any]:
