@@ -67,7 +67,6 @@ _HOLDING = (
     *("trace", "data", "traces", "runs", "spans"),
 )
 _INSIDE = ("child_runs", "observations")
-_ABOUT = ("info", "trace_metadata", "request_metadata", "extra")
 _ENDED = ("end_time", "endTime", "endTimeUnixNano", "end_time_unix_nano")
 # What OpenInference writes of an object that it has no JSON of; it may be cut.
 _OBJECT = re.compile(r"[A-Z]\w*(?:Event|Input|Output|Response|Result|Message)\((?:\w+=.*)?(?:\)|\.\.\.)", re.DOTALL)
@@ -110,24 +109,22 @@ def spans_in(value: object, most: int | None = None) -> Iterator[Span]:
         value: The value.
         most: How many items of a list are looked at.
     """
-    waiting: list[tuple[object, str, str, Record]] = [(value, "", "", {})]
+    waiting: list[tuple[object, str, str]] = [(value, "", "")]
     while waiting:
-        each, trace, above, about = waiting.pop()
+        each, trace, above = waiting.pop()
         each = parsed(each)
         if is_list(each):
-            waiting += [(one, trace, above, about) for one in each[:most][::-1]]
+            waiting += [(one, trace, above) for one in each[:most][::-1]]
         record = by_dots(as_dict(each))
         fields = {**record, **as_dict(record.get("context"))}
-        for name in _ABOUT:
-            about = {**about, **as_dict(record.get(name) or about.get(name))}
-        trace = trace or _text(fields, "trace") or _text(about, "trace")
+        trace = trace or _text(fields, "trace")
         is_span = _is_span(fields)
         if is_span:
-            span = _span(fields, trace, above, about)
+            span = _span(fields, trace, above)
             yield span
             trace, above = span.trace, str(span.id)
         names = _INSIDE if is_span else _HOLDING
-        waiting += [(record[name], trace, above, about) for name in names if record.get(name)][:1]
+        waiting += [(record[name], trace, above) for name in names if record.get(name)][:1]
 
 
 def _is_span(fields: Record) -> bool:
@@ -139,9 +136,9 @@ def _is_span(fields: Record) -> bool:
     return not names.isdisjoint(_NAMES["trace"][:2]) and (placed or not names.isdisjoint(_NAMES["above"]))
 
 
-def _span(fields: Record, trace: str, above: str, about: Record) -> Span:
+def _span(fields: Record, trace: str, above: str) -> Span:
     """The span that a record of any form is."""
-    known = {**about, **fields, **_attributes(fields.get("attributes"))}
+    known = {**fields, **_attributes(fields.get("attributes"))}
     inputs = unpacked(_first(known, "inputs"), under(known, "input.mime_type"))
     output = unpacked(_first(known, "output"), under(known, "output.mime_type"))
     if isinstance(output, str) and output == under(known, "output.value") and _OBJECT.fullmatch(output):
