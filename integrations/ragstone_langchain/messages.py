@@ -136,7 +136,7 @@ def answer_in(turn: "Sequence[BaseMessage]") -> str | None:
     return next((text for text in reversed(texts) if text.strip()), "")
 
 
-def turns_in(value: object, *, memory: bool) -> list[Turn]:
+def spoken_turns(value: object, *, memory: bool) -> list[Turn]:
     """The turns of people and the AI in a conversation; a memory may be pairs of texts."""
     said: list[tuple[str, str]] = []
     for item in value[-_LONGEST:] if is_list(value) else ():

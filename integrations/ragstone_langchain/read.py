@@ -34,7 +34,7 @@ from ragstone_langchain.messages import (
     read_message,
     role_of,
     said_in,
-    turns_in,
+    spoken_turns,
 )
 from ragstone_langchain.searches import ids_of, tool_texts
 
@@ -183,7 +183,7 @@ def earlier_turns(value: object, question: object, answer: object, *, asked: boo
     """
     entries = {"messages": value} if is_list(value) else FORMS.entries(value) or {}
     for name, held in entries.items():
-        turns = turns_in(held, memory=name in MEMORIES)
+        turns = spoken_turns(held, memory=name in MEMORIES)
         if not turns:
             continue
         said = [turn.content for turn in turns]

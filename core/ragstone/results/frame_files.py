@@ -60,7 +60,7 @@ def frame_results(path: Path) -> MemoryResults:
     """
     samples: dict[_Place, list[str]] = {}
     known, names, damaged, bad_rows = set[object](), set[str](), list[str](), list[object]()
-    for where, item in _items(path):
+    for where, item in _items_of_parts(path):
         names.update(item)
         if item.get("unscored") == NO_SAMPLE:
             bad_rows.append({"line": _position(item)[0] + 1, "problem": str(item.get("reason"))})
@@ -103,7 +103,7 @@ def _by_row(samples: "Mapping[_Place, Sequence[str]]") -> MemoryResults:
     return results
 
 
-def _items(path: Path) -> Iterator[tuple[str, Item]]:
+def _items_of_parts(path: Path) -> Iterator[tuple[str, Item]]:
     """Yield each row of a file or of a folder's parts, and where it stands; one that is damaged is empty."""
     # Spark and others put what they partition by into the names of folders: metric=faithfulness.
     parts = [*path.glob("*"), *path.glob("*=*/**/*")] if path.is_dir() else [path]

@@ -44,7 +44,7 @@ def _together(items: Items, name: str) -> Items:
         members = list(group)
         number = members[0][0]
         if value is None:
-            yield from ((number, _without(name, item)) for number, item in members)
+            yield from ((number, _not_one(name, item)) for number, item in members)
             continue
         if str(value) in seen:
             raise SourceError(f"row {number}: {name} {value!r} comes again behind other rows; sort them by {name}")
@@ -52,7 +52,7 @@ def _together(items: Items, name: str) -> Items:
         yield number, _one_of([_entries(item) or {} for _, item in members])
 
 
-def _without(name: str, item: object) -> BadLine:
+def _not_one(name: str, item: object) -> BadLine:
     there = name_list(list(_entries(item) or ()))
     return item if isinstance(item, BadLine) else BadLine(0, f"has no {name}, by which rows are one; it has {there}")
 
