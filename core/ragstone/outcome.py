@@ -128,8 +128,9 @@ class _Shown(Hinting, _Frozen):
             (f"{each.kind} {each.id}", each.verdict, certainty(each), each.text, " ".join([*verdict_lines(each)][1:]))
             for each in verdicts
         ]
-        lowers = [each.lowers_score for each in verdicts]
-        return html_table(title, ("item", "verdict", "sure", "text", "where"), rows, said, lowers)
+        return html_table(
+            title, ("item", "verdict", "sure", "text", "where"), rows, said, [each.lowers_score for each in verdicts]
+        )
 
 
 class Score(_Shown):

@@ -28,9 +28,8 @@ def _text(value: object) -> object:
     One code point for one code point, so that offsets still point into what the user handed in.
     """
     if not isinstance(value, str):
-        missing = isinstance(value, float) and math.isnan(value)
-        kind = "NaN" if missing else type(value).__name__
-        raise PydanticCustomError("sample", "is {kind}, not text (str)", {"kind": kind})
+        found = {"kind": "NaN" if isinstance(value, float) and math.isnan(value) else type(value).__name__}
+        raise PydanticCustomError("sample", "is {kind}, not text (str)", found)
     return value if value.isascii() else _LONE_SURROGATE.sub("\ufffd", value)
 
 

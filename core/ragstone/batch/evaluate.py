@@ -4,7 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from ragstone.batch.run import BatchRun, refuse
+from ragstone.batch.run import BatchRun
+from ragstone.limits.limits import Limits
 from ragstone.report.report import Report
 
 P = ParamSpec("P")
@@ -119,7 +120,12 @@ async def aevaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - o
 
 def _run_of(*samples: Any, **others: Any) -> BatchRun:  # noqa: ANN401 - of `BatchRun`
     taken = inspect.signature(BatchRun)
-    refuse({name: value for name, value in others.items() if name not in taken.parameters})
+    if unknown := [name for name in others if name not in taken.parameters]:
+        # Loaded where there are some.
+        from ragstone.renamed import refuse_options
+
+        limits = {name: f"write limits=Limits({name}=...)" for name in Limits.__dataclass_fields__}
+        refuse_options("evaluate", unknown, taken.parameters, limits)
     try:
         given = taken.bind(*samples, **others)
     except TypeError as error:

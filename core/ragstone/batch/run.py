@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import inspect
 import logging
 import signal
 import threading
@@ -12,7 +11,7 @@ from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 from ragstone.background import SHORT_LOOPS, daemon
 from ragstone.batch.evaluations import Evaluations
@@ -87,9 +86,7 @@ class BatchRun:
         progress: ProgressChoice = "auto",
         name: str = "",
         stop_on_give_up: bool = False,
-        **others: NoReturn,
     ) -> None:
-        refuse(others)
         limits = limits_of(limits)
         self._progress: ProgressChoice = checked("progress", progress, ProgressChoice)
         check_price(price)
@@ -236,16 +233,6 @@ class BatchRun:
             self._scheduler.stop()
         elif self._task is not None:
             self._task.cancel()
-
-
-def refuse(others: Mapping[str, object]) -> None:
-    """Refuse options that `evaluate` does not have, by a TypeError that says what is meant."""
-    if others:
-        # Loaded where there are some.
-        from ragstone.renamed import refuse_options
-
-        limits = {name: f"write limits=Limits({name}=...)" for name in Limits.__dataclass_fields__}
-        refuse_options("evaluate", others, inspect.signature(BatchRun).parameters, limits)
 
 
 def _metrics_of(models: Mapping[str, object], max_concurrency: int, metrics: object) -> list[Metric]:

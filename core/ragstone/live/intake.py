@@ -112,8 +112,7 @@ class Intake:
         self._counters.failed(part, error)
 
     def _id_of(self, sample: Sample) -> str:
-        given = cast("object", sample.id)
-        if not isinstance(given, str | None):
+        if not isinstance(cast("object", sample.id), str | None):
             raise _LeftOut("dropped", "no_sample")
         if self.closed:
             raise _LeftOut("dropped", "closed")

@@ -361,10 +361,9 @@ class MetricSummary(Hinting):
         from ragstone.text.plain import html_table
 
         numbers = ["" if each is None else f"{each:.3f}" for each in (self.mean, self.low, self.high, self.passed)]
-        head = ("metric", "mean", "95 % interval from", "to", "passed", "scored")
-        row = (self.info.name, *numbers, f"{self.scored:,} of {self.total:,}")
+        cells = (self.info.name, *numbers, f"{self.scored:,} of {self.total:,}")
         why = [f"unscored: {n:,} {reason}; first: {self.examples[reason]}" for reason, n in self.failures.most_common()]
-        return html_table("", head, [row], why)
+        return html_table("", ("metric", "mean", "95 % interval from", "to", "passed", "scored"), [cells], why)
 
     @property
     def rules(self) -> tuple[str, ...]:

@@ -138,8 +138,7 @@ class Tabular(Hinting, ABC):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        title, head, rows = self.table()
-        return html_table(title, head, rows, self.remarks())
+        return html_table(*self.table(), self.remarks())
 
 
 def wide_frame(rows: "Iterable[Sequence[Record]]", summaries: "Mapping[str, MetricSummary]") -> Any:  # noqa: ANN401 - a pandas.DataFrame
