@@ -216,6 +216,7 @@ def test_rows_that_may_be_passages_are_said(rows, way, file):
         == f"each row by itself; if rows are passages of one answer: evaluate(rows_of(..., {way}), ...)"
     )
     assert rows_of(file((HEAD, ONE, NEXT))).__next__().first.part == ""
+    assert rows_of([{"question": Q, "contexts": [each], "answer": A} for each in (C, D)]).__next__().first.part == ""
 
 
 def test_passages_of_several_columns_are_in_the_order_of_their_numbers(file):
