@@ -125,7 +125,7 @@ def test_money_needs_a_price():
     with pytest.raises(ValueError, match="max_cost: needs a price"):
         evaluate(ROWS, ContextRelevancy(llm=counted()), limits=Limits(max_cost=1.0))
     for price in ((1.0,), (-1.0, 2.0), (1.0, float("nan"))):
-        with pytest.raises(ValueError, match="price: .* is none; pass what a million"):
+        with pytest.raises(ValueError, match="price: .* is none; pass the price of a million"):
             evaluate(ROWS, ContextRelevancy(llm=counted()), price=price)
 
 

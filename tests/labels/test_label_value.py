@@ -123,5 +123,5 @@ def test_items_that_give_no_score_and_options_that_are_not_known(tmp_path):
     report, _ = scored(AlignmentCoverage(llm=judge), tmp_path)
     infos = [MetricInfo(info.name, info.version, info.judge, items=info.items) for info in report.metrics]
     monitored = Report.of(report.results(), infos)
-    with pytest.raises(LabelError, match="alignment_coverage: the results do not say its 'coverage_rule'"):
+    with pytest.raises(LabelError, match="alignment_coverage: its score by items needs 'coverage_rule'"):
         _ = matched(monitored, *by_items(monitored)).value

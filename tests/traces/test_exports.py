@@ -21,7 +21,7 @@ def test_equal_to_the_live_handler(name: str) -> None:
 
 
 def test_what_is_not_there_is_a_reason() -> None:
-    with pytest.raises(SourceError, match="no question under a name that says so; it has 'init_state'"):
+    with pytest.raises(SourceError, match="no question under a known name; it has 'init_state'"):
         [*traces(DATA / UNREADABLE)]
 
 

@@ -49,14 +49,13 @@ def evaluate(*samples: Any, **others: Any) -> Report:  # noqa: ANN401 - of `Batc
             a model object of a framework, which its integration wraps.
         writer: The writer of these metrics, if the judge does not write (`Metric.writer`); as `llm`.
         embedder: Their embedder; as `llm`. By default the one that goes with the judge.
-        fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's). Dots lead inward ("outputs.answer"). "phoenix": Phoenix' rows,
+        fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the known
+            names (ragstone's, ragas', DeepEval's). Dots name inner keys ("outputs.answer"). "phoenix": Phoenix' rows,
             whose `reference` is the context.
         group: The group of rows that depend on each other: a field's name ("user_input", "thread_id"), or
-            "metadata.NAME". Means,
-            intervals, comparisons and the gate then draw groups, not rows; a row without the field is a group of its
-            own. By default rows of one `thread_id` in their metadata are a group, and so are rows of one conversation
-            by their histories.
+            "metadata.NAME". Means, intervals, comparisons and the gate then draw groups, not rows; a row without the
+            field is a group of its own. By default rows of one `thread_id` in their metadata are a group, and so are
+            rows of one conversation by their histories.
         limits: The limits on judges: calls at once, rates, caps and time-outs (`Limits`).
         price: The price of a million prompt tokens, and of a million reply tokens. The report then says the spending.
         journal: A file, made if need be, where each outcome and reply is kept as it comes, and looked for before a

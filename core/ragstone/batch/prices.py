@@ -17,7 +17,7 @@ def check_price(price: object) -> None:
     numbers = price if is_list(price) else ()
     good = [isinstance(each, (int, float)) and isfinite(each) and each >= 0 for each in numbers]
     if price is not None and good != [True, True]:
-        raise ValueError(f"price: {price!r} is none; pass what a million prompt and reply tokens cost: (0.25, 2.0)")
+        raise ValueError(f"price: {price!r} is none; pass the price of a million prompt and reply tokens: (0.25, 2.0)")
 
 
 def cost_of(price: Price, input_tokens: float, output_tokens: float) -> float:

@@ -35,7 +35,7 @@ class Spending:
     def __init__(self, limits: Limits, price: Price | None, expected: Callable[[Metric, Sample], Counter[str]]) -> None:
         if limits.max_cost is not None and price is None:
             raise ValueError(
-                "max_cost: needs a price; pass what a million prompt and reply tokens cost, such as price=(0.25, 2.0)"
+                "max_cost: needs a price; pass that of a million prompt and reply tokens, such as price=(0.25, 2.0)"
             )
         self._expected = expected
         self._price = price or (0.0, 0.0)

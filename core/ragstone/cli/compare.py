@@ -15,7 +15,7 @@ drop_option = click.option(
     "drops",
     multiple=True,
     metavar="[METRIC=]NUMBER",
-    help="End with 1 where B is worse than A by more, with 3 where its 95 % interval cannot tell. A number for all "
+    help="End with 1 where B is worse than A by more, with 3 if its 95 % interval leaves it open. A number for all "
     "metrics, or for those that are named (repeatable).",
 )
 rarest_option = click.option(
@@ -24,8 +24,8 @@ rarest_option = click.option(
     default=RAREST,
     show_default=True,
     metavar="SHARE",
-    help="What breaks in a smaller share of the samples is not looked for by --allow-drop, where they are enough to "
-    "show the others (72 for 0.05). 0: whatever is rare counts.",
+    help="--allow-drop ignores faults in a smaller share of the samples, if there are enough to show the others (72 "
+    "for 0.05). 0: every rare fault counts.",
 )
 any_version_option = click.option(
     "--any-version",

@@ -31,7 +31,7 @@ JUDGE_HELP = (
 )
 EMBEDDER_HELP = (
     "The embedder of response_relevancy and context_relevancy, named in the same way (local:PATH: an ONNX file). "
-    "Default: what goes with the judge: the embedded one; for response_relevancy also text-embedding-3-small, or the "
+    "Default: the judge's own: the embedded one; for response_relevancy also text-embedding-3-small, or the "
     "judge's own server and model."
 )
 _PROBE_TIMEOUT = 10.0
@@ -145,8 +145,8 @@ field_option = click.option(
     "fields",
     multiple=True,
     metavar="FIELD=KEY",
-    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}); dots lead inward: outputs.answer. ragas' and "
-    f"DeepEval's names are known. Or one of: {', '.join(PRESETS)}.",
+    help=f"The row's key that holds a field ({', '.join(SAMPLE_FIELDS)}), inner ones by dots: outputs.answer. ragas' "
+    f"and DeepEval's names are known. Or one of: {', '.join(PRESETS)}.",
 )
 llm_option = click.option("--llm", default="local", show_default=True, metavar="JUDGE", help=JUDGE_HELP)
 writer_option = click.option(
@@ -406,7 +406,7 @@ def check_suffix(option: str, path: str | None, *suffixes: str) -> None:
     """Refuse a file whose name says that it has another form."""
     suffix = Path(path or "").suffix.lower()
     if suffix in _FORMS and suffix not in suffixes:
-        raise click.UsageError(f"{option} {path}: is written as {suffixes[0]}, not as {suffix}; name it so")
+        raise click.UsageError(f"{option} {path}: is written as {suffixes[0]}, not as {suffix}; change the file's name")
 
 
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:

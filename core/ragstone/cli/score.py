@@ -290,7 +290,7 @@ def _check(file: str, out: str | None, report: str | None, given: Mapping[str, A
     if given["resume"] is not None and given["no_texts"]:
         raise click.UsageError("--no-texts: a file without texts cannot be resumed; leave out --resume or --no-texts")
     if given["max_cost"] is not None and given["price"] is None:
-        raise click.UsageError("--max-cost: needs --price IN OUT, what a million prompt and reply tokens cost")
+        raise click.UsageError("--max-cost: needs --price IN OUT, the price of a million prompt and reply tokens")
 
 
 def _with_thresholds(names: Sequence[str], given: Mapping[str, Any]) -> tuple[list[Metric], "Thresholds"]:

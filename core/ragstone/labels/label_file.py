@@ -165,7 +165,7 @@ class LabelledRecord:
         except NotImplementedError:
             problem = "labels of its items do not give its score"
         except KeyError as option:
-            problem = f"the results do not say its {option}, without which labels of its items give no score"
+            problem = f"its score by items needs {option}, which the results lack"
         raise LabelError(f"{self.info.name}: {problem}; label with `one score`")
 
 

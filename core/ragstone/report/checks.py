@@ -79,7 +79,7 @@ def check_drops(
         comparison: The base and the new run.
         allow_drop: The drop that is allowed; None checks only the metrics of `by_name`.
         by_name: The drop allowed of single metrics, which goes before.
-        rarest: What breaks in a smaller share of the samples is not looked for. Where they are so many that they would
+        rarest: Faults in a smaller share of the samples are ignored. Where they are so many that they would
             have shown it, the narrower interval decides (`Interval.ends`). 0: the one that holds always does.
 
     Raises:

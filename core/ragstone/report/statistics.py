@@ -36,7 +36,7 @@ _LEVEL = 0.025
 # From so many times its width on, the narrower interval stands beside an interval.
 _WIDER = 1.5
 RAREST = 0.05
-"""What breaks in a smaller share of the draws is not looked for where a difference is decided, unless one says so."""
+"""Rarer faults than this share of the draws are ignored where a difference is decided."""
 
 # The 97.5 % quantile of Student's t for 1 to 30 degrees of freedom.
 _T = (

@@ -49,7 +49,7 @@ def rows_of(
             JSON or as Python writes it, or the only one (in DeepEval's `retrieval_context`, "|" stands between them).
             In CSV an empty cell is absent. A context may be a document (`page_content`, `text`, `content`).
         fields: The key or column by the sample's field, such as {"user_input": "query"}, where it is none of the
-            known names (ragstone's, ragas', DeepEval's). Dots lead inward: "outputs.answer", "inputs.0.text". A row
+            known names (ragstone's, ragas', DeepEval's). Dots name inner keys: "outputs.answer", "inputs.0.text". A row
             without it is a bad line. A text that is named here for `retrieved_contexts` is one context. Or what the
             rows come from, where names mean something else there: "phoenix", whose `reference` is the context.
         naming: How the user names a field's key, for messages.

@@ -37,8 +37,8 @@ _ALONE = {
     "retriever": "no answer followed the retrieval",
 }
 _MISSING: Mapping[SampleField, str] = {
-    "user_input": "what it was asked has no question under a name that says so",
-    "response": "what it returned has no answer under a name that says so",
+    "user_input": "its inputs have no question under a known name",
+    "response": "its outputs have no answer under a known name",
 }
 
 
