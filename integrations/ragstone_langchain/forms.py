@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.documents import Document
 from pydantic import BaseModel
 
-from ragstone.adapters.blocks import text_of_blocks, type_of
+from ragstone.adapters.blocks import text_of_blocks, type_of, without_thoughts
 from ragstone.adapters.fields_by_user import strictly
 from ragstone.fields.names import ID_FIELDS, STRONGLY, FieldName, bare
 from ragstone.fields.read import Found, Read, looked_into, read
 from ragstone.fields.values import ids_in, text_of_document
-from ragstone.judging.reply import without_thoughts
 from ragstone.plain import fields_of, is_list, is_mapping, to_plain
 from ragstone_langchain.messages import (
     answer_in,

@@ -5,9 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ragstone.adapters.answering import texts_in
-from ragstone.adapters.blocks import calls_tools, text_of_blocks
+from ragstone.adapters.blocks import calls_tools, text_of_blocks, without_thoughts
 from ragstone.fields.names import STRONG
-from ragstone.judging.reply import without_thoughts
 from ragstone.plain import is_list, is_mapping, to_json
 from ragstone.sample import Turn
 

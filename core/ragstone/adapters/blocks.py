@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ragstone.judging.reply import find_thoughts
 from ragstone.plain import as_list, is_list, is_mapping
 
 # Before these characters a block of text begins no new paragraph.
@@ -25,9 +26,7 @@ def type_of(block: object) -> object:
 
 def text_of_block(block: object) -> str | None:
     """The text that a block says; None where it says none."""
-    text = block
-    if is_mapping(block):
-        text = block.get(_TEXTS.get(type_of(block), ""))
+    text = block.get(_TEXTS.get(type_of(block), "")) if is_mapping(block) else block
     return text if isinstance(text, str) else None
 
 
@@ -86,3 +85,9 @@ def texts_of_results(content: object) -> list[str] | None:
             return None
         texts.append(text)
     return texts
+
+
+def without_thoughts(text: str) -> str:
+    """An answer's text without the thoughts in it; a text that quotes a mark stays whole."""
+    thoughts = find_thoughts(text) if any(mark in text for mark in ("</", "[/", "<|")) and "`</" not in text else None
+    return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])

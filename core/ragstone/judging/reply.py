@@ -385,13 +385,6 @@ def find_thoughts(text: str, choices: Sequence[str] | None = None) -> tuple[int,
     return (start, outside) if start and not thinking else None
 
 
-def without_thoughts(text: str) -> str:
-    """An answer's text without the thoughts in it; a text that quotes a mark stays whole."""
-    marked = "</" in text or "[/" in text or "<|" in text
-    thoughts = find_thoughts(text) if marked and "`</" not in text else None
-    return text if thoughts is None else "".join([*thoughts[1], text[thoughts[0] :].lstrip()])
-
-
 def _bare_message(text: str) -> str:
     """Return a message of gpt-oss without the marks at its end; any other text as it is."""
     bare = text.rstrip()

@@ -81,8 +81,7 @@ def rows_of(
     from ragstone.sources.passages import rows_from
     from ragstone.sources.reader import RowReader
 
-    tools = checked("retriever_tools", retriever_tools, frozenset[str])
-    reader = RowReader(fields, naming, largest, tools, rows_by)
+    reader = RowReader(fields, naming, largest, checked("retriever_tools", retriever_tools, frozenset[str]), rows_by)
     if isinstance(source, (str, PathLike)):
         return _rows_of_file(source, reader)
     kind = type(source).__name__

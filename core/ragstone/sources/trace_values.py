@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ragstone.adapters.answering import texts_in
-from ragstone.adapters.blocks import text_of_blocks, type_of
+from ragstone.adapters.blocks import text_of_blocks, type_of, without_thoughts
 from ragstone.fields.names import ID_FIELDS, FieldName
 from ragstone.fields.read import Plain
 from ragstone.fields.values import text_of_document
-from ragstone.judging.reply import without_thoughts
 from ragstone.plain import as_dict, as_list, is_list, is_mapping, to_json
 from ragstone.sources.cells import python_value
 from ragstone.sources.turns import answered_in, asked_in, dumped, message_in, messages_in

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ragstone.adapters.blocks import calls_tools, text_of_blocks, type_of
+from ragstone.adapters.blocks import calls_tools, text_of_blocks, type_of, without_thoughts
 from ragstone.fields.names import FieldName
-from ragstone.judging.reply import without_thoughts
 from ragstone.plain import as_dict, as_list, is_list
 from ragstone.sources.written import parsed
 
