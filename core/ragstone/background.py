@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 Sync = Callable[[], T]
@@ -64,9 +64,10 @@ def begin(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 async def _seen(coroutine: Coroutine[Any, Any, T]) -> T:
-    if (task := asyncio.current_task()) is not None:
-        # Who cancels a call does not ask how it ended meanwhile: asyncio would print that.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    # Who cancels a call does not ask how it ended meanwhile: asyncio would print that.
+    cast("asyncio.Task[Any]", asyncio.current_task()).add_done_callback(
+        lambda done: done.cancelled() or done.exception()
+    )
     return await coroutine
 
 

@@ -307,6 +307,4 @@ def load_entry_point(name: str, *, call: bool = False) -> object:
         return value() if call and callable(value) else value
     except (Exception, SystemExit) as error:
         # Code of somebody's own may raise anything.
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module
-        where = "; it is neither installed nor on Python's path" if missing else ""
-        raise RegistryError(f"{name} cannot be loaded ({describe(error)}{where})") from error
+        raise RegistryError(f"{name} cannot be loaded ({describe(error)})") from error

@@ -60,7 +60,7 @@ def test_the_metrics_are_those_that_the_package_exports():
         ("rag", "'rag' is a group of metrics; name one of them: response_relevancy, .*faithfulness"),
         (f"{HERE}:my_judge", "is neither a subclass of ragstone.Metric nor a metric"),
         (f"{HERE}:Nothing", "its_module:Nothing cannot be loaded .AttributeError"),
-        ("no_such_module:X", "no_such_module:X cannot be loaded .ModuleNotFoundError.*neither installed nor on"),
+        ("no_such_module:X", "no_such_module:X cannot be loaded .ModuleNotFoundError"),
         ("LLMContextPrecisionWithReference", "Did you mean context_precision.$"),
         ("AnswerRelevancyMetric", "Did you mean response_relevancy.$"),
         ("Faithfulness", "Did you mean faithfulness.$"),

@@ -133,5 +133,4 @@ class Recording:
             facts += ", unknown cost"
         kept = self._not_asked
         whole = f"; {count(self._rows, 'sample')}, {kept:,} of an earlier run" if kept else ""
-        worth = " The table says what the results are worth." if self._scored else ""
-        return f"Spent in this run: {facts}{whole}.{worth}"
+        return f"Spent in this run: {facts}{whole}.{' The table says what the results are worth.' * bool(self._scored)}"

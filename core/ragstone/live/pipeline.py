@@ -186,8 +186,10 @@ class Pipeline:
                 f"{count(self.queue.in_file, 'evaluation')} and {count(waiting, 'outcome')} wait in {path}; {go_on}"
             )
         if cut or undelivered:
-            lost = f"{count(cut, 'evaluation')} and {count(undelivered, 'outcome')} were lost"
-            rest.append(f"{lost}: call close() and give it time, or use outbox=")
+            rest.append(
+                f"{count(cut, 'evaluation')} and {count(undelivered, 'outcome')} were lost: call close() and give it "
+                "time, or use outbox="
+            )
         if rest:
             self.counters.warn(f"{why}: {'; '.join(rest)}")
 

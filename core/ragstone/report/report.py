@@ -501,10 +501,10 @@ class Report(Tabular):
                     "another"
                 )
             for reason, n in each.failures.most_common():
-                detail = each.examples[reason].partition(": ")[2].removeprefix("not asked: ")
-                first = "" if detail and detail in said else f"; first: {each.examples[reason]}"
+                first = f"; first: {each.examples[reason]}"
+                is_said = first.split(": ", 2)[-1].removeprefix("not asked: ") in said
+                yield f"unscored by {name}: {n:,} {reason}{'' if is_said else first}"
                 said += first
-                yield f"unscored by {name}: {n:,} {reason}{first}"
         if any(each.interval for each in self.summary().values()):
             yield ASSUMES
         yield from self.notes

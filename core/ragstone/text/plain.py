@@ -28,13 +28,12 @@ def text_table(
         'a name that …r than that   0.5'
     """
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    if width is not None and sum(widths) + 2 * len(widths[1:]) > width:
-        most = max(_LEAST, width - sum(widths[1:]) - 2 * len(widths[1:]))
-        rows = [(_without_middle(row[0], most), *row[1:]) for row in rows]
-        widths[0] = min(widths[0], most)
+    if width is not None:
+        widths[0] = min(widths[0], max(_LEAST, width - sum(widths[1:]) - 2 * len(widths[1:])))
     return [
         "  ".join(
-            cell.ljust(w) if i < names else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            _without_middle(cell, w).ljust(w) if i < names else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in (head, *rows)
     ]
