@@ -122,7 +122,7 @@ def left_out_of(judge: object) -> Mapping[str, str]:
 
 
 def judge_key(judge: object) -> str:
-    """Return the key of a judge or an embedder, of all that makes it: its `identity`, and what it is asked without.
+    """The key of a judge or an embedder: its `identity`, and the parameters that it refused.
 
     Raises:
         NoKeyError: Its `identity` is neither a text nor a mapping that JSON can hold.
@@ -187,6 +187,6 @@ def _object(value: object, where: str) -> object:
         return {"class": kind, "fields": fields}
     what = "a lambda" if str(name).endswith("<lambda>") else kind
     raise NoKeyError(
-        f"{where}: is or holds {what}, which a journal cannot know again in another process; give it a text "
+        f"{where}: is or holds {what}, which a journal cannot recognise in another process; give it a text "
         "attribute cache_key that changes with what it does, use a function of a module, or run without a journal"
     )

@@ -69,7 +69,7 @@ class NullJudge(BaseLLM, BaseEmbedder):
 
 
 def check_name(name: object) -> None:
-    """Refuse what is no name of a judge or an embedder. Whether it can be had, only making it tells.
+    """Refuse anything but a name of a judge or an embedder. Whether it can be had, only making it tells.
 
     Raises:
         RegistryError: It is none of the forms.

@@ -38,7 +38,7 @@ def is_visible(text: str) -> bool:
 def printable(text: object, width: int = 500) -> str:
     r"""Return a text from outside as one line of a log or a terminal: cut to a width, with nothing that either obeys.
 
-    Line breaks and other white space become one space, control and invisible characters their escapes.
+    White space becomes one space; control and invisible characters become their escapes.
 
     Example:
         >>> printable("a\n\x1b[31mb")

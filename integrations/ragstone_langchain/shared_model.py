@@ -77,7 +77,7 @@ class LangChainModel(SharedModel[M]):
 
 
 def is_decision_model(model: object) -> bool:
-    """Whether a model, or what it wraps, is a decision model: of langchain-core 1.8, which then has been loaded."""
+    """Whether a model, or the model inside it, is a decision model of langchain-core 1.8."""
     base: object = getattr(sys.modules.get("langchain_core.decisions.base"), "BaseDecisionModel", None)
     return isinstance(base, type) and any(isinstance(layer, base) for layer in _layers(model))
 

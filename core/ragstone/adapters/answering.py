@@ -76,7 +76,7 @@ def texts_in(content: object, depth: int = _DEPTH) -> Iterator[str]:
 def texts_read(
     found: Sequence[str], calls: Sequence[ModelCall], answer: str, question: str = "", passed_on: Sequence[str] = ()
 ) -> list[str] | None:
-    """The texts that the call which said an answer has read; None where that is not known, so that all of them count.
+    """The texts that the answering call has read; None if unknown: then all count.
 
     Args:
         found: What searches returned.

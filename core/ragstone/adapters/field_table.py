@@ -10,7 +10,7 @@ _LONGEST_BEGINNING = 160
 _MOST_UNREAD = 20
 
 FieldLine = tuple[str, str, str, str]
-"""A field, a mark, a name, and how what stands there begins."""
+"""A field, a mark, a name, and the beginning of the value."""
 
 
 def field_lines(field: str, source: str | None, value: object, found: Sequence[Candidate]) -> Iterator[FieldLine]:

@@ -32,7 +32,7 @@ def with_fields_said(name: str, rows: Rows) -> Rows:
 
 
 def _said_of_row(name: str, row: Row, first: FirstRow, width: int) -> Iterator[str]:
-    """Yield the lines of a row's table, and the options to paste for what is missing."""
+    """Yield the lines of a row's table, and the options to paste for missing fields."""
     meant = {field: _candidates(field, first) for field in _WANTED if field not in first.found}
     name = f"{name}, {first.part}" if first.part else name
     yield printable(f"{name}: the fields by row {row.line}")
@@ -59,7 +59,7 @@ def _lines(field: FieldName, row: Row, first: FirstRow, meant: list[Candidate]) 
 
 
 def _source(field: FieldName, found: Found, value: object) -> str:
-    """Where a field stands, and of contexts in which form."""
+    """The name of a field, and the form of contexts."""
     if field != "retrieved_contexts" or not isinstance(found.raw, str):
         return found.name
     return f"{found.name}, {'one text' if value == (found.raw,) else 'a list'} in each cell"

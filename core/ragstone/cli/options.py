@@ -206,7 +206,7 @@ def _explained(option: str, name: str) -> Generator[None, None, None]:
 
 
 def check_model_name(option: str, name: str) -> None:
-    """Refuse what is no name of a judge or an embedder."""
+    """Refuse anything but a name of a judge or an embedder."""
     with _explained(option, name):
         judge_names.check_name(name)
 
@@ -233,7 +233,7 @@ def connected_embedder(name: str | None, llm_name: str, llm: LLM | None = None, 
 
 
 def _check_reached(name: str) -> None:
-    """Find out in seconds, at no cost, what each row would otherwise find out after all retries."""
+    """Find faults of a judge in seconds, before each row meets them after all retries."""
     if judge_names.is_local(name) or judge_names.is_entry_point(name) or judge_names.model_of(name) == name:
         # A bare URL asks its server for the model.
         return
@@ -261,7 +261,7 @@ def _stand_in(option: str, name: str) -> Any:  # noqa: ANN401 - a judge or an em
 
 
 def import_from_here(name: str) -> None:
-    """Let a name of the form module:name be found in the current folder too; what is installed goes before it."""
+    """Let a name module:name be found in the current folder, too, behind installed packages."""
     if judge_names.is_entry_point(name.removeprefix(_CHECKER)) and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
 
@@ -390,7 +390,7 @@ def check_apart(written: Sequence[Named], read: Sequence[Named]) -> None:
 
 
 def _identity(path: str) -> tuple[int, int] | str | None:
-    """A file's identity; its path, where it is not there yet; None for pipes and devices."""
+    """A file's identity, or the path of a new file; None for pipes and devices."""
     try:
         status = os.fstat(sys.stdin.fileno()) if path == "-" else Path(path).stat()
     except (OSError, ValueError):
@@ -410,7 +410,7 @@ def check_suffix(option: str, path: str | None, *suffixes: str) -> None:
 
 
 def check_writable(option: str, path: str, *, replaced: bool = False) -> None:
-    """See to it, before anything is spent, that a file can be written; what is in it stays."""
+    """Check, before anything is spent, that a file can be written; its contents stay."""
     # What a link leads to is written, not the link.
     target = Path(os.path.realpath(path))
     is_opened = target.exists() and not (replaced and target.is_file())

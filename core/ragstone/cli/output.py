@@ -96,7 +96,7 @@ def echo(text: str, *, err: bool = False, needed: bool = True) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Send what is still buffered, and what comes, nowhere: the interpreter would complain of it at exit."""
+    """Discard the buffer and later writes: the interpreter would complain at exit."""
     # A stream may be no file.
     with contextlib.suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -464,7 +464,7 @@ class _RunOutput:
         _say_bad_row(row)
 
     def on_result(self, records: Sequence[Record]) -> None:
-        """Write a sample's records, and print what is to be printed of them."""
+        """Write and print a sample's records."""
         self._scored = self._scored or any(record.outcome.value is not None for record in records)
         if self._explain:
             sample = records[0].sample
@@ -527,7 +527,7 @@ def _say_bad_row(row: BadLine) -> None:
 
 
 def _show_estimate(rows: Rows, metrics: Sequence[Metric], given: Mapping[str, Any]) -> int:
-    """Print what a run would take; return the exit status: 2 where a row, or every row, holds no sample."""
+    """Print the cost of a run; return the exit status: 2 if a row holds no sample."""
 
     def shown() -> Rows:
         for row in rows:

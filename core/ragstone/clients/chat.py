@@ -33,7 +33,7 @@ _MENTIONS: dict[Droppable, re.Pattern[str]] = {
     "system": re.compile(rf"^messages\[0\]\.role$|{NO_SYSTEM.pattern}", re.IGNORECASE),
 }
 MOST_LOGPROBS = 20
-"""The alternatives of a token that are asked for at first: the most that OpenAI takes."""
+"""The number of alternatives of a token to ask for first: OpenAI's maximum."""
 # Newer models, and older releases of vLLM, take so many.
 _FEWER_LOGPROBS = 5
 

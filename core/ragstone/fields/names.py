@@ -97,7 +97,7 @@ FINAL: Mapping[FieldName, Names] = {
     "response": ("final",),
     "reference": ("final",),
 }
-"""How names begin that call themselves the one that counts of several; of several that do, the last one does."""
+"""The beginnings of names that are the final one of several; of several such names the last one counts."""
 
 PASSAGES: Names = ("docs", "documents", "chunks", "passages")
 """How further names of contexts end, unless they begin with "retrieved"; they count where they hold documents or hits:

@@ -234,7 +234,7 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
 
 
 def looked_into(field: FieldName, entries: Mapping[str, object]) -> Sequence[str]:
-    """The names behind which one looks for a field: the only one that there is, and those of envelopes."""
+    """The names of inner mappings to read for a field: the only one, and those of envelopes."""
     return _plans(tuple(entries))[field].inner
 
 

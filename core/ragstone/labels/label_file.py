@@ -206,7 +206,7 @@ def read_labels(path: str | Path) -> list[tuple[int, Label]]:
 
 
 def _refuse(path: str | Path, problems: Sequence[str]) -> None:
-    """Refuse a file with what is wrong with its lines, where something is; of many the first 20 are named."""
+    """Refuse a file with faulty lines; the message names the first 20 faults."""
     if problems:
         more = [f"and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
         head = f"--labels {path}: {count(len(problems), 'label')} cannot be used:"

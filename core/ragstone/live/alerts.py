@@ -86,7 +86,7 @@ class Watch:
         self._threads = list[threading.Thread]()
 
     def count(self) -> None:
-        """Count the outcomes that are new, and announce alarms. Where it fails, the next time does it."""
+        """Count the outcomes that are new, and announce alarms. If it fails, the next time tries again."""
         try:
             alarms = raise_alarms(self._database)
         except Exception as error:

@@ -243,7 +243,7 @@ class Counters:
                 self._lack(name, 1, "sample", there, "")
 
     def _lack(self, name: str, times: int, of: Literal["run", "sample"], names: Sequence[str], likely: str) -> None:
-        """Count a field that was missing; log it with the names that were there, once for the same ones."""
+        """Count a missing field, and log it once with the names that were there."""
         there = tuple([each[:_LONGEST] for each in names[:_MOST]])
         with self._lock:
             if of == "sample":

@@ -77,7 +77,7 @@ class Delivery:
         return {name: sink.stats() for name, sink in self.sinks.items()}
 
     def close(self, seconds: float) -> None:
-        """Give all sinks a last chance, together so many seconds of it."""
+        """Give all sinks a last chance, for so many seconds together."""
         for sink in self.sinks.values():
             sink.stop()
         until = time.monotonic() + seconds
@@ -113,7 +113,7 @@ class SinkQueue:
     """What waits for one sink, and the thread that hands it over; only this thread calls the sink.
 
     A batch that the sink refuses is handed over again in small parts, so that one record that it cannot take is soon
-    alone. Such a record waits behind the others; after three refusals between which others were taken it is lost.
+    alone. Such a record waits behind the others. It is lost after three refusals, if others were accepted in between.
 
     Args:
         sink: The sink.

@@ -20,7 +20,7 @@ _COUNTED = ("scored", "unscored", "spooled")
 
 @dataclass(frozen=True, repr=False)
 class Traffic(Tabular):
-    """How live scoring stands, by a database and perhaps an outbox.
+    """The state of live scoring, by a database and perhaps an outbox.
 
     Attributes:
         name: The database.

@@ -501,7 +501,7 @@ class Aggregates:
 
     @property
     def run_name(self) -> str:
-        """What ran, where all of it has one name: the app's; "" otherwise."""
+        """The app's name, if all runs have one; else ""."""
         names = {name for means in self._slices.get((False, "run_name"), {}).values() for name in means if name}
         return names.pop() if len(names) == 1 else ""
 

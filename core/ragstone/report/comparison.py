@@ -361,8 +361,8 @@ def compare(
     Args:
         a: A report, or what `Report.load` takes.
         b: The other one.
-        any_version: Compare scores of different versions or set-ups of a metric (its options, its embedder), or by
-            different judges, all the same. What differs is then not only the systems.
+        any_version: Compare scores of different versions, set-ups (options, embedder) or judges. Then not only the
+            systems differ.
         group: As for `evaluate`, by the rows of a. None: what the records say. The interval and the permutation test
             then draw groups: all pairs of a group change their sign together.
         people: Gives people's view of the difference, by their labels of some pairs. It stands first. See

@@ -96,11 +96,11 @@ class Database(ABC):
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Transaction]:
-        """Read what is of one moment, also where nothing may be written; who writes is not waited for."""
+        """Read one moment of the database, also without the right to write, and without waiting for writers."""
 
     @abstractmethod
     def vacuum(self, *tables: str) -> None:
-        """Remove what was deleted: from a file and its log, without a table from its log; a server reuses the space."""
+        """Remove deleted rows from a file and its log, without a table from its log; a server reuses the space."""
 
     def disconnect(self) -> None:
         """Close the connection, if there is one. The lock is held; the next use makes another."""

@@ -96,7 +96,7 @@ class ServerDatabase(Database):
 
     @contextmanager
     def reading(self) -> Generator[_Statements, None, None]:
-        """Read what is of one moment, as a role may that cannot write, too; rows as they come, not all at once."""
+        """Read one moment of the database, also without the right to write; rows come one by one."""
         seconds = self._patience and _READING * self._patience
         with self._used(seconds) as connection, connection.transaction(), ExitStack() as cursors:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")

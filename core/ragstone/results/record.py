@@ -248,7 +248,7 @@ def record_of(values: Mapping[str, Any], sample: Sample | None = None) -> Record
 
 
 def to_row(record: Record) -> dict[str, str | float | int | None]:
-    """A record as a row of a database; what there is none of is NULL.
+    """A record as a row of a database; a missing value is NULL.
 
     Example:
         >>> row = to_row(Record("a", Unscored(metric="demo", reason="timeout", detail="after 30 s", version="1")))

@@ -48,7 +48,7 @@ class _Cells(Plain):
         return None if is_mapping(value) and field not in ("history", "metadata", "id") else value
 
     def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:
-        """What was said last in a list of messages."""
+        """The last message of a list."""
         for name in entries if field in ("user_input", "response") else ():
             messages = _items(entries[name])
             # A text there may be a transcript, of which nothing says who speaks.
@@ -59,7 +59,7 @@ class _Cells(Plain):
 
 
 def _last_said(field: FieldName, value: object) -> object:
-    """What was said last in a conversation; anything else as it is."""
+    """The last message of a conversation; anything else as it is."""
     # Loaded when first used.
     from ragstone.sources.turns import answered_in, asked_in, messages_in
 

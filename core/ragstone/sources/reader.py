@@ -124,7 +124,7 @@ class RowReader:
         return any(_meanings(name) - _NO_SAMPLE for name in there if isinstance(name, str))
 
     def _ways(self, names: Iterable[object]) -> str:
-        """How to say which name holds which field, by the words of the names where only one has them."""
+        """The option that names a field's key, if exactly one name is near."""
         # Loaded when first used.
         from ragstone.adapters.guesses import meant_by_words
         from ragstone.sources.shapes import one_name

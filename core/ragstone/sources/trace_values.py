@@ -73,7 +73,7 @@ def texts_of_call(value: object) -> list[str]:
 
 
 def _passed_on(call: object) -> str:
-    """What a call of a tool passes on, in any maker's form."""
+    """The arguments of a tool's call, in any maker's form."""
     for name in ("tool_call", "function"):
         call = as_dict(call).get(name, call)
     passed = next((as_dict(call)[name] for name in ("args", "arguments", "input") if as_dict(call).get(name)), "")
@@ -106,7 +106,7 @@ class TraceForms(Plain):
         return text_of_blocks(blocks) if blocks and all(isinstance(type_of(each), str) for each in blocks) else None
 
     def said(self, field: FieldName, entries: Mapping[str, object]) -> tuple[str, object] | None:
-        """What was asked, or answered, last among the messages of a state."""
+        """The last question, or answer, among the messages of a state."""
         if field not in ("user_input", "response"):
             return None
         text = self.value(field, entries.get("messages"))

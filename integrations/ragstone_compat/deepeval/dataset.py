@@ -25,7 +25,7 @@ class Golden(LLMTestCase):
 
 @dataclass
 class EvaluationDataset:
-    """Test cases and goldens. Test cases among the goldens are test cases, which older releases of DeepEval took first.
+    """Test cases and goldens. Test cases may stand among the goldens, as in older releases of DeepEval.
 
     Example:
         >>> dataset = EvaluationDataset(goldens=[Golden(input="Who wrote Emma?")])

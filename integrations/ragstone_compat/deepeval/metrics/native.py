@@ -49,8 +49,8 @@ class RelevantShare(SplittingMetric):
 
         score = relevant statements / statements
 
-    Of a response, the statements are what the judge lists (asked one by one, its sentences); of the retrieved contexts,
-    they are the sentences.
+    The statements of a response are the judge's list (asked one by one, its sentences), those of the contexts their
+    sentences.
 
     Args:
         of: The field.
