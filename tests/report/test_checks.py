@@ -134,7 +134,9 @@ def test_all_that_is_said_says_the_same(differences, allowed, higher, bounds):
     assert "nan" not in f"{comparison}{said}".lower()
 
 
-@pytest.mark.parametrize("differences", [[0.0] * 20, [-0.5] * 3, [0.02] * 30, [*[-1.0] * 2, *[0.0] * 30]])
+@pytest.mark.parametrize(
+    "differences", [[0.0] * 20, [-0.5] * 3, [0.02] * 30, [*[-1.0] * 2, *[0.0] * 30], [-0.9, *[0.0] * 5]]
+)
 def test_so_many_samples_as_it_asks_for_do_tell(differences):
     found = only(*of_differences(*differences), allowed=0.05)
     assert found.status == 3

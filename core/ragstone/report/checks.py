@@ -232,9 +232,9 @@ def _needed(each: MetricComparison, change: _Change, allowed: float, rarest: flo
     while enough > 1.001 * few:
         middle = (few + enough) / 2
         few, enough = (few, middle) if tells(middle) else (middle, enough)
-    # There must be so many that p, too, is small enough.
+    # There must be so many that p, too, is small enough. Where few pairs differ, it is coarse: of one pair it is 1.
     if change.mean < -allowed and each.permutation_p is not None:
-        z = NormalDist().inv_cdf(1 - min(each.permutation_p, 0.99) / 2)
+        z = NormalDist().inv_cdf(1 - min(each.permutation_p, 0.5) / 2)
         enough = max(enough, (NORMAL_95 / z) ** 2)
     return enough * change.n
 
