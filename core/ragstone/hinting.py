@@ -13,3 +13,21 @@ class Hinting:
             from ragstone.renamed import no_attribute
 
             raise no_attribute(self, name)
+
+
+class NoNumber(Hinting):
+    """What outcomes and means have in common: who takes one for a number reads where the number is."""
+
+    if not TYPE_CHECKING:
+
+        def _refuse(self, *_: object) -> None:
+            kind = type(self).__name__
+            where = "mean" if kind == "MetricSummary" else "value"
+            raise TypeError(
+                f"{kind} is no number and no mapping; write .{where}, which is None where there is no score"
+            )
+
+        def __format__(self, form: str) -> str:
+            return self._refuse() if form else str(self)
+
+        __float__ = __getitem__ = __ge__ = __gt__ = __le__ = __lt__ = _refuse

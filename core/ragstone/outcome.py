@@ -5,7 +5,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ragstone.hinting import Hinting
+from ragstone.hinting import NoNumber
 from ragstone.plain import printable
 from ragstone.sample import SampleField
 
@@ -112,7 +112,7 @@ def known_sum(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-class _Shown(Hinting, _Frozen):
+class _Shown(NoNumber, _Frozen):
     """What `print` shows as `ragstone explain` does, and a notebook, too."""
 
     def __str__(self) -> str:

@@ -46,6 +46,16 @@ def test_an_attribute_of_another_library_is_answered_with_ours(owner, name, said
     assert not hasattr(owner, "_private")
 
 
+@pytest.mark.parametrize(
+    "use", [float, lambda it: it > 0.5, lambda it: it <= 0.5, lambda it: it["score"], lambda it: f"{it:.2f}"]
+)
+def test_who_takes_an_outcome_or_a_mean_for_a_number_reads_where_it_is(use):
+    for owner, said in ((OUTCOME, "write .value"), (REPORT["context_relevancy"], "write .mean")):
+        with pytest.raises(TypeError, match=said):
+            use(owner)
+        assert f"{owner}" == str(owner)
+
+
 def test_an_error_of_a_propertys_own_stays_and_copies_are_equal():
     class Mine(ContextRelevancy):
         @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragstone.hinting import Hinting
+from ragstone.hinting import NoNumber
 from ragstone.judge_names import NullJudge
 from ragstone.metrics.base import ItemKind
 from ragstone.metrics.names import make_metric, metric_names
@@ -214,7 +214,7 @@ class Cost:
         return Usage.model_validate(known)
 
 
-class MetricSummary(Hinting):
+class MetricSummary(NoNumber):
     """One metric's outcomes, added up as they come.
 
     Args:
