@@ -4,13 +4,14 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragstone.fields.names import FIELDS, FieldName, meant_by, strongly
+from ragstone.fields.values import id_of
 
 if TYPE_CHECKING:
     from ragstone.fields.read import Found
@@ -51,10 +52,9 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 
 def _ids(value: object) -> object:
-    """A list of ids; a whole number is its digits."""
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        value = (value,)
-    return tuple(str(each) if type(each) is int else each for each in cast("Iterable[object]", _contexts(value)))
+    """A list of ids, or one."""
+    one = id_of(value)
+    return (one,) if isinstance(one, str) else tuple(map(id_of, cast("Iterable[object]", _contexts(value))))
 
 
 def _role(value: object) -> object:
@@ -184,15 +184,19 @@ class FirstRow:
     naming: str
     part: str = ""
 
-    def also(self) -> str:
+    def also(self, lacking: Iterable[str] = ()) -> str:
         """The names that hold no field, and how to say that one does; "" where all do.
+
+        Args:
+            lacking: The fields that are missing; none: any.
 
         Example:
             >>> row = FirstRow({}, {"my docs": [], "k": 3}, {"retrieved_contexts": "my docs"}, "--field {field}={key}")
             >>> row.also()
             "also has 'my docs', 'k': --field retrieved_contexts='my docs'"
         """
-        ways = [self.way(field, name) for field, name in self.may_be.items()]
+        fields = {*lacking} or {*self.may_be}
+        ways = [self.way(field, name) for field, name in self.may_be.items() if field in fields]
         # A known name that was not read holds something else beside the others.
         names = [name for name in self.unread if not strongly(name) or name in self.may_be.values()]
         return f"also has {name_list(names)}: {' '.join(ways) or self.any_way()}" if names else ""
@@ -228,6 +232,7 @@ class Row:
         sample: The sample.
         error: Why the app gave no response. Metrics that need one are then `Unscored("missing_input")` with this
             reason, and all are where nothing was retrieved.
+        problems: Why fields of ids could not be read. Metrics that need them are then unscored likewise.
         first: Of a source's first row, where its fields stand.
     """
 
@@ -235,6 +240,7 @@ class Row:
     sample: Sample
     error: str | None = None
     first: FirstRow | None = None
+    problems: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

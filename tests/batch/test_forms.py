@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ragstone import RetrievalRank, evaluate
 from ragstone.sample import BadLine, Row
 from ragstone.sources import SourceError, rows_of
 
@@ -91,9 +92,22 @@ FORMS = {
         (("question", "expected_ids", "retrieved_ids"), (Q, '["a", "b, c"]', "['a', 'd']")),
         {"user_input": Q, "reference_ids": ("a", "b, c"), "retrieved_ids": ("a", "d")},
     ),
-    "one id; of a weak name that may be two": (
-        (("question", "retrieved_ids", "doc_id"), (Q, "a", "a;b")), {"user_input": Q, "retrieved_ids": ("a",)},
+    "an id of which nothing says that it is the right one": (
+        (("question", "retrieved_ids", "doc_id"), (Q, "a", "a")), {"user_input": Q, "retrieved_ids": ("a",)},
     ),
+    "a golden set of cases, with the documents that it is about": (
+        {"documents": {"emma": "emma.pdf"}, "version": "1", "test_cases": [{"query": Q, "expected_chunk_ids": ["c1"], "expected_answer": A}]},
+        {"user_input": Q, "reference": A, "reference_ids": ("c1",)},
+    ),
+    "a golden set by name, with file names": (
+        {"who": {"id": "who", "question": Q, "ground_truth_answer": A, "relevant_sources": ["emma.md"]}},
+        {"user_input": Q, "reference": A, "reference_ids": ("emma.md",)},
+    ),
+    "ids of what is relevant are no contexts": (
+        {"question": Q, "retrieved_docs": [C, D], "relevant_docs": ["d1", "d2"], "answer": A}, WHOLE,
+    ),
+    "nor are they in a cell": ((("question", "relevant_docs", "answer"), (Q, "['d1', 'd2']", A)), {"user_input": Q, "response": A}),
+    "how many documents were retrieved": ({"question": Q, "retrieved_docs": 5, "answer": A}, {"user_input": Q, "response": A}),
     "turns": (
         {"input": TURNS, "contexts": [{"text": C, "document_id": "d"}, {"text": D}], "targets": [{"text": A}]},
         {"user_input": Q, "retrieved_contexts": (C, D), "reference": A,
@@ -156,10 +170,39 @@ def test_columns_of_different_rows_are_no_rows(file):
         list(rows_of(file({"question": {"0": Q, "1": "Why?"}, "answer": {"1": "So.", "0": A}})))
 
 
-@pytest.mark.parametrize("cell", ["a;b", "a,b", "a|b", "a\nb", "[3 4]", '["a", "b'])
-def test_a_text_that_may_be_several_ids_is_no_id(cell, file):
-    with pytest.raises(SourceError, match="expected_ids: .*(may be several ids; write a list|begins as a list)"):
-        list(rows_of(file((("question", "expected_ids"), (Q, cell)))))
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        *[
+            ({"expected_ids": cell}, "may be several ids; write a list")
+            for cell in ("a;b", "a,b", "a|b", "a\nb", "[3 4]")
+        ],
+        ({"expected_ids": '["a", "b'}, "begins as a list and is none"),
+        ({"expected_ids": '[{"id": 1}]'}, "holds no ids"),
+        ({"expected_chunk_ids": "c1", "expected_sources": "a.md"}, "hold different texts; say which with"),
+    ],
+)
+def test_ids_that_cannot_be_told_are_a_reason_of_metrics_that_need_them_alone(cells, why, file):
+    row = {"question": Q, "contexts": C, "retrieved_ids": "a", **cells}
+    path = file((tuple(row), tuple(row.values())))
+    (row,) = rows_of(path)
+    assert said(row) == {"user_input": Q, "retrieved_contexts": (C,), "retrieved_ids": ("a",)}
+    outcome = next(iter(evaluate(path, [RetrievalRank()], progress=False))).outcome
+    assert outcome.reason == "missing_input"
+    assert outcome.detail.startswith("reference_ids: ")
+    assert why in outcome.detail
+
+
+GRADED = {"query": Q, "relevance": [{"doc_id": "a", "gain": 2}, {"doc_id": "b", "gain": 1}], "retrieved_ids": ["b"]}
+
+
+def test_a_star_leads_into_each_item_of_a_list_and_a_column_that_may_hold_ids_is_offered(file):
+    (row,) = rows_of(file(GRADED), {"reference_ids": "relevance.*.doc_id"})
+    assert row.sample.reference_ids == ("a", "b")
+    (row,) = rows_of(file(GRADED), {"reference_ids": "relevance"})
+    assert "relevance: [{'doc_id': 'a'" in row.problems["reference_ids"]
+    report = evaluate([{"query": Q, "chunk_id": 7, "retrieved_ids": [7]}], [RetrievalRank()], progress=False)
+    assert "row 1 also has 'chunk_id': fields={'reference_ids': 'chunk_id'}" in str(report)
 
 
 def test_the_first_row_says_the_names_of_the_file(file):

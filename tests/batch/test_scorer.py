@@ -52,7 +52,7 @@ def test_each_form_of_a_batch_gives_what_evaluate_gives(batch):
 
 def test_no_row_is_lost_and_an_empty_batch_has_the_same_columns():
     scorer = Scorer(metric())
-    batch = {"id": ["a", "b", "c"], "contexts": [["Ann."], 3, None], "question": ["Who?", "Who?", "Who?"]}
+    batch = {"id": ["a", "b", "c"], "contexts": [["Ann."], [3], None], "question": ["Who?", "Who?", "Who?"]}
     found = scorer(batch)
     assert found["row"].tolist() == [0, 2, 1]
     assert found["unscored"].fillna("").tolist() == ["", "missing_input", "no_sample"]

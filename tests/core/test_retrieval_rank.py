@@ -92,7 +92,7 @@ def test_what_is_not_there_is_a_reason_and_a_search_that_found_nothing_is_zero()
 def test_measures_stand_side_by_side_and_are_set_ups_of_their_own():
     rows = [
         {"question": "How long?", "expected_sources": ["a"], "retrieved_ids": '["b", "a"]'},
-        {"question": "Who?", "chunk_id": 7, "retrieved_chunk_ids": [7]},
+        {"question": "Who?", "expected_chunk_id": 7, "retrieved_chunk_ids": [7.0]},
     ]
     mrr = RetrievalRank(measure="mrr", k=5, name="mrr")
     report = evaluate(rows, [RetrievalRank(), mrr], progress=False)

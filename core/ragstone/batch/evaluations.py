@@ -178,6 +178,9 @@ class Evaluations:
         meter = self._meter(metric, row.sample)
         if row.error is not None and ("response" in metric.required_fields or not row.sample.retrieved_contexts):
             return unscored(metric, CannotScore("missing_input", f"response: {row.error}"), meter)
+        for field in metric.required_fields:
+            if (why := row.problems.get(field)) is not None:
+                return unscored(metric, CannotScore("missing_input", f"{field}: {why}"), meter)
         if (refusal := self._refusal(metric)) is not None:
             return unscored(metric, CannotScore("judge_error", f"not asked: {refusal}"), meter)
         watch = None if self._sample_timeout is None else Stopwatch(self._sample_timeout)

@@ -13,7 +13,7 @@ from ragstone.plain import count
 from ragstone.results.groups import group_of
 from ragstone.results.memory import MemoryResults
 from ragstone.results.record import Record
-from ragstone.sample import BadLine
+from ragstone.sample import BadLine, Row
 
 if TYPE_CHECKING:
     from ragstone.batch.progress import Progress
@@ -55,8 +55,8 @@ class Recording:
         self._results = MemoryResults()
         self._bad_rows: list[BadLine] = []
         self._rows = self._not_asked = self._scored = 0
-        # What was there in the first row and was not read.
-        self._unread = self._part = ""
+        # The source's first row, which says what was there and was not read.
+        self._first: Row | None = None
         # Whether all samples lacked an input, by the metric.
         self._lacking: dict[str, bool] = {}
 
@@ -72,8 +72,7 @@ class Recording:
         self._rows += 1
         self._not_asked += not row.asked
         if row.row.first is not None:
-            also, self._part = row.row.first.also(), row.row.first.part
-            self._unread = f"row {row.row.line} {also}" if also else ""
+            self._first = row.row
         unscored = 0
         for record in records:
             outcome = record.outcome
@@ -92,10 +91,12 @@ class Recording:
         from ragstone.report.report import Report
 
         said = list(notes)
-        said += [f"samples: {self._part}"] if self._part else []
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]
-        if lacking and self._unread:
-            said.append(f"{', '.join(lacking)}: every sample lacks an input; {self._unread}")
+        if self._first is not None and (first := self._first.first) is not None:
+            said += [f"samples: {first.part}"] if first.part else []
+            fields = {name for metric in metrics if metric.name in lacking for name in metric.required_fields}
+            if lacking and (also := first.also(fields - first.found.keys())):
+                said.append(f"{', '.join(lacking)}: every sample lacks an input; row {self._first.line} {also}")
         gave_up: tuple[str, ...] = ()
         spent = Usage()
         if evaluations is not None:

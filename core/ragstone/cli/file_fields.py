@@ -38,6 +38,7 @@ def _said_of_row(name: str, row: Row, first: FirstRow, width: int) -> Iterator[s
     yield printable(f"{name}: the fields by row {row.line}")
     lines = list(chain.from_iterable(_lines(field, row, first, meant.get(field, [])) for field in _WANTED))
     lines += chain.from_iterable(_lines(field, row, first, []) for field in _FURTHER if field in first.found)
+    lines += [(field, "", "not read", why) for field, why in row.problems.items()]
     names = {each.name for found in meant.values() for each in found}
     yield from field_table(lines, [name for name in first.unread if name not in names], width)
     guesses = {field: guess(found) for field, found in meant.items()}

@@ -27,6 +27,12 @@ _STEPS = (
     *("merged", "combined", "fused", "compressed", "final"),
 )
 _SEARCHES = ("search", "web", "web_search", "retrieval", "retrieved", "rag", "vector", "hybrid", "reranked")
+# What golden sets call the ids of sources, and which of them they name.
+_IDS = (
+    *("ids", "doc_ids", "document_ids", "chunk_ids", "context_ids", "source_ids", "node_ids", "sources"),
+    *("doc_id", "document_id", "chunk_id", "source_id", "source"),
+)
+_RIGHT = ("expected", "relevant", "gold", "ground_truth")
 
 STRONG: Mapping[FieldName, Names] = {
     "user_input": (
@@ -63,17 +69,13 @@ STRONG: Mapping[FieldName, Names] = {
     ),
     "reference": (
         *("reference", "reference_answer", "ground_truth", "ground_truths", "expected_output", "expected_answer"),
-        *("gt_answer", "gold_answer", "expected_response"),
+        *("gt_answer", "gold_answer", "expected_response", "ground_truth_answer"),
     ),
     "reference_ids": (
-        *("reference_ids", "reference_context_ids", "expected_ids", "expected_sources", "expected_source_ids"),
-        *("expected_doc_ids", "expected_document_ids", "expected_chunk_ids", "relevant_ids", "relevant_doc_ids"),
-        *("gold_ids", "gold_doc_ids", "gold_chunk_ids", "ground_truth_ids", "ground_truth_doc_ids"),
+        *("reference_ids", "reference_context_ids"),
+        *(f"{right}_{noun}" for right in _RIGHT for noun in _IDS),
     ),
-    "retrieved_ids": (
-        *("retrieved_ids", "retrieved_context_ids", "retrieved_doc_ids", "retrieved_document_ids"),
-        *("retrieved_chunk_ids", "retrieved_source_ids", "retrieved_node_ids", "retrieved_sources"),
-    ),
+    "retrieved_ids": tuple(f"retrieved_{noun}" for noun in _IDS[:8]),
     "history": (*("history", "chat_history", "conversation_history", "message_history", "past_messages", "memory"),),
     "id": ("id",),
     "metadata": ("metadata", "additional_metadata"),
@@ -87,9 +89,11 @@ WEAK: Mapping[FieldName, Names] = {
         *("draft_answer", "draft_response", "message", "text", "content"),
     ),
     "reference": ("expected", "target", "targets"),
-    "reference_ids": ("chunk_id", "chunk_ids", "doc_id", "doc_ids", "document_id", "document_ids"),
 }
 """Names that may mean something else: they count where nothing else gives the field, and only one of them is there."""
+
+# These say of what they are the id, not that it should have been retrieved: they are only offered.
+OFFERED: Names = ("chunk_id", "chunk_ids", "doc_id", "doc_ids", "document_id", "document_ids", "source", "sources")
 
 FINAL: Mapping[FieldName, Names] = {
     "user_input": ("original",),
@@ -103,8 +107,14 @@ PASSAGES: Names = ("docs", "documents", "chunks", "passages")
 """How further names of contexts end, unless they begin with "retrieved"; they count where they hold documents or hits:
 texts may be names of files."""
 
-NOT_RETRIEVED: Names = ("expected", "gold", "reference", "ground_truth", "ideal", "irrelevant", "rejected", "discarded")
-"""How names begin that do not hold what was retrieved, whatever their end."""
+NOT_RETRIEVED: Names = (
+    *("expected", "gold", "reference", "ground_truth", "ideal", "relevance"),
+    *("irrelevant", "rejected", "discarded"),
+)
+"""How names begin that do not hold what was retrieved, or what was answered, whatever their end."""
+
+# How names begin that golden sets give ids, and apps what they have graded: texts of one word each are no contexts.
+JUDGED = "relevant"
 
 ENVELOPES: Mapping[FieldName, Names] = {
     "user_input": (
@@ -134,11 +144,9 @@ ENVELOPES: Mapping[FieldName, Names] = {
 UNLESS_BESIDE: Mapping[str, Names] = {
     "context": ("expected_output", "retrieval_context", "actual_output"),
     "message": ("status", "success"),
-    **dict.fromkeys(("chunkid", "docid", "documentid"), ("chunk", "passage", "text", "content", "document", "doc")),
 }
 """Names that do not hold their field in the company of others. In DeepEval's goldens and test cases, `context` is what
-should have been retrieved; beside a status, `message` says how it went.
-Beside its text, the id of a chunk or document is that of the row."""
+should have been retrieved; beside a status, `message` says how it went."""
 
 TEXTS: Names = (
     "page_content",
@@ -216,7 +224,8 @@ def may_hold(field: FieldName, name: str, *, text: bool = False) -> bool:
         (False, False)
     """
     of_contexts = field == "retrieved_contexts"
-    if _KEY.search(name) or (of_contexts and bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))):
+    expected = bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
+    if _KEY.search(name) or (expected and field in ("retrieved_contexts", "response")):
         return False
     asked = any(word in bare(name) for word in _ASKED) and field != "user_input"
     searched = not of_contexts or any(word in bare(name) for word in _SEARCHED)

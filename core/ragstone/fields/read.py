@@ -9,6 +9,7 @@ from ragstone.fields.names import (
     ENVELOPES,
     FIELDS,
     ID_FIELDS,
+    JUDGED,
     STRONG,
     STRONGLY,
     UNLESS_BESIDE,
@@ -173,9 +174,9 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
 
 
 def _are_labels(value: object) -> bool:
-    """Whether texts are of one word each, as labels and key words are, rather than answers or passages."""
-    texts = value if is_list(value) else [value]
-    return all(isinstance(text, str) and len(text.split()) < 2 for text in texts)
+    """Whether texts, or one with commas, are of one word of ASCII each, as ids, labels and key words are."""
+    texts = value.strip("[]").split(",") if isinstance(value, str) else value if is_list(value) else []
+    return bool(texts) and all(isinstance(text, str) and text.isascii() and len(text.split()) < 2 for text in texts)
 
 
 _CONVERSATIONS = {"messages", *map(bare, STRONG["history"])}
@@ -184,14 +185,21 @@ _CONVERSATIONS = {"messages", *map(bare, STRONG["history"])}
 def under(value: object, name: str, forms: Forms = PLAIN, missing: object = None) -> object:
     """What stands under a name that the user says, with dots where it is deeper; `missing` where nothing does.
 
+    A star leads into each item of a list.
+
     Example:
         >>> under({"outputs": {"answers": ["Jane Austen."]}}, "outputs.answers.0")
         'Jane Austen.'
+        >>> under({"hits": [{"id": "d1", "score": 0.9}, {"id": "d2", "score": 0.7}]}, "hits.*.id")
+        ['d1', 'd2']
     """
     entries = forms.entries(value) or {}
     if name in entries:
         return entries[name]
     first, _, rest = name.partition(".")
+    if is_list(value) and first == "*":
+        items = [under(each, rest, forms, missing) for each in value]
+        return missing if missing in items else items
     if is_list(value) and first.isdecimal() and int(first) < len(value):
         inner: object = value[int(first)]
     elif first in entries:
@@ -228,7 +236,8 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
         shared = [name for name in weak if name not in own]
         inner = [name for name in names if _is_looked_into(name, each, alone=len(names) == 1)]
         strong.sort(key=lambda name: order.index(bare(name)) if bare(name) in order else len(order))
-        alone = strong[0] if len(strong) == 1 and bare(strong[0]) in STRONGLY else ""
+        is_plain = len(strong) == 1 and bare(strong[0]) in STRONGLY and not bare(strong[0]).startswith(JUDGED)
+        alone = strong[0] if is_plain else ""
         plans[each] = _Plan(strong, (own, shared), inner, alone, empty=not (strong or weak or inner))
     return plans
 
@@ -300,6 +309,8 @@ class _Reader:
     def _under(self, field: FieldName, name: str, raw: object, depth: int, behind: str = "") -> Sequence[Found]:
         """What stands under a name that says it holds the field: its value, or an inner one."""
         if raw is None or (bare(name) not in STRONGLY and _are_texts(raw)):
+            return ()
+        if field == "retrieved_contexts" and bare(name).startswith(JUDGED) and _are_labels(raw):
             return ()
         if (value := self._forms.value(field, raw)) is not None:
             return [Found(value, f"{behind}{name}", raw)]

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from numbers import Integral
+from typing import cast
 
 from ragstone.fields.names import TEXTS, WRAPPERS
 from ragstone.plain import is_list, is_mapping
@@ -44,15 +46,27 @@ def text_of_document(value: object, depth: int = 2) -> str | None:
     return next((text for text in texts_inside if text is not None), None)
 
 
+def id_of(value: object) -> object:
+    """An id as text: a whole number, also where a table has it as a float, is its digits; anything else stays.
+
+    Example:
+        >>> id_of(7), id_of(7.0), id_of("returns.md"), id_of(True)
+        ('7', '7', 'returns.md', True)
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return str(int(cast("int", value))) if is_whole or (isinstance(value, float) and value.is_integer()) else value
+
+
 def ids_in(value: object) -> list[str] | None:
-    """The ids of sources: texts or whole numbers in a list, or one; None where it holds something else.
+    """The ids of sources, in a list or by itself; None where it holds something else.
 
     Example:
         >>> ids_in(["returns.md", 7]), ids_in("returns.md"), ids_in([{"id": 7}])
         (['returns.md', '7'], ['returns.md'], None)
     """
-    ids = value if is_list(value) else [value]
-    return [str(each) for each in ids] if all(isinstance(each, (str, int)) for each in ids) else None
+    items = value if is_list(value) else [value]
+    ids = [each for each in map(id_of, items) if isinstance(each, str)]
+    return ids if len(ids) == len(items) else None
 
 
 def queries_in(value: object) -> list[Mapping[str, object]] | None:

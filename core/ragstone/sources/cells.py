@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from ragstone.fields.names import ID_FIELDS, TEXTS, WEAKLY, FieldName, bare
+from ragstone.fields.names import ID_FIELDS, TEXTS, FieldName, bare
 from ragstone.fields.read import Found, Plain
 from ragstone.fields.values import ids_in, text_of_document
 from ragstone.plain import is_list, is_mapping
@@ -38,10 +38,13 @@ class _Cells(Plain):
         if isinstance(value, str):
             return value
         value = python_value(value)
+        if field in ID_FIELDS:
+            return ids_in(_items(value))
         if field == "retrieved_contexts":
             items = _items(value)
             if not is_list(items):
-                return value
+                # A number says how many there were.
+                return None if isinstance(items, (int, float)) else value
             return [each if isinstance(each, str) else _text_or_item(each) for each in items]
         if is_list(value) and value and is_mapping(value[0]) and field in ("user_input", "response"):
             return _last_said(field, value)
@@ -90,7 +93,7 @@ def field_value(field: FieldName, found: Found, *, table: bool) -> object:
         value = int(value) if table and isinstance(value, float) and value.is_integer() else value
         return value if isinstance(value, bool) or is_list(value) or is_mapping(value) else str(value)
     if field in ID_FIELDS:
-        return _ids(value, found.name)
+        return _ids(found)
     if field == "history":
         return _history(value)
     if field == "metadata":
@@ -103,18 +106,17 @@ def field_value(field: FieldName, found: Found, *, table: bool) -> object:
     return value
 
 
-def _ids(value: object, name: str) -> list[str] | None:
+def _ids(found: Found) -> list[str] | None:
     """The ids that a value holds; a text is one id, or a list of them as JSON or Python writes it."""
+    value = found.value
     if isinstance(value, str) and value.strip().lower() in _NOTHING:
         return None
-    items = _contexts_in_cell(value, name) if isinstance(value, str) else _items(value)
-    is_text = isinstance(value, str) and items == [value]
-    ids = ids_in(items)
-    if any(_SEVERAL.search(each) if is_text else each.startswith(('["', "['")) for each in ids or ()):
-        # A weak name may stand there for something else.
-        if bare(name) in WEAKLY:
-            return None
-        raise ValueError(f'{name}: {value!r:.80} may be several ids; write a list, such as ["a", "b"], also of one')
+    ids = ids_in(_contexts_in_cell(value, found.name) if isinstance(value, str) else value)
+    said = f"{found.name}: {found.raw!r:.80}"
+    if ids is None:
+        raise ValueError(f"{said} holds no ids: they are texts or whole numbers, or a list of them")
+    if any(_SEVERAL.search(each) if ids == [value] else each.startswith(('["', "['")) for each in ids):
+        raise ValueError(f'{said} may be several ids; write a list, such as ["a", "b"], also of one')
     return ids
 
 

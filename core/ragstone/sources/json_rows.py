@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Any, AnyStr
 
+from ragstone.fields.names import strongly
 from ragstone.fields.values import queries_in
 from ragstone.plain import is_list, is_mapping
 from ragstone.sample import BadLine, name_list
@@ -85,8 +86,9 @@ def _columns_in(value: Mapping[Any, object], name: str) -> tuple[list[object], M
 
 
 def _without_rows(value: Mapping[Any, object]) -> list[object]:
-    """The names of an object, without those of lists of objects, which may be the rows."""
-    return [name for name, each in value.items() if not _are_rows(each)]
+    """The names that may hold fields of a row: not a list of objects, which may be the rows, nor documents by name."""
+    names = [name for name, each in value.items() if not _are_rows(each)]
+    return [name for name in names if not (is_mapping(value[name]) and strongly(name) == ("retrieved_contexts",))]
 
 
 def _are_rows(value: object) -> bool:

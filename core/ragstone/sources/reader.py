@@ -10,7 +10,18 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from ragstone.errors import describe
-from ragstone.fields.names import FIELDS, STRONGLY, WEAKLY, FieldName, bare, may_hold, meant_by, strongly
+from ragstone.fields.names import (
+    FIELDS,
+    ID_FIELDS,
+    OFFERED,
+    STRONGLY,
+    WEAKLY,
+    FieldName,
+    bare,
+    may_hold,
+    meant_by,
+    strongly,
+)
 from ragstone.fields.read import Found, Read, likely, read, under
 from ragstone.plain import fields_of, is_list, is_mapping
 from ragstone.sample import BadLine, FirstRow, Row, Sample, name_list, naming_of
@@ -25,7 +36,7 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 # None of these alone is a sample.
 _NO_SAMPLE = {"id", "history", "metadata", "reference", "reference_ids"}
 # What a row that lacks them is asked for.
-_ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference")
+_ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference", "reference_ids")
 
 
 class RowReader:
@@ -171,9 +182,10 @@ class RowReader:
             if values is None:
                 return BadLine(number, f"is {type(item).__name__}, not a Sample or a dict")
             reading = self._read(values)
-            sample = self._sample(number, reading, table=table)
-            first, self._has_first = None if self._has_first else self._says(reading), True
-            return Row(number, sample, first=first)
+            problems: dict[str, str] = {}
+            sample = self._sample(number, reading, problems, table=table)
+            first, self._has_first = None if self._has_first else self._says(reading, problems), True
+            return Row(number, sample, first=first, problems=problems)
         except ValueError as error:
             return BadLine(number, str(error))
         except Exception as error:
@@ -202,6 +214,8 @@ class RowReader:
                 raise ValueError(f"{field}: there is no key {name!r}; the row has {name_list(list(row))}")
             if (value := python_value(value)) is not None:
                 found[field] = Found(CELLS.value(field, value), name, value)
+                if found[field].value is None and field not in ID_FIELDS:
+                    raise ValueError(f"{field}: {name!r} is {type(value).__name__}, not text")
         unread = {name: value for name, value in reading.unread.items() if name not in map(first_name, taken)}
         return replace(reading, found={**reading.found, **found}, unread=unread)
 
@@ -217,12 +231,16 @@ class RowReader:
         found = {field: Found(said[field], asked.name, said[field]) for field in said if field in self._others}
         return replace(reading, found={**found, **reading.found})
 
-    def _sample(self, number: int, reading: Read, *, table: bool) -> Sample:
+    def _sample(self, number: int, reading: Read, problems: dict[str, str], *, table: bool) -> Sample:
+        """The sample of a row, and why it has no ids; `ValueError`: another field cannot be read."""
         for field, names in reading.conflicts.items():
-            raise ValueError(f"{field}: {name_list(names)} hold different texts; say which with {self._way(field)}")
+            why = f"{name_list(names)} hold different texts; say which with {self._way(field)}"
+            if field not in ID_FIELDS:
+                raise ValueError(f"{field}: {why}")
+            problems[field] = why
         values: dict[str, Any] = {"id": str(number)} if number else {}
         for field, found in reading.found.items():
-            values[field] = field_value(field, found, table=table)
+            values[field] = _value(field, found, problems, table=table)
         filled = [name for name, value in reading.unread.items() if value is not None]
         if not values.keys() - _NO_SAMPLE and (number or filled):
             names = name_list([*reading.unread, *(each.name for each in reading.found.values())])
@@ -235,7 +253,7 @@ class RowReader:
 
             raise ValueError(first_problem(error, {name: each.name for name, each in reading.found.items()})) from None
 
-    def _says(self, reading: Read) -> FirstRow:
+    def _says(self, reading: Read, problems: Mapping[str, str]) -> FirstRow:
         """What a source's first row says of where its fields stand."""
         # Loaded when first used.
         from ragstone.sources.shapes import is_index
@@ -246,7 +264,7 @@ class RowReader:
         may_be: dict[FieldName, str] = {}
         for field in _ASKED_FOR:
             near = [name for name in unread if _is_near(name, field)]
-            meant = likely(reading, field) if field != "reference" else None
+            meant = likely(reading, field) if not field.startswith("reference") else None
             meant = meant or (near[0] if len(near) == 1 else None)
             if field not in reading.found and meant is not None:
                 may_be[field] = meant
@@ -254,7 +272,19 @@ class RowReader:
         once: dict[FieldName, str] = {
             field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1
         }
-        return FirstRow(reading.found, unread, once, self.naming, self.part)
+        found = {field: each for field, each in reading.found.items() if field not in problems}
+        return FirstRow(found, unread, once, self.naming, self.part)
+
+
+def _value(field: FieldName, found: Found, problems: dict[str, str], *, table: bool) -> object:
+    """A field's value; None for ids that cannot be read, which few metrics need: the problem is noted."""
+    try:
+        return field_value(field, found, table=table)
+    except ValueError as error:
+        if field not in ID_FIELDS:
+            raise
+        problems[field] = str(error)
+        return None
 
 
 def _meanings(name: str) -> set[str]:
@@ -265,7 +295,8 @@ def _is_near(name: str, field: FieldName) -> bool:
     """Whether an unread name is near to one of a field, or ends as those do."""
     meanings = _meanings(name)
     by_end = meanings == {field} and bare(name) not in STRONGLY and bare(name) not in WEAKLY
-    return by_end or (not meanings and meant_by(name) == field)
+    is_offered = field == "reference_ids" and bare(name) in map(bare, OFFERED)
+    return by_end or is_offered or (not meanings and meant_by(name) == field)
 
 
 def first_name(name: str) -> str:
