@@ -42,8 +42,8 @@ def _names(several: tuple[str, ...]) -> str:
     """Names, those that are made of a step and a word for passages in few words."""
     by_step: dict[str, set[str]] = {}
     for name in several:
-        step, _, noun = name.partition("_")
-        by_step.setdefault(step, set()).add(noun)
+        step = "ground_truth" if name.startswith("ground_truth_") else name.partition("_")[0]
+        by_step.setdefault(step, set()).add(name.removeprefix(f"{step}_"))
     steps = [step for step, nouns in by_step.items() if len(nouns) >= _MANY]
     if not steps:
         return _code(several)

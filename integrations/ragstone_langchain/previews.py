@@ -55,6 +55,7 @@ def preview(
     *,
     fields: Fields[object] | None = None,
     retriever_tools: Collection[str] = (),
+    id_key: str | None = None,
 ) -> Preview:
     """Run an app once and print the sample that a monitor would get of it, before you monitor it.
 
@@ -69,6 +70,7 @@ def preview(
         config: As of `app.invoke`; a function takes none.
         fields: As of `MonitorHandler`.
         retriever_tools: As of `MonitorHandler`.
+        id_key: As of `MonitorHandler`; the ids of sources are then a row of the table.
 
     Returns:
         What was printed. Its `fields` can be passed on, and a test can look at `sample`, `skipped`, `read_from` and
@@ -95,7 +97,7 @@ def preview(
         {'retrieved_contexts': 'fund', 'response': 'antwort'}
     """
     call = _call(app, "invoke", input, config)
-    with _collecting(fields, retriever_tools) as collector:
+    with _collecting(fields, retriever_tools, id_key) as collector:
         return run_once(collector, call)
 
 
@@ -106,10 +108,11 @@ async def apreview(
     *,
     fields: Fields[object] | None = None,
     retriever_tools: Collection[str] = (),
+    id_key: str | None = None,
 ) -> Preview:
     """Run an app once on the running event loop, by `ainvoke`; otherwise as `preview`."""
     call = _call(app, "ainvoke", input, config)
-    with _collecting(fields, retriever_tools) as collector:
+    with _collecting(fields, retriever_tools, id_key) as collector:
         return await arun_once(collector, call)
 
 
@@ -126,13 +129,15 @@ def _call(app: object, method: str, asked: object, config: object) -> Callable[[
 
 
 @contextmanager
-def _collecting(fields: Fields[object] | None, retriever_tools: Collection[str]) -> Generator[Collector, None, None]:
+def _collecting(
+    fields: Fields[object] | None, retriever_tools: Collection[str], id_key: str | None
+) -> Generator[Collector, None, None]:
     """A collector, to which LangChain hands over what runs in this context, whatever the config is."""
     _register()
-    collector = Collector(FORMS, _WORDING, fields)
+    collector = Collector(FORMS, _WORDING, fields, wants_ids=id_key is not None)
     monitor = cast("Monitor", collector)
     handler = MonitorHandler(monitor)
-    handler.recorder = _RunCollector(monitor, ReadingOptions(fields, retriever_tools))
+    handler.recorder = _RunCollector(monitor, ReadingOptions(fields, retriever_tools, id_key))
     token = _HANDLER.set(handler)
     try:
         yield collector

@@ -56,6 +56,7 @@ def preview(
     fields: NamedFields | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
+    id_key: str | None = None,
 ) -> Preview:
     """Run an app once and print the sample that a monitor would get of it, before you score it live.
 
@@ -71,6 +72,7 @@ def preview(
         fields: As of `instrument`.
         metadata_mode: As of `instrument`.
         context_tools: As of `instrument`.
+        id_key: As of `instrument`; the ids of sources are then a row of the table.
 
     Returns:
         What was printed. Its `fields` can be passed on, and a test can look at `sample`, `skipped`, `read_from` and
@@ -99,7 +101,7 @@ def preview(
         >>> seen.fields
         {'retrieved_contexts': 'belege', 'response': 'antwort'}
     """
-    reading = _checked(app, fields, metadata_mode, context_tools)
+    reading = _checked(app, fields, metadata_mode, context_tools, id_key)
 
     async def answer() -> object:
         given = ask(app, input, reading, awaited=True)
@@ -117,22 +119,25 @@ async def apreview(
     fields: NamedFields | None = None,
     metadata_mode: Mode = MetadataMode.NONE,
     context_tools: Collection[str] = (),
+    id_key: str | None = None,
 ) -> Preview:
     """Run an app once on the running event loop; otherwise as `preview`."""
-    reading = _checked(app, fields, metadata_mode, context_tools)
+    reading = _checked(app, fields, metadata_mode, context_tools, id_key)
     with _installed(reading) as collector:
         return await arun_once(collector, partial(ask, app, input, reading, awaited=True), _stream_in)
 
 
-def _checked(app: object, fields: NamedFields | None, metadata_mode: Mode, context_tools: Collection[str]) -> Reading:
+def _checked(
+    app: object, fields: NamedFields | None, metadata_mode: Mode, context_tools: Collection[str], id_key: str | None
+) -> Reading:
     check_app("app", app)
-    return Reading.of(metadata_mode, context_tools, fields)
+    return Reading.of(metadata_mode, context_tools, fields, id_key)
 
 
 @contextmanager
 def _installed(reading: Reading) -> Generator[Collector, None, None]:
     """A collector, to which LlamaIndex' calls are handed over meanwhile."""
-    collector = Collector(FORMS, _WORDING, reading.fields, _tool_name)
+    collector = Collector(FORMS, _WORDING, reading.fields, _tool_name, wants_ids=reading.id_key is not None)
     recorder = _CallCollector(cast("Monitor", collector), reading, None)
     recorder.install()
     try:

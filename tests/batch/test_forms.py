@@ -191,6 +191,8 @@ def test_ids_that_cannot_be_told_are_a_reason_of_metrics_that_need_them_alone(ce
     assert outcome.reason == "missing_input"
     assert outcome.detail.startswith("reference_ids: ")
     assert why in outcome.detail
+    with pytest.raises(ValueError, match=why):
+        RetrievalRank().score({"question": Q, "retrieved_ids": "a", **cells})
 
 
 GRADED = {"query": Q, "relevance": [{"doc_id": "a", "gain": 2}, {"doc_id": "b", "gain": 1}], "retrieved_ids": ["b"]}

@@ -134,3 +134,12 @@ def test_a_long_way_down_is_walked() -> None:
     below = [span(f"{number}", f"{number - 1}" if number else "app", asked="x") for number in range(3_000)]
     (row,) = traces([APP, *below])
     assert isinstance(row, Row)
+
+
+@pytest.mark.parametrize(("keys", "ids"), [(("n1", "n2"), ("n1", "n2")), (("n1", ""), ())])
+def test_ids_of_documents_are_those_of_the_contexts_unless_one_has_none(keys: Any, ids: Any) -> None:
+    texts = (NOVEL, "It rains.")
+    found = [{"document.content": text, "document.id": key} for text, key in zip(texts, keys, strict=True)]
+    (row,) = traces([APP, span("s", "app", "RETRIEVER", **{"retrieval.documents": found})])
+    assert isinstance(row, Row)
+    assert (row.sample.retrieved_contexts, row.sample.retrieved_ids) == (texts, ids)

@@ -5,7 +5,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from ragstone import RetrievalRank
-from ragstone_langchain import MonitorHandler, RagEvaluator
+from ragstone_langchain import MonitorHandler, RagEvaluator, preview
 
 from ..support.noting import Noting  # noqa: TID252
 from .monitored import ANSWER, FIRST, QUESTION, SECOND, Searching
@@ -58,3 +58,12 @@ def test_an_evaluator_compares_them_with_the_reference_s():
     assert "retrieved_ids: is not in outputs" in nothing["comment"]
     lacks = RagEvaluator("retrieval_rank")(inputs=QUESTION, outputs=outputs, reference_outputs=ANSWER)
     assert "reference_ids: is not in reference_outputs" in lacks["comment"]
+
+
+def test_a_preview_has_a_row_for_ids_that_are_asked_for(capsys):
+    assert "retrieved_ids       <-  ids of its sources  2 ids: emma.md" in str(
+        preview(RunnableLambda(searching), QUESTION, id_key="source")
+    )
+    without = RunnableLambda(lambda _: {"answer": ANSWER, "documents": [Document("A third.")]})
+    assert "retrieved_ids           missing" in str(preview(without, QUESTION, id_key=""))
+    assert "retrieved_ids" not in str(preview(without, QUESTION))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ragstone import RetrievalRank, Sample
 from ragstone.sources import rows_of
-from ragstone_llama_index import evaluate_query_engine, instrument, uninstrument
+from ragstone_llama_index import evaluate_query_engine, instrument, preview, uninstrument
 
 from ..support.noting import Noting  # noqa: TID252
 
@@ -84,3 +84,9 @@ def test_live_ids_of_nodes(key, ids):
     uninstrument(monitor)
     (sample,) = monitor.samples
     assert {*sample.retrieved_ids} == ids
+
+
+def test_a_preview_has_a_row_for_ids_that_are_asked_for():
+    engine = index().as_query_engine(llm=MockLLM())
+    assert "retrieved_ids       <-  ids of its sources" in str(preview(engine, "Who wrote Emma?", id_key="file_name"))
+    assert "retrieved_ids" not in str(preview(engine, "Who wrote Emma?"))

@@ -49,6 +49,7 @@ class Collector:
         wording: How its users write what a preview prints.
         given: What fields= is.
         tool_name: The name of a tool that a run called.
+        wants_ids: Whether the ids of sources were asked for.
     """
 
     def __init__(
@@ -57,8 +58,11 @@ class Collector:
         wording: Wording,
         given: object = None,
         tool_name: Callable[[Run], str] = attrgetter("name"),
+        *,
+        wants_ids: bool = False,
     ) -> None:
         self._tool_name = tool_name
+        self._wants_ids = wants_ids
         self._forms = forms
         self._wording = wording
         self._given = {str(name): str(key) for name, key in given.items()} if is_mapping(given) else {}
@@ -143,6 +147,7 @@ class Collector:
             [*dict.fromkeys(self._tool_name(one) for one in run.walk() if one.kind == "tool")],
             "" if run.error is None else describe(run.error, most=200),
             "" if skipped is None or readable else self._advice.get(skipped, ""),
+            wants_ids=self._wants_ids,
         )
 
     def _candidates(

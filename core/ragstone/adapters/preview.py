@@ -50,6 +50,7 @@ class PreviewedRun:
         tools: The names of the tools that it called.
         failed: The error of a run that failed.
         advice: What to do about a run that is no sample.
+        wants_ids: Whether the ids of its sources were asked for.
     """
 
     name: str
@@ -63,6 +64,7 @@ class PreviewedRun:
     tools: Sequence[str] = ()
     failed: str = ""
     advice: str = ""
+    wants_ids: bool = False
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -221,6 +223,10 @@ def _lines_of_run(run: PreviewedRun) -> Iterator[FieldLine]:
     for wanted in WANTED:
         source, found = run.read_from.get(wanted), run.candidates.get(wanted, ())
         yield from field_lines(wanted, source, run.values.get(wanted), found)
+    if run.sample is not None and run.wants_ids:
+        ids = [*run.sample.retrieved_ids]
+        has = "retrieved_ids" in run.sample.model_fields_set
+        yield "retrieved_ids", "<-" if has else "", "ids of its sources" if has else "missing", beginning(ids, "id")
     if run.sample is not None and run.sample.history:
         turns = [turn.content for turn in run.sample.history]
         yield "history", "<-", run.read_from.get("history", "earlier turns"), beginning(turns, "turn")

@@ -137,6 +137,9 @@ def sample_of_row(row: object, fields: Mapping[str, object], needed: Collection[
     read = RowReader(naming="{field}=..." if fields else "{field}=row[{key!r}]").row(0, given)
     if isinstance(read, BadLine):
         raise ValueError(read.problem)
+    for field in needed:
+        if field in read.problems:
+            raise ValueError(f"{field}: {read.problems[field]}")
     if (first := read.first) is not None:
         for field, name in first.may_be.items():
             if field in needed:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, cast
 
@@ -103,6 +103,7 @@ class _Inside:
     passed: dict[str, None] = field(default_factory=dict[str, None])
     on_the_way: list[str] = field(default_factory=list[str])
     calls: list[ModelCall] = field(default_factory=list[ModelCall])
+    ids: dict[str, str] = field(default_factory=dict[str, str])
     searched: bool = False
     waits: bool = False
 
@@ -116,6 +117,7 @@ class _Inside:
             if not isinstance(span, Span) or (kind is not None and kind not in _STEERING):
                 continue
             texts = _found_by(span, tools)
+            self.ids |= {text: key for text, key in (span.found or {}).items() if key}
             search = span.kind in _SEARCHING or (span.kind == "tool" and texts is not None)
             waiting += [(each, searching or search) for each in span.inside[::-1]]
             self.calls += () if span.call is None else [span.call]
@@ -290,7 +292,7 @@ class TraceReader:
             raise self._missing("response", answered)
         about = {"name": span.name} if why is None else {"name": span.name, "error": why[:200]}
         found = {"id": Found(key, ""), "metadata": Found(about, ""), **found}
-        draft = narrowed(draft_of(found, answered, FORMS))
+        draft = narrowed(replace(draft_of(found, answered, FORMS), ids=inside.ids))
         first: Any = {name: Found(getattr(draft.sample, name), at) for name, at in draft.read_from.items()}
         meant: Any = draft.likely
         return Row(number, draft.sample, why, FirstRow(first, dict.fromkeys(draft.names), meant, self.naming))
