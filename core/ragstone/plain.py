@@ -187,6 +187,17 @@ def is_set(value: object) -> TypeGuard[Set[object]]:
     return isinstance(value, Set)
 
 
+def id_of(value: object) -> object:
+    """An id as text: a whole number, also where a table has it as a float, is its digits; anything else stays.
+
+    Example:
+        >>> id_of(7), id_of(7.0), id_of("returns.md"), id_of(True)
+        ('7', '7', 'returns.md', True)
+    """
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    return str(int(cast("int", value))) if is_whole or (isinstance(value, float) and value.is_integer()) else value
+
+
 def as_count(value: object) -> int | None:
     """Return `value` if it is a number of tokens, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

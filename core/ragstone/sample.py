@@ -5,13 +5,13 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from ragstone.fields.names import FIELDS, FieldName, meant_by, strongly
-from ragstone.fields.values import id_of
+from ragstone.plain import id_of
 
 if TYPE_CHECKING:
     from ragstone.fields.read import Found
@@ -157,9 +157,7 @@ class Sample(BaseModel):
 
     def all_texts(self) -> list[str]:
         """Return the texts of all fields."""
-        fields = (self.user_input, *self.retrieved_contexts, self.response, self.reference)
-        turns = [turn.content for turn in self.history]
-        return [text for text in fields if text is not None] + [*self.reference_ids, *self.retrieved_ids] + turns
+        return [text for name in (*get_args(SampleField), *get_args(IdField), "history") for text in self.texts(name)]
 
     def characters(self) -> int:
         """Return the length of all texts together."""
@@ -195,15 +193,12 @@ class FirstRow:
             >>> row.also()
             "also has 'my docs', 'k': --field retrieved_contexts='my docs'"
         """
-        fields = {*lacking} or {*self.may_be}
-        ways = [self.way(field, name) for field, name in self.may_be.items() if field in fields]
+        wanted = {*lacking} or {*self.may_be}
+        ways = [self.way(field, name) for field, name in self.may_be.items() if field in wanted]
         # A known name that was not read holds something else beside the others.
         names = [name for name in self.unread if not strongly(name) or name in self.may_be.values()]
-        return f"also has {name_list(names)}: {' '.join(ways) or self.any_way()}" if names else ""
-
-    def any_way(self) -> str:
-        """How the user names a key of any field."""
-        return f"name them with {self.way('FIELD', 'KEY')}"
+        said = " ".join(ways) or f"name them with {self.way('FIELD', 'KEY')}"
+        return f"also has {name_list(names)}: {said}" if names else ""
 
     def way(self, field: str, key: str) -> str:
         """How the user names the key of a field, so that it can be pasted."""

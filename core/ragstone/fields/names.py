@@ -27,12 +27,11 @@ _STEPS = (
     *("merged", "combined", "fused", "compressed", "final"),
 )
 _SEARCHES = ("search", "web", "web_search", "retrieval", "retrieved", "rag", "vector", "hybrid", "reranked")
-# What golden sets call the ids of sources, and which of them they name.
+# What golden sets call the ids of sources.
 _IDS = (
     *("ids", "doc_ids", "document_ids", "chunk_ids", "context_ids", "source_ids", "node_ids", "sources"),
     *("doc_id", "document_id", "chunk_id", "source_id", "source"),
 )
-_RIGHT = ("expected", "relevant", "gold", "ground_truth")
 
 STRONG: Mapping[FieldName, Names] = {
     "user_input": (
@@ -73,7 +72,7 @@ STRONG: Mapping[FieldName, Names] = {
     ),
     "reference_ids": (
         *("reference_ids", "reference_context_ids"),
-        *(f"{right}_{noun}" for right in _RIGHT for noun in _IDS),
+        *(f"{right}_{noun}" for right in ("expected", "relevant", "gold", "ground_truth") for noun in _IDS),
     ),
     "retrieved_ids": tuple(f"retrieved_{noun}" for noun in _IDS[:8]),
     "history": (*("history", "chat_history", "conversation_history", "message_history", "past_messages", "memory"),),
@@ -92,9 +91,6 @@ WEAK: Mapping[FieldName, Names] = {
 }
 """Names that may mean something else: they count where nothing else gives the field, and only one of them is there."""
 
-# These say of what they are the id, not that it should have been retrieved: they are only offered.
-OFFERED: Names = ("chunk_id", "chunk_ids", "doc_id", "doc_ids", "document_id", "document_ids", "source", "sources")
-
 FINAL: Mapping[FieldName, Names] = {
     "user_input": ("original",),
     "retrieved_contexts": _STEPS[2:],
@@ -112,9 +108,6 @@ NOT_RETRIEVED: Names = (
     *("irrelevant", "rejected", "discarded"),
 )
 """How names begin that do not hold what was retrieved, or what was answered, whatever their end."""
-
-# How names begin that golden sets give ids, and apps what they have graded: texts of one word each are no contexts.
-JUDGED = "relevant"
 
 ENVELOPES: Mapping[FieldName, Names] = {
     "user_input": (
@@ -193,6 +186,7 @@ def _by_bare_name(table: Mapping[FieldName, Names]) -> Mapping[str, tuple[FieldN
     return meanings
 
 
+_EXPECTED = tuple(map(bare, NOT_RETRIEVED))
 STRONGLY = _by_bare_name(STRONG)
 WEAKLY = _by_bare_name(WEAK)
 """The fields that a bare name may hold."""
@@ -203,8 +197,7 @@ def strongly(name: str) -> tuple[FieldName, ...]:
     """The field that a name says it holds."""
     known = STRONGLY.get(bare(name))
     passages = bare(name).endswith(PASSAGES) or bare(name).startswith(_STEPS[0])
-    expected = bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
-    return known or (("retrieved_contexts",) if passages and not expected else ())
+    return known or (("retrieved_contexts",) if passages and not bare(name).startswith(_EXPECTED) else ())
 
 
 # Words in names of a text that may be contexts, and in names of a question.
@@ -224,8 +217,7 @@ def may_hold(field: FieldName, name: str, *, text: bool = False) -> bool:
         (False, False)
     """
     of_contexts = field == "retrieved_contexts"
-    expected = bare(name).startswith(tuple(map(bare, NOT_RETRIEVED)))
-    if _KEY.search(name) or (expected and field in ("retrieved_contexts", "response")):
+    if _KEY.search(name) or (bare(name).startswith(_EXPECTED) and field in ("retrieved_contexts", "response")):
         return False
     asked = any(word in bare(name) for word in _ASKED) and field != "user_input"
     searched = not of_contexts or any(word in bare(name) for word in _SEARCHED)
@@ -234,8 +226,7 @@ def may_hold(field: FieldName, name: str, *, text: bool = False) -> bool:
 
 def final_step(field: FieldName, name: str) -> int:
     """How late a name calls itself in the way to a field; 0 where it does not call itself final."""
-    steps = FINAL.get(field, ())
-    begins = (number for number, step in enumerate(steps, 1) if bare(name).startswith(step))
+    begins = (number for number, step in enumerate(FINAL.get(field, ()), 1) if bare(name).startswith(step))
     return max(begins, default=0)
 
 

@@ -9,7 +9,6 @@ from ragstone.fields.names import (
     ENVELOPES,
     FIELDS,
     ID_FIELDS,
-    JUDGED,
     STRONG,
     STRONGLY,
     UNLESS_BESIDE,
@@ -23,6 +22,8 @@ from ragstone.fields.names import (
 from ragstone.fields.values import alike, ids_in, is_path, text_of_document
 from ragstone.plain import as_list, fields_of, is_list, is_mapping
 
+# How names begin that golden sets give ids, and apps what they have graded: texts of one word each are no contexts.
+_JUDGED = "relevant"
 # {"output": {"state": {"messages": ...}}}, and some more.
 _DEPTH = 5
 
@@ -236,7 +237,7 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
         shared = [name for name in weak if name not in own]
         inner = [name for name in names if _is_looked_into(name, each, alone=len(names) == 1)]
         strong.sort(key=lambda name: order.index(bare(name)) if bare(name) in order else len(order))
-        is_plain = len(strong) == 1 and bare(strong[0]) in STRONGLY and not bare(strong[0]).startswith(JUDGED)
+        is_plain = len(strong) == 1 and bare(strong[0]) in STRONGLY and not bare(strong[0]).startswith(_JUDGED)
         alone = strong[0] if is_plain else ""
         plans[each] = _Plan(strong, (own, shared), inner, alone, empty=not (strong or weak or inner))
     return plans
@@ -310,7 +311,7 @@ class _Reader:
         """What stands under a name that says it holds the field: its value, or an inner one."""
         if raw is None or (bare(name) not in STRONGLY and _are_texts(raw)):
             return ()
-        if field == "retrieved_contexts" and bare(name).startswith(JUDGED) and _are_labels(raw):
+        if field == "retrieved_contexts" and bare(name).startswith(_JUDGED) and _are_labels(raw):
             return ()
         if (value := self._forms.value(field, raw)) is not None:
             return [Found(value, f"{behind}{name}", raw)]

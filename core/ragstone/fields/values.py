@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from numbers import Integral
-from typing import cast
 
 from ragstone.fields.names import TEXTS, WRAPPERS
-from ragstone.plain import is_list, is_mapping
+from ragstone.plain import id_of, is_list, is_mapping
 
 _PATH = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?[/\\~.]\S*|[\w/\\.-]+\.[a-z0-9]{2,5}", re.ASCII | re.IGNORECASE)
 _NOT_LETTERS = re.compile(r"[\W_]+")
@@ -44,17 +42,6 @@ def text_of_document(value: object, depth: int = 2) -> str | None:
     inner = (_entry(value, name) for name in WRAPPERS)
     texts_inside = (text_of_document(each, depth - 1) for each in inner if each is not None)
     return next((text for text in texts_inside if text is not None), None)
-
-
-def id_of(value: object) -> object:
-    """An id as text: a whole number, also where a table has it as a float, is its digits; anything else stays.
-
-    Example:
-        >>> id_of(7), id_of(7.0), id_of("returns.md"), id_of(True)
-        ('7', '7', 'returns.md', True)
-    """
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    return str(int(cast("int", value))) if is_whole or (isinstance(value, float) and value.is_integer()) else value
 
 
 def ids_in(value: object) -> list[str] | None:

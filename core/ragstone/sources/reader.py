@@ -13,7 +13,6 @@ from ragstone.errors import describe
 from ragstone.fields.names import (
     FIELDS,
     ID_FIELDS,
-    OFFERED,
     STRONGLY,
     WEAKLY,
     FieldName,
@@ -37,6 +36,9 @@ PRESETS: Mapping[str, Mapping[str, str]] = {
 _NO_SAMPLE = {"id", "history", "metadata", "reference", "reference_ids"}
 # What a row that lacks them is asked for.
 _ASKED_FOR: Sequence[FieldName] = ("user_input", "retrieved_contexts", "response", "reference", "reference_ids")
+
+# These say of what they are the id, not that it should have been retrieved: they are only offered.
+_OFFERED = ("chunk_id", "chunk_ids", "doc_id", "doc_ids", "document_id", "document_ids", "source", "sources")
 
 
 class RowReader:
@@ -272,8 +274,10 @@ class RowReader:
         once: dict[FieldName, str] = {
             field: name for field, name in may_be.items() if [*may_be.values()].count(name) == 1
         }
-        found = {field: each for field, each in reading.found.items() if field not in problems}
-        return FirstRow(found, unread, once, self.naming, self.part)
+        told: Mapping[FieldName, Found] = {
+            field: each for field, each in reading.found.items() if field not in problems
+        }
+        return FirstRow(told, unread, once, self.naming, self.part)
 
 
 def _value(field: FieldName, found: Found, problems: dict[str, str], *, table: bool) -> object:
@@ -295,7 +299,7 @@ def _is_near(name: str, field: FieldName) -> bool:
     """Whether an unread name is near to one of a field, or ends as those do."""
     meanings = _meanings(name)
     by_end = meanings == {field} and bare(name) not in STRONGLY and bare(name) not in WEAKLY
-    is_offered = field == "reference_ids" and bare(name) in map(bare, OFFERED)
+    is_offered = field == "reference_ids" and bare(name) in map(bare, _OFFERED)
     return by_end or is_offered or (not meanings and meant_by(name) == field)
 
 
