@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
@@ -150,10 +150,8 @@ class Sample(BaseModel):
         """Return the texts of a field: of contexts, ids and turns each by itself; none where it is absent."""
         if field == "history":
             return tuple(turn.content for turn in self.history)
-        if field in ("retrieved_contexts", "reference_ids", "retrieved_ids"):
-            return tuple(getattr(self, field))
-        value: str | None = getattr(self, field)
-        return () if value is None else (value,)
+        value: str | Sequence[str] | None = getattr(self, field)
+        return (value,) if isinstance(value, str) else tuple(value or ())
 
     def all_texts(self) -> list[str]:
         """Return the texts of all fields."""
@@ -182,7 +180,7 @@ class FirstRow:
     naming: str
     part: str = ""
 
-    def also(self, lacking: Iterable[str] = ()) -> str:
+    def also(self, lacking: Collection[str] = ()) -> str:
         """The names that hold no field, and how to say that one does; "" where all do.
 
         Args:
@@ -193,8 +191,7 @@ class FirstRow:
             >>> row.also()
             "also has 'my docs', 'k': --field retrieved_contexts='my docs'"
         """
-        wanted = {*lacking} or {*self.may_be}
-        ways = [self.way(field, name) for field, name in self.may_be.items() if field in wanted]
+        ways = [self.way(field, name) for field, name in self.may_be.items() if field in (lacking or self.may_be)]
         # A known name that was not read holds something else beside the others.
         names = [name for name in self.unread if not strongly(name) or name in self.may_be.values()]
         said = " ".join(ways) or f"name them with {self.way('FIELD', 'KEY')}"
