@@ -194,7 +194,7 @@ def id_of(value: object) -> object:
         >>> id_of(7), id_of(7.0), id_of("returns.md"), id_of(True)
         ('7', '7', 'returns.md', True)
     """
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    is_whole = isinstance(value, (int, Integral)) and not isinstance(value, bool)
     return str(int(cast("int", value))) if is_whole or (isinstance(value, float) and value.is_integer()) else value
 
 

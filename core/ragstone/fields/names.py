@@ -26,7 +26,6 @@ _STEPS = (
     *("retrieved", "raw", "graded", "relevant", "filtered", "selected", "ranked", "reranked", "top"),
     *("merged", "combined", "fused", "compressed", "final"),
 )
-_SEARCHES = ("search", "web", "web_search", "retrieval", "retrieved", "rag", "vector", "hybrid", "reranked")
 # What golden sets call the ids of sources.
 _IDS = (
     *("ids", "doc_ids", "document_ids", "chunk_ids", "context_ids", "source_ids", "node_ids", "sources"),
@@ -59,7 +58,8 @@ STRONG: Mapping[FieldName, Names] = {
             "retrieved",
             "retrieved_info",
         ),
-        *(f"{search}_results" for search in _SEARCHES),
+        *("search_results", "web_results", "web_search_results", "retrieval_results", "retrieved_results"),
+        *("rag_results", "vector_results", "hybrid_results", "reranked_results"),
         *(f"{step}_{noun}" for step in _STEPS for noun in _PASSAGES if f"{step}_{noun}" != "retrieved_contexts"),
     ),
     "response": (

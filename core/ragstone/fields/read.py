@@ -164,10 +164,9 @@ def likely(reading: Read, field: FieldName, forms: Forms = PLAIN) -> str | None:
     unread: Mapping[str, object] = {} if field in reading.conflicts else reading.unread
     for name, value in unread.items():
         known = strongly(name) or bare(name) in WEAKLY or bare(name) in _CONVERSATIONS
-        is_text = isinstance(value, str)
-        if known or value is None or _are_labels(value) or not may_hold(field, name, text=is_text):
+        if known or value is None or _are_labels(value):
             continue
-        if forms.value(field, value):
+        if may_hold(field, name, text=isinstance(value, str)) and forms.value(field, value):
             names.append(name)
     if field == "retrieved_contexts":
         names = [name for name in names if not isinstance(unread[name], str)] or names
@@ -237,8 +236,8 @@ def _plans(names: tuple[str, ...]) -> Mapping[FieldName, _Plan]:
         shared = [name for name in weak if name not in own]
         inner = [name for name in names if _is_looked_into(name, each, alone=len(names) == 1)]
         strong.sort(key=lambda name: order.index(bare(name)) if bare(name) in order else len(order))
-        is_plain = len(strong) == 1 and bare(strong[0]) in STRONGLY and not bare(strong[0]).startswith(_JUDGED)
-        alone = strong[0] if is_plain else ""
+        known = [name for name in strong if bare(name) in STRONGLY and not bare(name).startswith(_JUDGED)]
+        alone = known[0] if len(strong) == len(known) == 1 else ""
         plans[each] = _Plan(strong, (own, shared), inner, alone, empty=not (strong or weak or inner))
     return plans
 
@@ -309,9 +308,8 @@ class _Reader:
 
     def _under(self, field: FieldName, name: str, raw: object, depth: int, behind: str = "") -> Sequence[Found]:
         """What stands under a name that says it holds the field: its value, or an inner one."""
-        if raw is None or (bare(name) not in STRONGLY and _are_texts(raw)):
-            return ()
-        if field == "retrieved_contexts" and bare(name).startswith(_JUDGED) and _are_labels(raw):
+        may_be_ids = field == "retrieved_contexts" and bare(name).startswith(_JUDGED) and _are_labels(raw)
+        if raw is None or may_be_ids or (bare(name) not in STRONGLY and _are_texts(raw)):
             return ()
         if (value := self._forms.value(field, raw)) is not None:
             return [Found(value, f"{behind}{name}", raw)]
