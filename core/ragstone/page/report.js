@@ -52,7 +52,9 @@ function readRows({ rows, texts, keys, kinds, old }) {
     for (const [key, value, passed, reason, more, verdicts] of records) {
       const all = () => verdicts.map(([kind, name, passages, given]) => (
         [name, ...kinds[kind], passages, text(given)])).sort((a, b) => b[3] - a[3]);
-      cells[columns[key]] = { value, passed, reason: text(reason), more: text(more), verdicts: all };
+      cells[columns[key]] = {
+        value: value && Number(value), passed, reason: text(reason), more: text(more), verdicts: all,
+      };
     }
     seen.set(id, nth + 1);
     const [values, response] = before.get(id)?.[nth] || [[], null];

@@ -200,13 +200,6 @@ class Cost:
             self.unknown[name] += value is None
         self.unknown["tokens"] += None in (usage.input_tokens, usage.output_tokens)
 
-    def merge(self, other: "Cost") -> None:
-        """Count what other outcomes cost."""
-        self.outcomes += other.outcomes
-        for name, value in other.sums.items():
-            self.sums[name] += value
-        self.unknown.update(other.unknown)
-
     @property
     def usage(self) -> Usage:
         """The same as a `Usage`: tokens are None where a provider did not report all of them."""
@@ -398,6 +391,7 @@ class Aggregates:
     """All outcomes by metric, version, judge and set-up; metrics that are not named are added as their outcomes come.
 
     Attributes:
+        cost: What all of it cost.
         rows: How many rows were counted.
         copies: How many of them have the id and all texts of one before, among the first 100,000.
         feedback: What people said of answers, by the sample's id.
@@ -414,6 +408,7 @@ class Aggregates:
         self.facets = tuple(facets)
         self.feedback = feedback or {}
         self._slices: dict[Slicing, dict[Key, dict[str, GroupedMean]]] = {}
+        self.cost = Cost()
         self.rows = self.copies = self.unanswerable = 0
         self._seen = set[int]()
         self._groups = GroupedMean()
@@ -426,6 +421,8 @@ class Aggregates:
         if sample is not None:
             self._count_copies(sample)
         self._groups.add(0.0, group=group)
+        for record in records:
+            self.cost.add(record.outcome.usage)
         self.unanswerable += is_unanswerable(
             (each.outcome.metric, each.outcome.breakdown) for each in records if isinstance(each.outcome, Score)
         )
@@ -480,14 +477,6 @@ class Aggregates:
                     # Within one group, rows are drawn.
                     of = None if group and group.endswith(f"={value}") else group
                     means[value].add(score, weight, of)
-
-    @property
-    def cost(self) -> Cost:
-        """What all of it cost."""
-        cost = Cost()
-        for each in self:
-            cost.merge(each.cost)
-        return cost
 
     @property
     def grouped(self) -> bool:

@@ -101,9 +101,9 @@ class SampleRows:
         verdicts = values.get("verdicts", ())
         if len(verdicts) > _VERDICTS:
             verdicts = sorted(verdicts, key=lambda each: not each[3])[:_VERDICTS]
-        told = [texts[_cut(text, _TEXT)] if text else None for text in (values["reason"], more)]
+        why = [texts[_cut(text, _TEXT)] if text else None for text in (values["reason"], more)]
         found = [self._verdict(each, texts) for each in verdicts]
-        return [self._keys[_key(values)], values.get("value"), values.get("passed"), *told, found]
+        return [self._keys[_key(values)], values.get("value"), values.get("passed"), *why, found]
 
     def _verdict(self, verdict: Sequence[Any], texts: _Positions) -> list[object]:
         """A verdict: kind, word and whether it lowers the score in one number, the id, passages, the text."""

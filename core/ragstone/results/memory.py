@@ -103,11 +103,8 @@ class MemoryResults(Results):
             yield from super().fields(since)
             return
         for row, records in sorted(self._rows, key=itemgetter(0)):
-            sample = self._samples[row]
-            if isinstance(records, bytes):
-                yield from ((of_json(line), sample) for line in records.split(b"\n"))
-            else:
-                yield from ((to_fields(each, sample), sample) for each in records)
+            lines = records.split(b"\n") if isinstance(records, bytes) else map(encode, records)
+            yield from ((of_json(line), self._samples[row]) for line in lines)
 
     def _all(self) -> Iterator[Record]:
         yield from self._records
