@@ -41,11 +41,11 @@ def _together(items: Items, name: str) -> Items:
     """
     seen: set[str] = set()
     for value, group in groupby(items, lambda each: python_value((_entries(each[1]) or {}).get(name))):
+        if value is None:
+            yield from ((number, _not_one(name, item)) for number, item in group)
+            continue
         members = list(group)
         number = members[0][0]
-        if value is None:
-            yield from ((number, _not_one(name, item)) for number, item in members)
-            continue
         if str(value) in seen:
             raise SourceError(f"row {number}: {name} {value!r} comes again behind other rows; sort them by {name}")
         seen.add(str(value))
