@@ -85,7 +85,7 @@ def _apart(items: Iterator[tuple[int, object]], reader: RowReader) -> Items:
     for number, item in items:
         entries = _entries(item) or {}
         if held is None:
-            name = id_of_question(entries) or _name_of_question(entries)
+            name = id_of_question(entries) or next(filter(_is_question, entries), "")
         elif before.get(name) is not None and before.get(name) == entries.get(name):
             one, other = (read(each, CELLS) for each in (before, entries))
             answers = [python_value(each.value("response")) or "" for each in (one, other)]
@@ -115,9 +115,8 @@ def _apart(items: Iterator[tuple[int, object]], reader: RowReader) -> Items:
     yield from items
 
 
-def _name_of_question(entries: Mapping[Any, object]) -> str:
-    found = read(entries, CELLS, ("user_input",)).found.get("user_input")
-    return "" if found is None else found.name
+def _is_question(name: object) -> bool:
+    return isinstance(name, str) and "user_input" in strongly(name)
 
 
 def _entries(item: object) -> Mapping[Any, object] | None:
