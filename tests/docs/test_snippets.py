@@ -83,7 +83,7 @@ def test_every_block_runs(page, app):
 
 @pytest.mark.parametrize("page", AS_PASTED, ids=lambda page: page.stem)
 def test_every_block_runs_as_pasted_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys, uninstrumented):
-    for package in ("fastapi", "langchain_classic", "llama_index.core"):
+    for package in ("fastapi", "langchain", "langchain_classic", "llama_index.core"):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
