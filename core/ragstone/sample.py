@@ -172,6 +172,7 @@ class FirstRow:
         may_be: Of a field that is missing, the one name that may hold it.
         naming: How the user names a field's key.
         part: Of a source of several parts, as sheets are, the one that is read.
+        notes: Sentences on the rows, also on those behind this one, once they were read.
     """
 
     found: Mapping[FieldName, "Found"]
@@ -179,6 +180,7 @@ class FirstRow:
     may_be: Mapping[FieldName, str]
     naming: str
     part: str = ""
+    notes: Sequence[str] = ()
 
     def also(self, lacking: Collection[str] = ()) -> str:
         """The names that hold no field, and how to say that one does; "" where all do.

@@ -93,7 +93,7 @@ class Recording:
         said = list(notes)
         lacking = [metric for metric, lacks in self._lacking.items() if lacks]
         if self._first is not None and (first := self._first.first) is not None:
-            said += [f"samples: {first.part}"] if first.part else []
+            said += [f"samples: {each}" for each in (first.part, *first.notes) if each]
             fields = {name for metric in metrics if metric.name in lacking for name in metric.required_fields}
             if lacking and (also := first.also(fields - first.found.keys())):
                 said.append(f"{', '.join(lacking)}: every sample lacks an input; row {self._first.line} {also}")

@@ -75,44 +75,60 @@ def _one_of(rows: Sequence[Mapping[Any, object]]) -> Mapping[Any, object] | BadL
 
 
 def _apart(items: Iterator[tuple[int, object]], reader: RowReader) -> Items:
-    """The items, if they are not a passage each of one answer; where the first two may be, the reader notes it.
+    """The items, if they are not a passage each of one answer; where two in a row may be, the reader notes it.
 
     Raises:
         SourceError: Two rows share id and question, have different passages, and one answer. The message has the way.
     """
-    held: tuple[int, object] | None = None
-    name, before = "", dict[Any, object]()
+    if (first := next(items, None)) is None:
+        return
+    before = _entries(first[1]) or {}
+    name = id_of_question(before)
+    if not name:
+        yield first
+        yield from _after(dict(before), items, reader)
+        return
+    held, before = first, dict(before)
     for number, item in items:
         entries = _entries(item) or {}
-        if held is None:
-            name = id_of_question(entries) or next(filter(_is_question, entries), "")
-        elif before.get(name) is not None and before.get(name) == entries.get(name):
-            one, other = (read(each, CELLS) for each in (before, entries))
-            answers = [python_value(each.value("response")) or "" for each in (one, other)]
-            # Spreadsheets leave out what is the same as above.
-            same = other.value("user_input") in (None, one.value("user_input"))
-            passages = [[row.get(each) for each in row if is_passage(each)] for row in (before, entries)]
-            # A list of contexts is what one answer had.
-            lists = any(isinstance(python_value(each), list) for row in passages for each in row)
-            if lists or not same or passages[0] == passages[1]:
-                answers = ["", ""]
-            once = "" in answers and any(answers)
-            if once and id_of_question(entries):
-                raise SourceError(
-                    f"rows {held[0]} and {number} have one {name} and one question, two passages and one answer: each "
-                    f"row is a passage; to score the answer by all of them: {reader.way_by(name)}"
-                )
-            if once or answers[0] == answers[1] != "":
-                way = f"each row by itself; if rows are passages of one answer: {reader.way_by(name)}"
-                reader.part = reader.part or way
-        if held is not None:
-            yield held
-        held, before = (number, item), dict(entries)
-        if not name:
-            break
-    if held is not None:
+        answers = _answers(name, before, entries)
+        if "" in answers:
+            raise SourceError(
+                f"rows {held[0]} and {number} have one {name} and one question, two passages and one answer: each "
+                f"row is a passage; to score the answer by all of them: {reader.way_by(name)}"
+            )
+        if answers:
+            reader.note_passages(name)
         yield held
+        held, before = (number, item), dict(entries)
+    yield held
+
+
+def _after(before: Mapping[Any, object], items: Iterator[tuple[int, object]], reader: RowReader) -> Items:
+    """The items behind a row without an id, none of which waits for the next one."""
+    name = next(filter(_is_question, before), "")
+    if name and (second := next(items, None)) is not None:
+        if _answers(name, before, _entries(second[1]) or {}):
+            reader.note_passages(name)
+        yield second
     yield from items
+
+
+def _answers(name: str, one: Mapping[Any, object], other: Mapping[Any, object]) -> set[object]:
+    """The answers of two rows that share a value and may be passages of one answer; none where they are not."""
+    value = one.get(name)
+    if not isinstance(value, str | int) or value != other.get(name):
+        return set()
+    ours, others = read(one, CELLS), read(other, CELLS)
+    # Spreadsheets leave out what is the same as above.
+    same = others.value("user_input") in (None, ours.value("user_input"))
+    passages = [[row.get(each) for each in row if is_passage(each)] for row in (one, other)]
+    # A list of contexts is what one answer had.
+    lists = any(isinstance(python_value(each), list) for row in passages for each in row)
+    if lists or not same or passages[0] == passages[1]:
+        return set()
+    answers: set[object] = {python_value(each.value("response")) or "" for each in (ours, others)}
+    return answers if len(answers) == 1 + ("" in answers) and answers != {""} else set()
 
 
 def _is_question(name: object) -> bool:

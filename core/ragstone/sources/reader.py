@@ -78,11 +78,17 @@ class RowReader:
         self.of_traces = False
         # Of a source of several parts, the one that is read.
         self.part = ""
+        self._notes: list[str] = []
 
     def with_fields(self, fields: Mapping[str, str]) -> "RowReader":
         """The same reader, which reads further fields from names that the form of the source says hold them."""
         named = {**fields, **cast("Mapping[str, str]", self.said)}
         return RowReader(named, self.naming, self.largest, rows_by=self.rows_by)
+
+    def note_passages(self, name: str) -> None:
+        """Say once that rows which share a value may be passages of one answer."""
+        if not self._notes:
+            self._notes.append(f"each row is scored by itself; if rows are passages of one answer: {self.way_by(name)}")
 
     def way_by(self, name: str) -> str:
         """How the user says that rows which share a value are one."""
@@ -277,7 +283,7 @@ class RowReader:
         told: Mapping[FieldName, Found] = {
             field: each for field, each in reading.found.items() if field not in problems
         }
-        return FirstRow(told, unread, once, self.naming, self.part)
+        return FirstRow(told, unread, once, self.naming, self.part, self._notes)
 
 
 def _value(field: FieldName, found: Found, problems: dict[str, str], *, table: bool) -> object:
