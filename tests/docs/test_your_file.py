@@ -44,5 +44,5 @@ def test_a_file_of_the_page(name, tmp_path):
 def test_the_fields_are_shown_as_the_page_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.jsonl").write_text(FILES["mine.jsonl"], encoding="utf-8")
-    line = re.search(r"^ragstone (.+)$", PAGE, re.MULTILINE)[1]
+    line = re.search(r"^ragstone (.+ --dry-run)$", PAGE, re.MULTILINE)[1]
     assert command(*line.split()).stderr.startswith(re.search(r"```text\n(.*?)```", PAGE, re.DOTALL)[1])
