@@ -281,7 +281,8 @@ def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., s
 
     Args:
         outcome: The outcome.
-        full: False leaves out verdicts that did not lower the score, and all positions.
+        full: False leaves out verdicts that did not lower the score, and all positions. Passages are always left out,
+            for the score is of their sentences.
         style: Colours a text, as `click.style` does.
     """
     head = style(outcome.metric, bold=True)
@@ -295,7 +296,8 @@ def outcome_lines(outcome: Outcome, *, full: bool = True, style: Callable[..., s
         if (parts := shown_parts(outcome)) and full:
             yield f"    {'  '.join(f'{name} {_plain(value)}' for name, value in parts.items())}"
         for verdict in outcome.verdicts:
-            if full or verdict.lowers_score:
+            # A passage alone moves no score: its sentences do.
+            if verdict.lowers_score or (full and verdict.kind != "passage"):
                 first, *places = verdict_lines(verdict)
                 yield f"    {style(first, fg='red') if verdict.lowers_score else first}"
                 yield from (f"    {line}" for line in places if full)

@@ -80,8 +80,9 @@ _ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
 
 
 _METRICS: Mapping[str, str] = {
-    "accuracy": "factual_correctness", "answer_relevance": "response_relevancy",
-    "answer_relevancy": "response_relevancy", "aspect_critic": "a Criterion", "coherence": "a Criterion",
+    "accuracy": "factual_correctness", "answer_correctness": "factual_correctness",
+    "answer_relevance": "response_relevancy", "answer_relevancy": "response_relevancy",
+    "aspect_critic": "a Criterion", "coherence": "a Criterion",
     "completeness": "response_completeness", "context_utilization": "context_precision",
     "contextual_precision": "context_precision", "contextual_recall": "context_recall",
     "contextual_relevancy": "context_relevancy", "correctness": "factual_correctness", "g_eval": "a Criterion",

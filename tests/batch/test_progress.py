@@ -51,7 +51,7 @@ def test_done_total_calls_tokens_and_failures(monkeypatch):
     last = shown(monkeypatch, terminal=True, progress="auto").replace("\n", "\r").split("\r")[-2]
     assert "5/5" in last
     assert "5/5 samples [" in last
-    assert last.endswith(", 0 in flight, 6 calls done, 7,404 tokens, 1 unscored]")
+    assert last.endswith(", 0 in flight, 6 judge calls done, 7,404 tokens, 1 unscored]")
 
 
 @pytest.mark.parametrize(("terminal", "most"), [(True, 90), (False, 90)])
@@ -62,7 +62,7 @@ def test_what_is_waited_for_is_named(monkeypatch, terminal, most):
     slow = Slow(lambda request: asyncio.sleep(96 if "Q3" in request.user else 0), {"ids": [1]})
     run_on_a_clock(aevaluate(ROWS, [ContextRelevancy(llm=FakeLLM(slow))], progress=True))
     said = screen.getvalue()
-    assert f", 1 in flight, oldest {most} s, 4 calls done, 0 unscored" in said
+    assert f", 1 in flight, oldest {most} s, 4 judge calls done, 0 unscored" in said
     assert not re.search(r"<[^\r]* oldest", said)
     lines = [line for line in said.split("\n") if "samples, " in line]
     assert [line.split(" samples, ")[0] for line in lines] == ([] if terminal else ["4/5"] * 3)

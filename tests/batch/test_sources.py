@@ -331,7 +331,7 @@ def test_an_object_that_is_no_sample_before_others_is_one_bad_row(file):
     ("line", "said"),
     [
         (b"[1, 2]", "is list, not a Sample or a dict"),
-        (b'{"question": "tru', "not JSON: Unterminated string starting at"),
+        (b'{"question": "tru', "not JSON: Unterminated string starting at column 14"),
         (b"[" * 200_000, "not JSON: maximum recursion depth"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON: Exceeds the limit"),
         (b'{"answer": "caf\xe9"}', "not JSON: 'utf-8' codec can't decode byte"),

@@ -89,7 +89,7 @@ def test_what_was_judged_is_kept_and_the_judge_is_not_waited_for(process, stuck,
     rest, errors = command.communicate()
     assert (command.returncode, rest, [line["row"] + 1 for line in read]) == (130, b"", [1, 2, 3])
     assert re.search(r"^context_relevancy +0\.250 .* 3/3$", errors.decode(), re.MULTILINE)
-    assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
+    assert errors.endswith(b"Interrupted: these are the scores so far.\n")
 
 
 def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
@@ -101,7 +101,7 @@ def test_ctrl_c_while_a_pipe_has_no_next_line(process, server):
     command.send_signal(signal.SIGINT)
     assert command.wait() == 130
     errors = command.stderr.read()
-    assert errors.endswith(b"Interrupted: the table is of what was scored so far.\n")
+    assert errors.endswith(b"Interrupted: these are the scores so far.\n")
     assert b"Fatal" not in errors
 
 

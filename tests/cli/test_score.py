@@ -268,8 +268,7 @@ def test_ctrl_c_prints_the_table_of_what_was_scored_and_says_how_to_go_on(score,
     done = score(given, *ONE, "--concurrency", "1", "--out", out, "--journal", journal)
     assert done.exit_code == 130
     assert done.stderr.splitlines()[-1] == (
-        "Interrupted: the table is of what was scored so far. "
-        f"Run the same command again to go on from there: {journal} has it."
+        f"Interrupted: these are the scores so far. Run the same command again to go on from there: {journal} has it."
     )
     written = len(results(out))
     assert 4 <= written <= 5  # what was in flight has been finished

@@ -65,8 +65,9 @@ def test_the_metrics_are_those_that_the_package_exports():
         ("AnswerRelevancyMetric", "Did you mean response_relevancy.$"),
         ("Faithfulness", "Did you mean faithfulness.$"),
         ("faithfulnes", "Did you mean faithfulness.$"),
+        ("answer_correctness", "Did you mean factual_correctness.$"),
         ("GEval", "Did you mean a Criterion.$"),
-        ("answer_correctness", "or module:Class$"),
+        ("answer_similarity", "or module:Class$"),
     ],
 )
 def test_a_name_of_no_metric(name, message):

@@ -226,7 +226,8 @@ def test_labels_of_the_judges_items_are_not_called_what_people_would_say(tmp_pat
     text = str(found)
     assert "\nBy people's labels, on the items that the judge listed: 0." in text
     assert (
-        "“something is missing” is marked on 10.0 % of the labelled samples. Only labels of whole samples tell " in text
+        "“something is missing” is marked on 10.0 % of the labelled samples. "
+        "Only labels of whole samples (“one score” on the page) tell what people would say." in text
     )
     assert "people would say:" not in text
     assert not text.startswith("What people would say")

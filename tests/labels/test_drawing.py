@@ -62,7 +62,8 @@ def test_each_sample_has_the_same_chance_and_the_order_says_nothing_of_the_score
     assert {draw["chance"] for draw in draws(draw_samples(given, n=2))} == {0.25}
     all_ = draw_samples(given, n=60)
     assert (sorted(ids(all_)), {draw["chance"] for draw in draws(all_)}) == ([f"q{i}" for i in range(8)], {1.0})
-    assert all_.notes[1] == "60 were asked for, and there are no more"
+    assert all_.notes[1:] == ("there are no more", "20 labels are the fewest that correct a mean")
+    assert len(draw_samples(faithful(20), n=20).notes) == 1
 
 
 def test_the_draw_is_the_same_again_whatever_the_order_of_the_results():
@@ -85,7 +86,7 @@ def test_what_is_left_out_is_counted():
     chosen = draw_samples(Report.of(given), metric="faithfulness")
     assert ids(chosen) == ["q0", "q0"]
     assert len({entry["of"]["sample_digest"] for entry in chosen.entries}) == 2
-    assert sorted(chosen.notes[2:]) == [
+    assert sorted(chosen.notes[3:]) == [
         "left out: 1 the same once more",
         "left out: 1 unscored",
         "left out: 1 without texts",
@@ -112,6 +113,7 @@ def test_both_answers_stand_together_and_nothing_says_whose_they_are():
     assert {json.dumps(entry["of"], sort_keys=True) for entry in swapped.entries} == {
         json.dumps(entry["of"], sort_keys=True) for entry in chosen.entries
     }
+    assert "the page has 38 samples: both answers of a pair, or one where they are equal" in chosen.notes
     assert "left out: 4 ids that do not have one score with texts in each file" in chosen.notes
 
 

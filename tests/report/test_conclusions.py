@@ -94,7 +94,11 @@ def test_systems_are_called_as_their_files_are(tmp_path):
         report([value] * 20 + [None]).to_json(path)
     found = compare(*paths)
     assert found.short_names() == ("old/results", "new/results")
-    assert f"ragstone label {paths[0]} {paths[1]} --metric demo -n 40" in str(found)
+    assert (
+        f"20 labelled pairs would say what people think: ragstone label {paths[0]} {paths[1]} --metric demo -n 20"
+        in str(found)
+    )
+    assert "ragstone label" not in str(compare(report([0.5] * 19, name="old"), report([0.25] * 19, name="new")))
     long = [report([0.5], name=f"a-run-of-the-large-model-with-{each}-chunks") for each in ("ten", "five")]
     assert compare(*long).short_names() == ("a-run-of-the-l…with-ten-chunks", "a-run-of-the-l…ith-five-chunks")
     both = compare(report([0.5, None, None], name="old"), report([0.5, 0.5, None], name="new"))

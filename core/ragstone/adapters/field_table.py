@@ -7,6 +7,7 @@ from ragstone.plain import is_list, printable
 
 _LONGEST_NAME = 40
 _LONGEST_BEGINNING = 160
+_SHORTEST_BEGINNING = 16
 _MOST_UNREAD = 20
 
 FieldLine = tuple[str, str, str, str]
@@ -45,7 +46,7 @@ def field_table(lines: Sequence[FieldLine], unread: Sequence[str], width: int) -
     table: list[str] = []
     for (label, mark, _, begins), name in zip(lines, names, strict=True):
         head = f"  {label:18}  {mark:2}  {name:{wide}}  "
-        table.append(f"{head}{printable(begins, max(width - len(head), _LONGEST_NAME))}".rstrip())
+        table.append(f"{head}{printable(begins, max(width - len(head), _SHORTEST_BEGINNING))}".rstrip())
     if unread:
         more = f" and {len(unread) - _MOST_UNREAD} more" if len(unread) > _MOST_UNREAD else ""
         listed = [printable(name, _LONGEST_NAME) for name in unread[:_MOST_UNREAD]]

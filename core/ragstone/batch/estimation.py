@@ -38,7 +38,7 @@ _SUMS = (
     "first_input_tokens",
     "first_round_only",
 )
-_HEAD = ("metric", "samples", "rounds", "judge calls", "in round 1", "tokens in", "tokens out", "embed calls", "cost")
+_HEAD = ("metric", "judge calls", "round 1", "tokens in", "tokens out", "embeddings", "cost")
 
 
 @dataclass(slots=True)
@@ -87,8 +87,6 @@ class MetricEstimate:
     def cells(self, *, priced: bool) -> list[str]:
         """Return its row of the table."""
         numbers = (
-            self.evaluations,
-            self.rounds,
             self.calls,
             self.first_calls,
             self.input_tokens,
@@ -137,7 +135,8 @@ class Estimate(MetricEstimate):
                 )
         if self.bad_rows:
             lines.append(f"{count(self.bad_rows, 'row')} held no sample")
-        lines.append("Calls of round 1 are exact; later ones and tokens out suppose replies of the asked form.")
+        exact = "Calls of round 1 are exact; later ones and tokens out suppose replies of the asked form."
+        lines.append(f"{count(self.samples, 'sample')}. {exact}")
         return "\n".join(lines)
 
 

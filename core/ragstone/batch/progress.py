@@ -94,7 +94,7 @@ class Progress:
             facts.append(f"oldest {oldest:.0f} s")
         if self._bar is not None and _columns() < _NARROW:
             return ", ".join(facts)
-        facts.append(f"{gate.calls_done:,} calls done")
+        facts.append(f"{gate.calls_done:,} judge calls done")
         if gate.input_tokens is not None and gate.output_tokens is not None:
             facts.append(f"{gate.input_tokens + gate.output_tokens:,} tokens")
         return ", ".join([*facts, f"{self._unscored:,} unscored"])

@@ -494,7 +494,7 @@ class _RunOutput:
             on = "" if journal is None else f" Run the same command again to go on from there: {journal} has it."
             if done and not on and self.results.begun:
                 on = f" Run again with --resume {self.results.out}: {done} are done."
-            self.say(f"Interrupted: the table is of what was scored so far.{on}", err=True)
+            self.say(f"Interrupted: these are the scores so far.{on}", err=True)
         if self.results.begun and not self.results.named:
             self.say(f"Results: {self.results.out}", err=True)
             if self._scored:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ragstone.report.report import Report
 
 _MANY_SKIPPED = 0.1
-_ONLY_WHOLE = "Only labels of whole samples tell what people would say"
+_ONLY_WHOLE = "Only labels of whole samples (“one score” on the page) tell what people would say"
 _FEEDBACK = (
     "feedback corrects nothing: people choose themselves what they give it on, so it does not stand for other samples"
 )

@@ -7,6 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from ragstone.identity import digest_of, sample_digest
+from ragstone.labels.estimates import LEAST_LABELS
 from ragstone.labels.label_file import Draw, LabelError, LabelledRecord, refuse_scale, scores_with_texts
 from ragstone.labels.page import NO_TEXTS, entry_of, metric_in
 from ragstone.metrics.base import ItemKind
@@ -82,7 +83,11 @@ def draw_samples(
     what = "samples" if other is None else "pairs of answers"
     notes = [f"{size:,} of {len(members):,} {what}, each drawn with the chance {draw.chance:.3g}"]
     if n > len(members):
-        notes.append(f"{n:,} were asked for, and there are no more")
+        notes.append("there are no more")
+    if size < LEAST_LABELS:
+        notes.append(f"{LEAST_LABELS} labels are the fewest that correct a mean")
+    if other is not None:
+        notes.append(f"the page has {len(entries):,} samples: both answers of a pair, or one where they are equal")
     notes += [f"left out: {count:,} {why}" for why, count in left_out.items() if count]
     kinds = {kind.kind: kind for member in members for each in member for kind in each.info.items}
     return DrawnSamples(metric, kinds, entries, tuple(notes))

@@ -131,7 +131,7 @@ class RequestGate:
         closed: Whether no further call begins.
         llm_calls: Calls made to judges, each try counted.
         embed_calls: Calls made to embedders, likewise.
-        calls_done: Calls that have ended, of both.
+        calls_done: Calls to judges that have ended.
         calls_failed: Those of them that ended without a reply.
         input_tokens: Prompt tokens so far; None when a judge does not say.
         output_tokens: Reply tokens so far; None when a judge does not say.
@@ -324,7 +324,7 @@ class RequestGate:
                 raise
             finally:
                 time.left -= loop.time() - self._begun_at.pop(mark)
-                self.calls_done += 1
+                self.calls_done += model.role == "judge"
                 self.calls_failed += reply is None
         meter.called(taken, reply)
         return reply

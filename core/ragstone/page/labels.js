@@ -208,7 +208,9 @@ class Labels {
   ways() {
     const way = (key, label, byItems) => (
       keyed(key, label, () => this.label(byItems), { "aria-pressed": String(this.byItems === byItems) }));
-    return choices("what to label", way("way:items", "each item", true), way("way:score", "one score", false));
+    return make("div", null,
+      choices("what to label", way("way:items", "each item", true), way("way:score", "one score", false)),
+      soft("Only \u201cone score\u201d tells what people would say of the sample; items tell where the judge errs."));
   }
 
   itemOf({ kind, item, text }, i) {

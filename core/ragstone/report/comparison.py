@@ -28,7 +28,9 @@ _SHOWN = 5
 _SURE = 0.05
 _SHORT = 30
 _RESPONSE = 4_000
-_WHAT_LABELS_ADD = "40 labelled pairs would say what people think: ragstone label {} {} --metric {} -n 40"
+_WHAT_LABELS_ADD = "{n} labelled pairs would say what people think: ragstone label {} {} --metric {} -n {n}"
+# Fewer labels give no corrected mean; more are hardly needed.
+_FEWEST_LABELS, _MOST_LABELS = 20, 40
 
 
 class ByPeople(Protocol):
@@ -322,9 +324,10 @@ class Comparison(Tabular):
         """Yield what concerns all metrics, in sentences."""
         if any(each.low is not None for each in self.metrics.values()):
             yield ASSUMES
-        first, *_ = self.metrics.values()
-        if all(each.people is None for each in self.metrics.values()):
-            yield _WHAT_LABELS_ADD.format(*map(shlex.quote, self.files), first.info_b.name)
+        most = max(self.metrics.values(), key=lambda each: each.pairs)
+        if most.pairs >= _FEWEST_LABELS and all(each.people is None for each in self.metrics.values()):
+            n = min(most.pairs, _MOST_LABELS)
+            yield _WHAT_LABELS_ADD.format(*map(shlex.quote, self.files), most.info_b.name, n=n)
         if self.repeated_ids:
             are = "id stands" if self.repeated_ids == 1 else "ids stand"
             yield f"{self.repeated_ids:,} {are} more than once: their rows are paired in order."

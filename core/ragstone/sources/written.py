@@ -38,7 +38,7 @@ def json_value(text: str | bytes) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        return BadLine(0, f"not JSON: {error.msg} at column {error.colno}")
+        return BadLine(0, f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}")
     except (ValueError, RecursionError) as error:
         # An integer may have too many digits, or brackets may stand in brackets.
         return BadLine(0, f"not JSON: {str(error)[:100]}")
