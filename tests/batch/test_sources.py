@@ -211,7 +211,7 @@ async def arriving():
         (None, TypeError, "samples: is NoneType; pass a list of Samples or dicts, a generator, a DataFrame"),
         (io.StringIO("{}"), TypeError, "samples: is StringIO; pass a list"),
         (arriving(), TypeError, "samples: is async_generator; pass a list of Samples or dicts"),
-        ("Who wrote Emma?", SourceError, "there is no such file; pass the path of one, or a list of samples"),
+        ("Who wrote Emma?", SourceError, "there is no such file; samples that are no file are a list, in Python"),
         ("a\x00b.jsonl", SourceError, "there is no such file"),
         ("x" * 5_000, SourceError, "there is no such file"),
         ("s3://bucket/a.parquet", SourceError, "is an address; download it first"),

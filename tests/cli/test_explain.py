@@ -126,3 +126,9 @@ def test_printable():
         ("x" * 10_000_000, "x" * 99 + "…"),
     ):
         assert printable(text, 100) == shown
+
+
+def test_results_without_texts_say_how_to_keep_them(run, score, rows, tmp_path):
+    score(rows(row(1)), "--no-texts", "--out", tmp_path / "out.jsonl")
+    done = run("explain", tmp_path / "out.jsonl")
+    assert (done.exit_code, done.stderr.count("Monitor(store_text=True)")) == (0, 1)

@@ -30,6 +30,7 @@ from ragstone.text.plain import text_table
 
 # How many ids an error names.
 _IDS = 5
+_NO_TEXTS = "The texts are not stored: score without --no-texts, or have Monitor(store_text=True)."
 
 
 @click.command("report", short_help="Make a page of scores.")
@@ -148,10 +149,14 @@ def explain(results: str, sample_id: str | None, metric: str | None, as_json: bo
         wanted = result.row == first_row if sample_id is None else result.sample_id == sample_id
         if not wanted or (metric is not None and result.outcome.metric not in names):
             continue
-        sample = None if as_json or result.row == shown_row else file.sample(result)
+        is_shown = as_json or result.row == shown_row
+        sample = None if is_shown else file.sample(result)
+        texts = [] if sample is None else list(sample_lines(sample))
+        if not texts and not is_shown:
+            click.echo(_NO_TEXTS, err=True)
         shown_row = result.row
         lines = [encode(result)] if as_json else list(evidence_lines(result.sample_id, result.outcome))
-        click.echo("\n".join([*([] if sample is None else sample_lines(sample)), *lines]))
+        click.echo("\n".join([*texts, *lines]))
     for note in file.notes:
         click.echo(printable(note), err=True)
     if shown_row is None:

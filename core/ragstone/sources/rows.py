@@ -218,7 +218,7 @@ def _rows_of_file(name: str | PathLike[str], reader: "RowReader") -> Rows:
     if _ADDRESS.match(path):
         raise SourceError(f"{path[:100]!r}: is an address; download it first, and pass the file's path")
     if path != "-" and not os.path.exists(path):  # noqa: PTH110
-        raise SourceError(f"{path[:100]!r}: there is no such file; pass the path of one, or a list of samples")
+        raise SourceError(f"{path[:100]!r}: there is no such file; samples that are no file are a list, in Python")
     # Loaded when first used.
     from ragstone.sources.files import file_rows
 
