@@ -39,6 +39,7 @@ def test_it_prints_scores_with_evidence_and_writes_a_page(run, values, tmp_path,
         "    sentence 6: irrelevant",
         f"The replies are recorded, of {RECORDED['judge']} on {RECORDED['date']}. No model was asked",
         f"{(tmp_path / 'ragstone-demo' / 'report.html').as_uri()}",
+        "ragstone[local]",
         "ragstone score shoes.jsonl",
     ):
         assert part in done.stdout

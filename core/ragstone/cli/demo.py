@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -94,7 +95,11 @@ def demo(page: str | None, samples: str | None, as_json: bool) -> None:
         click.echo(to_json({"page": page, **report.figures()}))
         return
     _show(report, recording)
-    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_NEXT)}")
+    click.echo(f"Report: {page}. Open it in a browser: {Path(page).absolute().as_uri()}\n{as_called(_next())}")
+
+
+def _next() -> str:
+    return _NEXT if find_spec("xllamacpp") is None else _NEXT.replace('pip install "ragstone[local]" && ', "")
 
 
 def _show(report: Report, recording: Mapping[str, Any]) -> None:
