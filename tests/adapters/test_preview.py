@@ -43,7 +43,7 @@ def test_all_was_read():
     assert str(preview).splitlines() == [
         "app: a sample",
         "  user_input          <-  inputs.question  Who wrote Emma?",
-        "  retrieved_contexts  <-  docs             2 texts: Emma is a novel by Jane Austen.",
+        "  retrieved_contexts  <-  docs             2 texts: Emma is a novel by Jane Aus…",
         "  response            <-  answer           Jane Austen wrote it.",
         "  history             <-  earlier turns    2 turns: Hello",
         "  not read: k",
@@ -59,7 +59,7 @@ def test_what_is_missing_is_guessed_and_what_was_read_may_be_another():
     assert str(preview).splitlines() == [
         "app: a sample, without the contexts",
         "  user_input          <-  inputs.question  Who wrote Emma?",
-        "  retrieved_contexts  ?   belege           2 texts: Emma is a novel by Jane Austen.",
+        "  retrieved_contexts  ?   belege           2 texts: Emma is a novel by Jane Aus…",
         "  response            <-  answer           Jane Austen wrote it.",
         "                      or  final reply      Miss Austen.",
         "  not read: belege, final reply",
