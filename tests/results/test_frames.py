@@ -99,7 +99,7 @@ def dask_writes(scorer, rows, folder, form):
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # pandas', of Dask
 @pytest.mark.parametrize("form", ["parquet", "json"])
 def test_what_a_cluster_wrote_is_worth_what_one_process_gives(form, tmp_path):
-    rows = [*ROWS, {"id": "bad", "question": "Who?", "contexts": 3}]
+    rows = [*ROWS, {"id": "bad", "question": "Who?", "contexts": [3]}]
     folder = tmp_path / "scored"
     dask_writes(Scorer(metric()), rows, folder, form)
     (folder / "_SUCCESS").touch()
