@@ -111,7 +111,7 @@ def _ids(found: Found) -> list[str] | None:
     value = found.value
     if isinstance(value, str) and value.strip().lower() in _NOTHING:
         return None
-    ids = ids_in(_contexts_in_cell(value, found.name) if isinstance(value, str) else value)
+    ids = ids_in(_contexts_in_cell(value, found.name) if isinstance(value, str) else _items(value))
     said = f"{found.name}: {found.raw!r:.80}"
     if ids is None:
         raise ValueError(f"{said} holds no ids: they are texts or whole numbers, or a list of them")

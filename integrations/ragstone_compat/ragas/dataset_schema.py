@@ -15,7 +15,7 @@ from ragstone.fields.names import STRONG, STRONGLY, FieldName, bare
 from ragstone.fields.read import Found
 from ragstone.plain import is_list
 from ragstone.sample import BadLine
-from ragstone.sources.cells import field_value, python_value
+from ragstone.sources.cells import field_value
 from ragstone.sources.reader import RowReader
 
 _FIELDS = ("user_input", "retrieved_contexts", "response", "reference")
@@ -139,10 +139,8 @@ def _field(name: str) -> str:
 
 def _ids(name: str, value: object) -> object:
     """The ids in a cell, which is a text where the data set came from a CSV file."""
-    # An array of numpy is a list.
-    cell = python_value(value)
-    read = None if is_list(cell) else field_value(_IDS[name], Found(cell, name, cell), table=True)
-    return cell if read is None else read
+    read = None if is_list(value) else field_value(_IDS[name], Found(value, name, value), table=True)
+    return value if read is None else read
 
 
 def rows_in(data: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of any package
