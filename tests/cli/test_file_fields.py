@@ -77,7 +77,8 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", FOUND)
-def test_where_the_fields_stand(written, case):
+def test_where_the_fields_stand(written, case, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     more, lines = FOUND[case]
     done = score(written({"question": Q, "answer": A, **more}))
     ours = [f"user_input <- question {Q}", lines[0], f"response <- answer {A}", *lines[1:]]
