@@ -109,7 +109,7 @@ def test_the_command_takes_it_by_name(served, tmp_path):
     rows.write_text(json.dumps(ROW))
     name = f"checker:bespoke-minicheck@{server.url}"
     planned = command("score", rows, "--metric", "faithfulness", "--llm", name, "--dry-run")
-    assert next(line.split() for line in planned.stdout.splitlines() if "faithfulness" in line)[3] == "2"
+    assert next(line.split() for line in planned.stdout.splitlines() if "faithfulness" in line)[1] == "2"
     assert not server.bodies
     done = command("score", rows, "--metric", "faithfulness", "--llm", name, "--out", results)
     assert done.exit_code == 0, done.output

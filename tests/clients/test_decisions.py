@@ -214,4 +214,4 @@ def test_a_dry_run_counts_its_requests_and_the_writers(tmp_path):
     done = command("score", tmp_path / "rows.jsonl", "--metric", "rag", "--dry-run", *named)
     assert done.exit_code == 0, done.output
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
-    assert [rows[name][2] for name in ("faithfulness", "context_relevancy", "response_completeness")] == ["1", "1", "2"]
+    assert [rows[name][1] for name in ("faithfulness", "context_relevancy", "response_completeness")] == ["1", "1", "2"]

@@ -176,7 +176,7 @@ def test_rounding_does_not_pass_the_best_value():
     [
         ("question", "no_answer", 0.04, "no answer (96 % sure): "),
         ("question", "answer", 0.9, "answer (90 % sure): "),
-        ("passage", "no", 0.33, "no (67 % sure): "),
+        ("part", "no", 0.33, "no (67 % sure): "),
         ("context", "useless", 0.25, "useless (75 % sure): "),
         ("claim", "unsupported", 0.25, "unsupported (75 % sure): "),
         ("claim", "contradicted", 0.25, "contradicted: "),  # of three words

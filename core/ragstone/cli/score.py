@@ -313,7 +313,7 @@ def _results_file(out: str | None, title: str, metrics: Sequence[Metric], given:
         info["judges"] = {metric.name: judge_key(metric.judge) for metric in metrics}
     resume: str | None = given["resume"]
     # A frame and a database stay as they are, and so does a file beside another one.
-    is_other = out is not None and not (Path(out).exists() and Path(out).samefile(resume or ""))
+    is_other = out is not None and not (resume and Path(out).exists() and Path(out).samefile(resume))
     if resume is None or is_other or not isinstance(open_results(resume), FileResults):
         return ResultsFile(out, info, texts=not given["no_texts"])
     # Loaded where a run goes on.
