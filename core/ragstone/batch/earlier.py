@@ -71,8 +71,6 @@ def _digest(sample_id: str, sample: Sample, metric: Metric) -> str:
 
 def texts_digest(sample: Sample | None) -> str:
     """A digest of all texts and ids of sources that a sample has; "" where it is not kept."""
-    return (
-        ""
-        if sample is None
-        else digest_of([sample_digest(sample), list(sample.reference_ids), list(sample.retrieved_ids)])
-    )
+    if sample is None:
+        return ""
+    return digest_of([sample_digest(sample), list(sample.reference_ids), list(sample.retrieved_ids)])

@@ -12,7 +12,7 @@ from ragstone.cli.output import ResultsFile, echo, new_name
 from ragstone.report.aggregates import key_of
 from ragstone.report.report import Report
 from ragstone.results.read import open_results, write_results
-from ragstone.results.record import decode, encode, row_of
+from ragstone.results.record import Record, row_of
 
 
 class ResumedFile(ResultsFile):
@@ -54,16 +54,16 @@ class ResumedFile(ResultsFile):
         for record in report.results(samples=True):
             done.add((record.sample_id, digest := texts_digest(record.sample), key_of(record)))
             texts.setdefault(record.sample_id, set()).add(digest)
-        left: list[str] = []
+        left: list[Record] = []
         earlier = Report.load(self.out)
         for record in earlier:
             if (record.sample_id, digest := texts_digest(record.sample), key_of(record)) not in done:
-                left.append(encode(record))
+                left.append(record)
                 differ |= digest not in texts.get(record.sample_id, {digest})
         metrics = {each.key: asdict(each) for each in (*earlier.metrics, *report.metrics)}
         if differ:
             before, self.out, self.named, left = self.out, new_name(), False, []
             why = f"has other texts of samples that {self._title} has, too; it stays as it is"
             echo(f"--resume {before}: {why}, and the results of this run are in {self.out}", err=True, needed=False)
-        records = merge(report.results(samples=True), sorted(map(decode, left), key=row_of), key=row_of)
+        records = merge(report.results(samples=True), sorted(left, key=row_of), key=row_of)
         write_results(Path(os.path.realpath(self.out)), records, {**self._info, "metrics": [*metrics.values()]})
